@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet bench-dashboard bench-information clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof bench-simulation bench-db bench-runner bench-fleet bench-server bench-information clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
@@ -11,15 +11,16 @@ help:
 	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
+	@echo "make soak         an hour of direct and remote workers on one SQLite file"
 	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/lab-results.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
-	@echo "make bench-db          claims and reports a second, looks and idle workers (docs/scale.md)"
+	@echo "make bench-db          claims and reports a second, direct and by HTTP; looks (docs/scale.md)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
 	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (docs/scale.md)"
 	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (docs/lab-results.md)"
-	@echo "make bench-dashboard   response times of the dashboard's pages (docs/dashboard.md)"
+	@echo "make bench-server      response times of the server's pages (docs/server.md)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -52,9 +53,7 @@ bench-simulation: $(VENV)/.installed
 
 bench-db: $(VENV)/.installed
 	@$(BIN)/python -m benches.database cycles $(ARGS)
-	@$(BIN)/python -m benches.database sqlite $(ARGS)
 	@$(BIN)/python -m benches.database looks
-	@$(BIN)/python -m benches.database idle
 
 bench-runner: $(VENV)/.installed
 	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER)) $(ARGS)
@@ -62,8 +61,8 @@ bench-runner: $(VENV)/.installed
 bench-fleet: $(VENV)/.installed
 	@$(BIN)/python -m benches.fleet $(ARGS)
 
-bench-dashboard: $(VENV)/.test-installed
-	@$(BIN)/python -m benches.dashboard $(ARGS)
+bench-server: $(VENV)/.test-installed
+	@$(BIN)/python -m benches.server $(ARGS)
 
 bench-information: $(VENV)/.installed
 	@$(BIN)/python -m benches.information $(ARGS)
@@ -94,13 +93,16 @@ test-all: test
 	$(PYTEST) -m slow $(ARGS)
 
 chaos: $(VENV)/.test-installed
-	SPSA_TEST_LONG=1 $(BIN)/python -m pytest tests/db/test_protocol*.py \
+	SPSA_TEST_LONG=1 $(BIN)/python -m pytest tests/db/test_protocol_model.py tests/end_to_end/test_chaos.py \
 	  tests/db/test_deadline.py tests/history/test_purge.py tests/history/test_purge_faults.py \
 	  tests/worker/test_worker_faulty_engines.py \
 	  tests/core/test_text.py tests/worker/test_fuzz_engine_lines.py tests/worker/test_fuzz_arguments.py $(ARGS)
 
 chaos-real: $(VENV)/.test-installed
 	PYTHONPATH=tests/support $(BIN)/python tests/end_to_end/chaos_real.py $(ARGS)
+
+soak: $(VENV)/.test-installed
+	PYTHONPATH=tests/support:. $(BIN)/python tests/end_to_end/soak.py $(ARGS)
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutation $(ARGS)

@@ -13,8 +13,8 @@ from statistics import median
 
 import click
 
-from worker.uci.isolation import isolation
-from worker.uci.spawning import EngineLimits, spawn
+from spsa.uci.spawning import EngineLimits, spawn
+from spsa.uci.system import isolation
 
 NOTHING = "/bin/true"
 MATCH = ("--games", "60", "--nodes", "2000", "-c", "1")
@@ -42,10 +42,10 @@ def main(engine: Path | None, starts: int, matches: int) -> None:
         click.echo(f"CPU of runner and engines: {confined / free:.3f} of that without")
 
 
-def _start(confinement: EngineLimits) -> float:
+def _start(sandbox: EngineLimits) -> float:
     """Seconds until the program runs."""
     began = time.perf_counter()
-    process = spawn(NOTHING, confinement)
+    process = spawn(NOTHING, sandbox)
     took = time.perf_counter() - began
     process.communicate()
     return took

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from spsa.db.indexes import metadata
+from spsa.db.migrate import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

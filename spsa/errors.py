@@ -96,22 +96,26 @@ class ArtifactMismatch(TuningError):
     """The bytes of a binary do not have the hash of its row; it is not run."""
 
 
-class NotSigned(TuningError):
-    """The owner of the trusted key did not sign what a row would have the worker execute."""
-
-
 class DatabaseUnreachable(TuningError):
-    """The database does not respond; the caller may repeat the call with the same identifiers."""
+    """The database or the server does not respond.
+
+    The caller may repeat the call with the same identifiers, after `retry_after` seconds at least
+    if the server names a time.
+    """
 
     exit_code = 5
 
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
-class LockTimeout(DatabaseUnreachable):
-    """Another session holds a lock that this one has waited for too long."""
+
+class TooManyRequests(DatabaseUnreachable):
+    """A machine has all that it may have for now; the caller may ask again later."""
 
 
 class NotPermitted(TuningError):
-    """The database login has no right to do this."""
+    """The database login, or the token of a remote worker, has no right to do this."""
 
     exit_code = 2
 
@@ -120,6 +124,16 @@ class SchemaMismatch(TuningError):
     """The database has another schema than this program needs."""
 
     exit_code = 3
+
+
+class OutdatedWorker(TuningError):
+    """The server needs another version of the worker, and this one cannot replace itself."""
+
+    exit_code = 2
+
+
+class UpdateFailed(TuningError):
+    """The server's version of the worker cannot be used, and this one cannot play."""
 
 
 class TablesMissing(SchemaMismatch):
@@ -141,7 +155,11 @@ class BatchFailed(TuningError):
 
 
 class OutOfRange(TuningError):
-    """A number or a text of a worker is outside its limits; the message names the column."""
+    """What a worker says is outside its limits; `field` is where it stands, if that is known."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        self.field = field
+        super().__init__(message)
 
 
 class NameTaken(TuningError):

@@ -31,6 +31,13 @@ class BatchStatus(StrEnum):
     PURGED = "purged"
 
 
+class MachineRole(StrEnum):
+    """What the token of a machine permits: to play, or also to build engines for others."""
+
+    WORKER = "worker"
+    BUILDER = "builder"
+
+
 class Purpose(StrEnum):
     """Why an iteration is played: to move theta, or to measure one theta against another."""
 

@@ -1,11 +1,13 @@
 """The command `compete`: with --spsa a worker, with two engines a plain match.
 
-Chess and SQL are imported after the command line has been checked, so that --help and a mistyped
-option cost no time.
+Chess, HTTP and SQL are imported after the command line has been checked, so that --help and a
+mistyped option cost no time.
 """
 
 import os
+import platform
 import sys
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,13 @@ import click
 
 from spsa import __version__
 from spsa.errors import TuningError, file_failure, report_defect
-from spsa.output import echo, echo_error, echo_usage_error, write_any_text
+from spsa.output import echo, echo_error, echo_raw, echo_usage_error, write_any_text
+from spsa.uci.spawning import working_folders
+from spsa.uci.system import MISSING, isolation, orphan_reaper
 from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
 from worker.match_options import MATCH
-from worker.uci.isolation import isolation
-from worker.uci.orphan_reaper import orphan_reaper
-from worker.uci.working_folders import working_folders
+from worker.zipapp import Restart
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,6 +32,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
 
     \b
+    compete --server URL -c 8               play the tuning runs of a server, with SPSA_TOKEN
     compete --spsa -c 8                     play the tuning runs of a database
     compete ENGINE1 ENGINE2 --games 100     play a match and measure the difference in Elo
     compete --replay 12.3 --pgn out.pgn     play batch 3 of iteration 12 again, from its row
@@ -37,6 +40,10 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     A match is played in pairs of games: the same opening and time, with colours swapped.
     """
     check(engines, given)
+    if given["systemd"]:
+        return _print_unit()
+    for protection, loss in MISSING.items():
+        echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
     with (
         isolation(wanted=not given["no_sandbox"]) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
@@ -44,19 +51,27 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     ):
         if given["replay"]:
             return _replay(given)
-        return _serve(given) if given["spsa"] else _match(engines, given)
+        return _work(given) if given["spsa"] else _match(engines, given)
 
 
 def check(engines: tuple[Path, ...], given: dict[str, Any]) -> None:
     """Refuse a contradictory command line; set the number of games at a time."""
     given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
+    given["spsa"] = given["spsa"] or bool(given["server"] and not given["replay"])
     from_database = "--spsa" if given["spsa"] else "--replay" if given["replay"] else None
     if given["spsa"] and given["replay"]:
         raise click.UsageError("give --spsa or --replay, not both")
     if from_database and engines:
-        raise click.UsageError(f"{from_database} takes its engines from the database")
+        raise click.UsageError(f"{from_database} takes its engines from the run")
+    if given["systemd"] and not given["spsa"]:
+        raise click.UsageError("--systemd prints the unit of a worker: add --server or --spsa")
     if not from_database and len(engines) != 2:
-        raise click.UsageError("give two engines for a match, or --spsa for a worker")
+        raise click.UsageError("give two engines for a match, or --server or --spsa for a worker")
+    if given["replay"] and given["server"]:
+        raise click.UsageError(
+            "--replay reads the database, which a server does not show: give "
+            "--database-url instead of --server"
+        )
 
 
 def _concurrency(wanted: int | None, *, force: bool) -> int:
@@ -69,16 +84,27 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
     return wanted or default_concurrency()
 
 
-def _serve(given: dict[str, Any]) -> int:
-    # Imported late, as the two below: SQL and chess take longer to load than --help takes to print.
-    from worker.serve import run_worker
+def _print_unit() -> int:
+    from worker.systemd import unit
 
-    return run_worker(given)
+    echo_raw(unit(click.get_current_context(), Path.cwd(), getuser()))
+    return 0
+
+
+def _work(given: dict[str, Any]) -> int:
+    # Imported late, as the others: SQL and chess take longer to load than --help takes to print.
+    from worker.start import start_worker
+
+    return start_worker(given)
 
 
 def _replay(given: dict[str, Any]) -> int:
-    from worker.replay import replay
+    from worker.start import NO_DATABASE
 
+    try:
+        from worker.replay import replay
+    except ModuleNotFoundError:  # a zipapp
+        raise click.UsageError(NO_DATABASE) from None
     return replay(given)
 
 
@@ -96,6 +122,8 @@ def main() -> None:
     write_any_text()
     try:
         code = compete.main(standalone_mode=False)
+    except Restart as restart:
+        code = restart.carry_out()
     except click.ClickException as error:
         echo_usage_error(error)
         code = error.exit_code

@@ -12,6 +12,7 @@ from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings.numbers import (
     MAX_SECONDS,
 )
+from spsa.protocol import DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_SLOTS
 from spsa.text import NAME_LENGTH, is_printable, printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -82,8 +83,6 @@ def _labels(
 
 FILE = FilePath(exists=True, dir_okay=False, path_type=Path)
 _YEAR = 366 * 86_400.0
-_LONGEST_LEASE = 3_600.0  # the database refuses a longer one
-_MAX_SLOTS = 4_096
 _MAX_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
 MAX_COUNT = 10**9
 SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
@@ -93,7 +92,7 @@ SHARED = (
     click.option(
         "-c",
         "--concurrency",
-        type=click.IntRange(1, _MAX_SLOTS),
+        type=click.IntRange(1, MAX_SLOTS),
         help="Slots: games at a time; one of engines with Threads = T takes T of them.  "
         "[default: one per physical core]",
     ),
@@ -125,7 +124,22 @@ SHARED = (
     ),
 )
 WORKER = (
-    click.option("--spsa", is_flag=True, help="Play the runs of a database."),
+    click.option("--spsa", is_flag=True, help="Play the runs of a server or a database."),
+    click.option(
+        "--server",
+        metavar="URL",
+        help="URL of `spsa-master serve`, for a machine with a token.  [env: SPSA_SERVER]",
+    ),
+    click.option(
+        "--token-file",
+        type=FilePath(dir_okay=False, path_type=Path),
+        help="File that holds this machine's token and nothing else.  [env: SPSA_TOKEN]",
+    ),
+    click.option(
+        "--plain-http",
+        is_flag=True,
+        help="Send the token to another machine unencrypted, in a network that you trust.",
+    ),
     click.option(
         "--database-url", help="URL of the database.  [env: DATABASE_URL; else config.toml]"
     ),
@@ -177,8 +191,8 @@ WORKER = (
     ),
     click.option(
         "--lease",
-        type=FiniteRange(min=1, max=_LONGEST_LEASE),
-        default=60.0,
+        type=FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1]),
+        default=DEFAULT_LEASE_SECONDS,
         show_default=True,
         help="Seconds after which other workers may claim this worker's batches if it is gone.",
     ),
@@ -192,11 +206,7 @@ WORKER = (
         is_flag=True,
         help='Also build engines for machines of this kind ([build] where = "worker").',
     ),
-    click.option(
-        "--trust-key",
-        metavar="KEY",
-        help="Run only engines that the owner of this key signed: base64, or its .pub file.",
-    ),
+    click.option("--systemd", is_flag=True, help="Print a systemd unit for this worker, and exit."),
 )
 REPLAY = (
     click.option(

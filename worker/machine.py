@@ -1,9 +1,10 @@
 """What this machine has: cores and memory."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+
+from spsa.uci.system import installed_memory, logical_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
@@ -13,7 +14,7 @@ _MIB = 2**20
 
 def usable_cores() -> int:
     """Logical cores that this process may use under its affinity and its container's limits."""
-    allowed = len(_allowed())
+    allowed = len(logical_cores())
     try:
         share, period = _CPU_QUOTA.read_text().split()
         return allowed if share == "max" else max(1, min(allowed, int(share) // int(period)))
@@ -23,7 +24,7 @@ def usable_cores() -> int:
 
 def default_concurrency() -> int:
     """One game a physical core: two games on the siblings of a core halve each other's speed."""
-    return max(1, min(usable_cores(), physical(_allowed(), _TOPOLOGY)))
+    return max(1, min(usable_cores(), physical(logical_cores(), _TOPOLOGY)))
 
 
 def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
@@ -39,14 +40,12 @@ def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
 
 def pinning_order() -> tuple[int, ...]:
     """The cores that this process may use, in the order in which slots get them."""
-    return in_pinning_order(_allowed(), _TOPOLOGY)
+    return in_pinning_order(logical_cores(), _TOPOLOGY)
 
 
 def memory() -> int | None:
     """Bytes of memory of the machine or its container; None where the system does not say."""
-    try:
-        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError):
+    if (installed := installed_memory()) is None:
         return None
     granted = _MEMORY_QUOTA.read_text().strip() if _MEMORY_QUOTA.exists() else "max"
     return installed if granted == "max" else min(installed, int(granted))
@@ -86,9 +85,3 @@ def _siblings(number: int, topology: Path) -> str:
         return (topology / f"cpu{number}/topology/thread_siblings_list").read_text().strip()
     except OSError:
         return str(number)
-
-
-def _allowed() -> set[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return set(os.sched_getaffinity(0))
-    return set(range(os.cpu_count() or 1))

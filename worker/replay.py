@@ -1,11 +1,13 @@
 """`compete --replay`: plays a batch of a run again, from its row in the database.
 
 The row decides openings, times, their scale, and engines. At fixed nodes or depth the moves are the
-same on every machine, so the counts have to be those of the report.
+same on every machine, so the counts have to be those of the report. This needs the database itself:
+a server gives a machine only what it has claimed.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,20 +15,22 @@ import click
 
 from spsa.core.game_settings import TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.store import Claim, Store, open_store
+from spsa.db.store import Store
 from spsa.errors import TuningError
 from spsa.output import echo
+from spsa.protocol import Claim
 from spsa.text import printable
 from worker.batches.active_batch import JobMaker
 from worker.batches.scaling import scaled
 from worker.batches.service import WorkerSettings, engine_cache
+from worker.direct import opened
 from worker.logs import set_up
 from worker.match.command import pgn_writer
 from worker.runner.count import GameTotals
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
-from worker.serve import service_of
+from worker.start import settings_of
 
 _PLACE = re.compile(
     r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
@@ -46,7 +50,7 @@ class Place:
 
 
 def place_of(text: str) -> Place:
-    """From [RUN/]ITERATION.BATCH[:PAIR], numbered as in the dashboard and in a worker's log."""
+    """From [RUN/]ITERATION.BATCH[:PAIR], numbered as on the pages and in a worker's log."""
     found = _PLACE.fullmatch(text)
     if found is None:
         raise click.BadParameter(
@@ -72,15 +76,18 @@ def replay(given: Mapping[str, Any]) -> int:
         ArtifactMismatch: this machine finds an engine of the batch nowhere.
     """
     set_up(given["log_format"], verbose=given["verbose"])
-    service, place = service_of(given), place_of(given["replay"])
-    with interrupts() as received, open_store(service.database_url, durable=False) as store:
+    settings, place = settings_of(given, needs_database=True), place_of(given["replay"])
+    with (
+        interrupts() as received,
+        closing(opened(settings.database_url, lambda: received.count > 0)) as store,
+    ):
         run = store.run(place.run)
         claim, reported, scale = store.played_batch(run.id, place.iteration, place.batch)
-        job = scaled(_job(service, store, claim, place.pair), scale)
+        job = scaled(_job(settings, store, claim, place.pair), scale)
         echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
         with (
             pgn_writer(given["pgn"], "plus", "minus", job.conditions.time_control) as write,
-            Pool(1, service.timeouts, service.limits) as pool,
+            Pool(1, settings.timeouts, settings.limits) as pool,
         ):
             count = _played(job, claim.first_pair, pool, received, write)
     if count is None:
@@ -90,8 +97,8 @@ def replay(given: Mapping[str, Any]) -> int:
     return _compared(count.tally, reported, claim)
 
 
-def _job(service: WorkerSettings, store: Store, claim: Claim, pair: int | None) -> Job:
-    job = JobMaker(engine_cache(service, store), service.timeouts, service.options.syzygy).job(
+def _job(settings: WorkerSettings, store: Store, claim: Claim, pair: int | None) -> Job:
+    job = JobMaker(engine_cache(settings, store), settings.timeouts, settings.options.syzygy).job(
         claim
     )
     if pair is None:

@@ -18,8 +18,8 @@ from spsa.core.game_settings import (
 )
 from spsa.core.game_settings.numbers import MAX_OPTION_LENGTH, MAX_SECONDS, MIN_NELO_APART
 from spsa.text import NAME_LENGTH, is_printable, printable
+from spsa.uci.spawning import EngineLimits
 from worker.machine import memory, pinning_order
-from worker.uci.spawning import EngineLimits
 
 _MIB = 2**20
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"

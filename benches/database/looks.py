@@ -11,13 +11,15 @@ from benches.database.scene import (
     RESULT,
     new_iteration,
     new_run,
+    new_step,
     register,
     registered,
     shell,
 )
-from spsa.db.migrate import upgrade
-from spsa.db.store import MasterLease, NewStep, Run, Store, open_store
-from spsa.db.totals import recount
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Run
+from spsa.db.store import Store, open_store
+from spsa.protocol import Failure
 from spsa.report.status import status
 
 CALLS = 40
@@ -36,7 +38,6 @@ _NUMBERS = "WITH RECURSIVE n(k) AS (SELECT 2 UNION ALL SELECT k + 1 FROM n WHERE
 
 def make(url: str, length: int) -> None:
     """A run of so many complete iterations, two batches each, and one that is being played."""
-    upgrade(url)
     with open_store(url, durable=False) as store:
         run = store.create_run(new_run("bench", length + 1))
         master = store.acquire_master_lease(run.id, "bench", LEASE)
@@ -45,7 +46,6 @@ def make(url: str, length: int) -> None:
         if length > 1:
             with shell(url) as connection:
                 _multiply(connection, length)
-                recount(connection, run.id)
         store.open_iteration(master, new_iteration(length + 1, length, games=GAMES))
         store.claim("held", registered(1), LEASE)
     _freshen(url)
@@ -75,23 +75,13 @@ def _play_one(store: Store, master: MasterLease, run: Run) -> None:
     store.open_iteration(master, new_iteration(1, 0, games=GAMES))
     broken = store.claim("broken", registered(1), LEASE)
     if broken is not None:
-        store.fail(broken, "does not start")
+        store.fail(broken, Failure(reason="does not start"))
     for n in range(1, 1 + GAMES // 2):
         claim = store.claim(f"first-{n}", registered(1 + n), LEASE)
         if claim is not None:
             store.report(claim, RESULT)
     oldest = store.tick(master, LEASE).open[0]
-    step = NewStep(
-        k=1,
-        theta_before=run.theta,
-        delta=dict.fromkeys(run.theta, 0.0),
-        theta_after=run.theta,
-        state={},
-        gradient=dict.fromkeys(run.theta, 0.0),
-        elo=0.0,
-        bounded=False,
-    )
-    store.apply(master, oldest.id, step)
+    store.apply(master, oldest.id, new_step(run))
 
 
 def _multiply(connection: sa.Connection, last: int) -> None:
@@ -119,9 +109,6 @@ def copy_rows(
     connection: sa.Connection, table: str, over: dict[str, str], which: str, last: int
 ) -> None:
     """Write rows like those `which` picks for k from 2 to `last`, but with the values of `over`."""
-    if table == "spsa_batch":  # the copies have games, and the trigger refuses such a batch
-        on = " ON spsa_batch" if connection.dialect.name == "postgresql" else ""
-        connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS spsa_insert_batch{on}")
     names = [c["name"] for c in sa.inspect(connection).get_columns(table) if c["name"] != "id"]
     values = ", ".join(over.get(name, f"t.{name}") for name in names)
     source = f"{table} t"

@@ -1,10 +1,8 @@
-"""What the bench plays: a run with some iterations in flight, and the bare table beside it."""
+"""What the benches play: a run of many parameters, its iterations and its workers."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,18 +13,11 @@ from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
-from spsa.db.migrate import upgrade
-from spsa.db.store import (
-    BatchResult,
-    NewEngine,
-    NewIteration,
-    NewRun,
-    RegisteredWorker,
-    Store,
-    WorkerInfo,
-    open_store,
-)
+from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.lifecycle import Purpose
+from spsa.protocol import BatchResult, RegisteredWorker, WorkerInfo
 
 PARAMETERS = 20
 LEASE = 600.0
@@ -48,106 +39,6 @@ SPACE = Space(
     )
 )
 TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))
-
-DONE = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'done'")
-_LEFT = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'ready'")
-
-# what a master does with an iteration, without its arithmetic: those that are played out are
-# closed, and as many are opened
-_CLOSE = sa.text("""
-UPDATE spsa_iteration SET status = 'abandoned' WHERE status = 'in_progress'
-   AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = spsa_iteration.id
-                      AND b.status IN ('ready', 'leased'))
-""")
-_OPEN = sa.text(
-    "UPDATE spsa_iteration SET status = 'pending' WHERE k > :opened AND k <= :opened + :closed"
-)
-
-# the table and the worker's two statements of the scheme that a tuner starts with
-BARE_TABLE = """
-CREATE TABLE bare_iteration (
-    id INTEGER PRIMARY KEY, iteration_number INTEGER NOT NULL,
-    plus_engine_path VARCHAR(255) NOT NULL, minus_engine_path VARCHAR(255) NOT NULL,
-    timelow_ms INTEGER NOT NULL, timehigh_ms INTEGER NOT NULL,
-    target_games INTEGER NOT NULL, games_played INTEGER NOT NULL DEFAULT 0,
-    plus_wins INTEGER NOT NULL DEFAULT 0, minus_wins INTEGER NOT NULL DEFAULT 0,
-    draws INTEGER NOT NULL DEFAULT 0, status VARCHAR(20) NOT NULL DEFAULT 'pending',
-    base_parameters JSON, plus_parameters JSON, minus_parameters JSON, perturbation_signs JSON,
-    gradient_estimate JSON, elo_diff REAL,
-    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, completed_at TIMESTAMP)
-"""
-BARE_POLL = """
-SELECT * FROM bare_iteration
- WHERE status IN ('pending', 'in_progress') AND games_played < target_games
- ORDER BY iteration_number DESC LIMIT 1
-"""
-BARE_REPORT = """
-UPDATE bare_iteration SET games_played = games_played + 2, plus_wins = plus_wins + 0,
-       minus_wins = minus_wins + 0, draws = draws + 2 WHERE id = 1
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """So many iterations of so many batches of one pair, and so many registered workers."""
-
-    iterations: int
-    batches: int
-    workers: int
-
-
-def make(url: str, size: Size) -> None:
-    """Fill an empty database; the iterations are closed until `moving` opens them."""
-    upgrade(url)
-    with open_store(url, durable=False) as store:
-        run = store.create_run(new_run("bench", size.iterations + 1))
-        master = store.acquire_master_lease(run.id, "bench", LEASE)
-        for k in range(1, size.iterations + 1):
-            store.open_iteration(master, new_iteration(k, 0, games=2 * size.batches))
-        register(store, size.workers)
-    with shell(url) as connection:
-        connection.exec_driver_sql("UPDATE spsa_iteration SET status = 'abandoned'")
-        connection.exec_driver_sql(BARE_TABLE)
-        connection.execute(_bare_row())
-
-
-@contextmanager
-def moving(url: str) -> Iterator[None]:
-    """Keep `IN_FLIGHT` iterations open, as a master does, for as long as this lasts.
-
-    Raises:
-        RuntimeError: all batches were played, so that nothing is known of their number.
-    """
-    stopping = threading.Event()
-    engine = create_engine(parse_url(url), durable=True)
-    _open(engine, 0, IN_FLIGHT)
-    mover = threading.Thread(target=_move, args=(engine, stopping))
-    mover.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        mover.join()
-    with engine.connect() as connection:
-        left = connection.scalar(_LEFT)
-    engine.dispose()
-    if not left:
-        raise RuntimeError("every batch was played before the time was up: raise --iterations")
-
-
-def _move(engine: sa.Engine, stopping: threading.Event) -> None:
-    opened = IN_FLIGHT
-    while not stopping.wait(0.02):
-        with engine.begin() as connection:
-            closed = connection.execute(_CLOSE).rowcount
-        if closed:
-            _open(engine, opened, closed)
-            opened += closed
-
-
-def _open(engine: sa.Engine, opened: int, more: int) -> None:
-    with engine.begin() as connection:
-        connection.execute(_OPEN, {"opened": opened, "closed": more})
 
 
 def new_run(name: str, iterations: int) -> NewRun:
@@ -191,17 +82,32 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
     )
 
 
+def new_step(run: Run) -> NewStep:
+    """The next step of a run, which leaves theta where it is."""
+    return NewStep(
+        k=run.applied + 1,
+        theta_before=run.theta,
+        delta=dict.fromkeys(run.theta, 0.0),
+        theta_after=run.theta,
+        state=run.state,
+        gradient=dict.fromkeys(run.theta, 0.0),
+        elo=0.0,
+        bounded=False,
+    )
+
+
 def register(store: Store, workers: int) -> list[RegisteredWorker]:
-    """So many workers, each on a machine of its own; worker n has the id n and `secret(n)`."""
-    return [store.register_worker(_worker(n)) for n in range(1, workers + 1)]
+    """So many workers, each on a machine of its own; worker n has the id n."""
+    return [store.register_worker(worker_info(n)) for n in range(1, workers + 1)]
 
 
 def registered(n: int) -> RegisteredWorker:
     """Worker n, as `register` made it."""
-    return RegisteredWorker(id=n, machine=f"bench-{n}", secret=f"bench-{n}")
+    return RegisteredWorker(id=n, machine=f"bench-{n}")
 
 
-def _worker(n: int) -> WorkerInfo:
+def worker_info(n: int) -> WorkerInfo:
+    """Worker n of machine n."""
     name = f"bench-{n}"
     return WorkerInfo(
         name=name,
@@ -228,18 +134,6 @@ def shell(url: str) -> Iterator[sa.Connection]:
     engine.dispose()
 
 
-def drop_triggers(url: str) -> None:
-    """Leave games uncounted and counts unchecked."""
-    with shell(url) as connection:
-        server = connection.dialect.name == "postgresql"
-        for trigger, table in _TRIGGERS.items():
-            on = f" ON {table}" if server else ""
-            connection.exec_driver_sql(f"DROP TRIGGER {trigger}{on}")
-
-
-_TRIGGERS = {"spsa_count": "spsa_batch", "spsa_check_counts": "spsa_iteration"}
-
-
 def _engine(name: str) -> NewEngine:
     return NewEngine(
         sha256=hashlib.sha256(name.encode()).hexdigest(),
@@ -249,13 +143,3 @@ def _engine(name: str) -> NewEngine:
         bench=None,
         path=f"/srv/spsa/engines/{name}",
     )
-
-
-def _bare_row() -> sa.TextClause:
-    values = ", ".join(f'"{name}": {value}' for name, value in THETA.items())
-    return sa.text(
-        "INSERT INTO bare_iteration (id, iteration_number, plus_engine_path, minus_engine_path,"
-        " timelow_ms, timehigh_ms, target_games, base_parameters, plus_parameters,"
-        " minus_parameters, perturbation_signs)"
-        " VALUES (1, 1, '/srv/plus', '/srv/minus', 50, 100, 2000000000, :v, :v, :v, :v)"
-    ).bindparams(v=f"{{{values}}}")

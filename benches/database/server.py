@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the bench's own, on a disk of known slowness."""
+"""A PostgreSQL server of the bench's own, with its data in memory."""
 
 import os
 import shutil
@@ -20,10 +20,9 @@ from benches.cluster import (
     free_port,
     make_cluster,
 )
-from benches.database.slowness import variables
 from spsa.db.connection import parse_url
 
-__all__ = ["binaries", "create", "fresh_copy", "running", "seconds_of_cpu"]
+__all__ = ["binaries", "create", "running", "seconds_of_cpu"]
 
 _SETTINGS = (
     "max_connections=400",
@@ -31,21 +30,6 @@ _SETTINGS = (
     "max_wal_size=8GB",
     "checkpoint_timeout=1h",
 )
-
-
-@contextmanager
-def fresh_copy(url: str, template: str) -> Iterator[str]:
-    """The URL of a database that is just as `template` of the same server, while it is used."""
-    engine = sa.create_engine(
-        parse_url(f"{url}/postgres"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
-    )
-    with engine.connect() as connection:
-        words = f"CREATE DATABASE cell TEMPLATE {template} STRATEGY FILE_COPY"
-        connection.exec_driver_sql(words)
-        try:
-            yield f"{url}/cell"
-        finally:
-            connection.exec_driver_sql("DROP DATABASE cell WITH (FORCE)")
 
 
 def create(url: str, name: str) -> str:
@@ -74,13 +58,11 @@ def _ticks(process: str) -> int:
 
 
 @contextmanager
-def running(
-    programs: Path, disk: Path, fsync_milliseconds: float, shim: Path | None
-) -> Iterator[tuple[str, int]]:
+def running(programs: Path, disk: Path) -> Iterator[tuple[str, int]]:
     """A fresh server with its data on `disk`: its URL without a database's name, and its pid."""
     folder = Path(tempfile.mkdtemp(prefix="spsa-bench-", dir=disk))
     data, port = make_cluster(programs, folder), free_port()
-    environment = {"PATH": os.defpath, **variables(shim, fsync_milliseconds)}
+    environment = {"PATH": os.defpath}
     server = subprocess.Popen(
         command(programs, data, port, _SETTINGS), env=environment, cwd="/", **account()
     )

@@ -16,10 +16,13 @@ from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult, NewEngine, NewRun, Run, Store, WorkerInfo, open_store
+from spsa.db.entries import NewEngine, NewRun
+from spsa.db.run_tables import Run
+from spsa.db.store import Store, open_store
 from spsa.master.delivery import Sides, Values
 from spsa.master.loop import Master
 from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
+from spsa.protocol import BatchResult, WorkerInfo
 
 _FIRST_RESULTS = 40
 _NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=3000)

@@ -12,12 +12,12 @@ from random import Random
 import chess
 
 from benches.fleet.scene import Scene, Span
-from spsa.db.store import Claim
+from spsa.protocol import Claim
+from spsa.uci.engine import UciTimeouts
 from worker.batches.engine_cache import Binaries
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
 from worker.runner.position import Ending, Termination
-from worker.uci.engine import UciTimeouts
 
 _ENGINE = Path("engine")
 

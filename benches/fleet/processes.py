@@ -16,10 +16,12 @@ from typing import cast
 from benches.fleet.pool import NoEngines, SleepingPool
 from benches.fleet.scene import SLOTS, Scene, Span, overlap
 from spsa import __version__
-from spsa.db.store import WorkerInfo, open_store
+from spsa.db.store import open_store
+from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.loop import Worker, WorkerOptions
+from worker.batches.leaving import WorkerOptions
+from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
 

@@ -23,7 +23,7 @@ def postgresql() -> Iterator[tuple[str, int]]:
     if programs is None:
         raise TuningError("no PostgreSQL server is installed here: use --database sqlite")
     disk = _MEMORY if _MEMORY.is_dir() else Path(tempfile.gettempdir())
-    with running(programs, disk, 0, None) as (server, pid):
+    with running(programs, disk) as (server, pid):
         url = create(server, "fleet")
         migrate.upgrade(url)
         yield url, pid

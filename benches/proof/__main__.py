@@ -10,7 +10,7 @@ from benches.proof.markdown import markdown
 from benches.proof.places import RULES, Plan, places
 from benches.proof.playing import Against, Hall
 from benches.proof.verdict import Proof
-from spsa.cli.demonstration import cores, worker_beside
+from spsa.cli.demonstration import worker_beside
 from spsa.cli.held_run import interruptible
 from spsa.config import Config, load_config
 from spsa.db import migrate
@@ -18,6 +18,7 @@ from spsa.db.store import open_store
 from spsa.errors import TuningError
 from spsa.report.text import terminal
 from spsa.report.theta import ThetaChoice
+from spsa.uci.system import logical_cores
 
 _FEW = click.IntRange(min=2)
 _ONE = click.IntRange(min=1)
@@ -76,7 +77,9 @@ def proof(
         untouched=untouched,
     )
     configs = [load_config(place.config, {}) for place in places(plan, folder)]
-    found = _played(configs, [ThetaChoice(name) for name in thetas], folder, concurrency or cores())
+    found = _played(
+        configs, [ThetaChoice(name) for name in thetas], folder, concurrency or len(logical_cores())
+    )
     if found is None:
         return 130
     click.echo(markdown(found))

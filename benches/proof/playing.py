@@ -14,7 +14,9 @@ from spsa.cli.demonstration import own_values
 from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config import Config
 from spsa.core.params import PlayedValues, Space
-from spsa.db.store import Iteration, Run, Store, Values
+from spsa.db.entries import Values
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
 from spsa.report.theta import ThetaChoice, chosen_theta

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worker.uci.engine import UciTimeouts
+from spsa.uci.engine import UciTimeouts
 
 FIRST, SECOND = "first", "second"
 """The names of the files of every plan's engines, and so of the players in every PGN file."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from spsa.builds import artifacts
 from spsa.builds.requirements import required
 from spsa.errors import TuningError
+from spsa.uci.system import sync_folder
 
 _MANIFEST = "manifest.json"
 _KEY = re.compile(r"[0-9a-f]{64}")
@@ -99,7 +100,7 @@ class ArtifactStore:
                     return other
                 self._discard(place)
             else:
-                artifacts.sync_directory(self.directory)
+                sync_folder(self.directory)
                 return engine
         raise TuningError(f"{place} cannot be made: something else than an engine has this name")
 
@@ -133,7 +134,7 @@ def _write(draft: Path, engine: BuiltEngine) -> None:
         json.dump(fields, manifest, indent=1, sort_keys=True)
         manifest.flush()
         os.fsync(manifest.fileno())
-    artifacts.sync_directory(draft)
+    sync_folder(draft)
 
 
 def _read(place: Path) -> BuiltEngine:

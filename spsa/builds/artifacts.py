@@ -15,7 +15,8 @@ from io import BufferedReader, BufferedWriter, BytesIO
 from pathlib import Path
 
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.security.files import private_folder
+from spsa.files import private_folder
+from spsa.uci.system import opened, set_mode, sync_folder
 
 _PROGRAM = 0o755
 _PRIVATE_PROGRAM = 0o700
@@ -101,15 +102,6 @@ def fetch(source: Path | bytes, sha256: str, cache: Path) -> Copy:
     return copy
 
 
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: they survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _agree(place: str, found: str, expected: str) -> None:
     if found != expected:
         raise ArtifactMismatch(f"{place} hashes to {found}, expected {expected}; it is not used")
@@ -123,7 +115,7 @@ def _described(source: Path | bytes) -> str:
 def _opened(path: Path) -> Iterator[BufferedReader]:
     """The regular file at `path`; neither a symbolic link nor anything that would block."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = opened(path, follow=False)
     except OSError as error:
         raise TuningError(f"{path} cannot be read: {_reason(path, error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -157,10 +149,10 @@ def _incoming(target: Path, mode: int) -> Iterator[BufferedWriter]:
         with os.fdopen(descriptor, "wb") as copy:
             yield copy
             copy.flush()
-            os.fchmod(copy.fileno(), mode)
+            set_mode(copy.fileno(), draft, mode)
             os.fsync(copy.fileno())
         draft.replace(target)
-        sync_directory(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise TuningError(f"{target} cannot be written: {error.strerror}") from error
     finally:

@@ -28,7 +28,8 @@ from spsa.builds.cargo.build_key import digest_of
 from spsa.builds.checkout import Checkout
 from spsa.builds.smoke import FirstSearch, SmokeTimeouts
 from spsa.builds.tree import archived, disk_errors_as_tuning_errors, unpack
-from spsa.core.stored_json import as_written, built
+from spsa.core.json_values import from_json
+from spsa.core.stored_json import as_written
 from spsa.errors import ArtifactMismatch
 
 __all__ = [
@@ -115,7 +116,7 @@ class BuildOrder:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The order in the column `recipe`; UnusableState if it has another form."""
         with as_written("a column `recipe`"):
-            return built(cls, data)
+            return from_json(cls, data)
 
 
 def archive_of(pinned: Pinned) -> bytes:

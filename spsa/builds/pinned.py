@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import spsa.builds.tree as tree
-from spsa.builds.artifacts import sync_directory
 from spsa.builds.checkout import OUTER, Checkout, checkout, resolved
 from spsa.builds.tree import Entry
 from spsa.errors import SourceChanged
+from spsa.uci.system import sync_folder
 
 _SHOWN = 10
 
@@ -153,7 +153,7 @@ def _rename(draft: Path, path: Path) -> None:
     except OSError:
         if not path.is_dir():
             raise
-    sync_directory(path.parent)
+    sync_folder(path.parent)
 
 
 def _record(path: Path) -> Path:

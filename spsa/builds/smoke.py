@@ -6,8 +6,6 @@ Every wait has a deadline, and the test kills every process that it started.
 import errno
 import os
 import re
-import select
-import signal
 import subprocess
 import tempfile
 import time
@@ -21,6 +19,7 @@ from typing import Self
 from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
 from spsa.core.game_settings.numbers import MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
+from spsa.uci.system import kill, pipes
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _TAIL = 65_536
@@ -83,7 +82,11 @@ class ProcessUnderTest:
     """One process of the engine under test; keeps the end of what it writes."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        assert process.stdout is not None
         self._process = process
+        self._out = process.stdout
+        pipes.open(self._out.fileno())
+        self._wait = pipes.waiting(self._out.fileno())
         self.give(seconds)
         self._unheard = b""  # what has come since the last line that was looked at
         self.tail = b""
@@ -147,19 +150,17 @@ class ProcessUnderTest:
 
     def end(self) -> None:
         """Kill the engine's process group, whose id is still its own until it is reaped."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill(self._process)
         self.close_input()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        pipes.close(self._out.fileno())
+        self._out.close()
         self._process.wait()
 
     def _read(self) -> bool:
-        assert self._process.stdout is not None
         left = self._deadline - time.monotonic()
-        if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+        if left <= 0 or not self._wait(left * 1000):
             raise Silent(f"it did not answer in time ({self._seconds:g} s)")
-        chunk = os.read(self._process.stdout.fileno(), _TAIL)
+        chunk = pipes.read(self._out.fileno(), _TAIL)
         self.tail = (self.tail + chunk)[-_TAIL:]
         self._unheard += chunk
         return bool(chunk)

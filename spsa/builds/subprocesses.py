@@ -1,7 +1,5 @@
 """Runs programs in their own process groups, each with a deadline, and can stop all of them."""
 
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import BuildFailed, TuningError
+from spsa.uci.system import kill
 
 _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
 _ELSE = "install it, or put the directory that has it into PATH"
@@ -149,8 +148,7 @@ class Commands:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the process group of a process that still runs."""
     if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill(process)
 
 
 def _too_long(words: str, seconds: float) -> str:

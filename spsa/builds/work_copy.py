@@ -4,7 +4,6 @@ It writes only files that differ, so cargo compiles only what depends on them. L
 also repairs what a killed builder left behind.
 """
 
-import fcntl
 import os
 import shutil
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.builds.tree import Entry, Tree, tree_at
+from spsa.uci.system import lock
 
 AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1
@@ -55,8 +55,8 @@ class WorkCopy:
         """
         _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / "lock").open("w") as lock:
-            while not _taken(lock.fileno()):
+        with (self.home / "lock").open("w") as file:
+            while not lock(file.fileno()):
                 wait(_RETRY_SECONDS)
             yield
 
@@ -103,14 +103,6 @@ def _remove_links(home: Path) -> None:
 
 def _generation(target: Path) -> int:
     return int(target.name.rpartition("-")[2])
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _content(entry: Entry, text: str | None) -> bytes:

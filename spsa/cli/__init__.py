@@ -63,7 +63,7 @@ COMMANDS: Table = {
     "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
     "voids": ("spsa.cli.voids", "Show void games: moves, values, what the engine wrote last."),
     "plot": ("spsa.cli.report", "Draw a run: theta, Elo, results, workers."),
-    "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
+    "serve": ("spsa.cli.serve", "Serve the pages of all runs, for browsers."),
     "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),
     "simulate": (
         "spsa.cli.simulate",
@@ -85,8 +85,6 @@ COMMANDS: Table = {
     "replay": ("spsa.cli.replay", "Show theta after any result."),
     "doctor": ("spsa.cli.db", "Check all invariants of the database, and theta by replay."),
     "db": ("spsa.cli.db", "Create, upgrade, check or back up the tables."),
-    "key": ("spsa.cli.grant", "Make the key that signs the engines of workers."),
-    "grant": ("spsa.cli.grant", "Create logins with limited rights."),
     "demo": ("spsa.cli.demo", "Tune the bundled engine in a few minutes, start to result."),
 }
 

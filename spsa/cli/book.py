@@ -22,6 +22,7 @@ from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_PLIES
 from spsa.errors import NothingToDo
+from spsa.files import write_whole
 from spsa.live_display import Bar, counting, working
 from spsa.master.book_making import (
     Candidates,
@@ -36,7 +37,6 @@ from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
 from spsa.report.text import plural
-from spsa.security.files import write_whole
 
 WINDOWS = {"balanced": (0, 30), "unbalanced": (50, 150)}
 

@@ -4,7 +4,7 @@ import getpass
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,10 +15,14 @@ from click.core import ParameterSource
 
 from spsa.config import load_config
 from spsa.config.loading import MAX_SHARE, MIN_SHARE
-from spsa.db.database_url import command_line_warning, parsed, url_in
+from spsa.db.database_url import (
+    command_line_warning,
+    parsed,
+    tls_warnings,
+    url_in,
+    with_absolute_path,
+)
 from spsa.db.store import open_store
-from spsa.db.tls import tls_warnings
-from spsa.errors import LockTimeout, TuningError
 from spsa.output import echo
 from spsa.report.theta import ThetaChoice
 
@@ -132,9 +136,11 @@ def actor() -> str:
 
 def settings(config: str | None, database_url: str | None) -> "Config":
     """config.toml with what the command line and the environment say on top."""
-    environ = dict(os.environ)
-    if (url := _chosen_url(database_url)) is not None:
-        environ["DATABASE_URL"] = url
+    return _loaded(config, _chosen_url(database_url))
+
+
+def _loaded(config: str | None, url: str | None) -> "Config":
+    environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
     found = load_config(Path(config or "config.toml"), environ)
     _warn_about_tls(found.database_url)
     return found
@@ -163,21 +169,21 @@ def _warn_about_tls(url: str) -> None:
         echo(f"warning: {warning}", err=True)
 
 
+def database_of(config: str | None, database_url: str | None) -> str:
+    """The database's URL; without a config.toml it is enough that something else names it."""
+    url = _chosen_url(database_url)
+    if url is None or config is not None or Path("config.toml").exists():
+        return _loaded(config, url).database_url
+    absolute = with_absolute_path(url, Path.cwd())
+    _warn_about_tls(absolute)
+    return absolute
+
+
 @contextmanager
 def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
-    """The store that the configuration names; its tables have to be there."""
-    with open_store(settings(config, database_url).database_url) as store:
-        try:
-            yield store
-        except LockTimeout as error:
-            ended: list[str] = []
-            with suppress(TuningError):  # a login that may not end them says what it waited for
-                ended = store.end_stalled_sessions()
-            if not ended:
-                raise
-            raise LockTimeout(
-                f"{error}; ended the sessions of {', '.join(ended)}, which held it: try again"
-            ) from None
+    """The store that the command line, the environment or the configuration names."""
+    with open_store(database_of(config, database_url)) as store:
+        yield store
 
 
 def of_run(command: Callable[..., Any]) -> Callable[..., Any]:

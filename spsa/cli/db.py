@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import FileToWrite, config_option, database_option, opened, settings
+from spsa.cli.common import FileToWrite, config_option, database_of, database_option, opened
 from spsa.db import migrate
-from spsa.db.schema import REVISION
-from spsa.db.store import Run, Store, open_store
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.history.doctor import Violation, check_run
 from spsa.live_display import working
 from spsa.master.session import tuning_of
@@ -16,32 +16,22 @@ from spsa.output import echo
 
 @click.group()
 def db() -> None:
-    """Create or upgrade the tables, or check them."""
+    """Create the tables, or copy the database."""
 
 
 @db.command()
 @config_option
 @database_option
 def upgrade(config: str | None, database_url: str | None) -> None:
-    """Bring the tables to this program's schema.
+    """Create the tables in a new database.
 
-    Safe to run at any time, on a live run too.
+    Safe to run at any time, on a live run too: it says if there is nothing to do. A database of
+    another version of this program is refused.
     """
-    found = settings(config, database_url)
-    with working("bringing the tables to this program's schema"):
-        done = migrate.upgrade(found.database_url)
-    echo("upgraded" if done else "already at this program's schema")
-
-
-@db.command()
-@config_option
-@database_option
-def check(config: str | None, database_url: str | None) -> None:
-    """Say whether this program can work with the database."""
-    url = settings(config, database_url).database_url
-    migrate.check_complete(url)
-    with open_store(url) as store:
-        echo(f"{store.where}: schema {REVISION}, as this program needs it")
+    url = database_of(config, database_url)
+    with working("creating the tables"):
+        done = migrate.upgrade(url)
+    echo("the tables are created" if done else "the tables are there already")
 
 
 @db.command()
@@ -69,9 +59,7 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
 
     Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
     """
-    url = settings(config, database_url).database_url
-    migrate.check_complete(url)
-    with open_store(url) as store:
+    with opened(config, database_url) as store:
         chosen = store.runs() if name is None else [store.run(name)]
         violations = [str(found) for run in chosen for found in _violations(store, run)]
     for violation in violations:

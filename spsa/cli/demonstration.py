@@ -32,8 +32,10 @@ from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
 from spsa.db import migrate
-from spsa.db.store import Iteration, Run, open_store
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.new_run import Prepared
@@ -45,7 +47,7 @@ from spsa.report.parameters import parameters
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, number, score, terminal
-from spsa.security.files import write_whole
+from spsa.uci.system import logical_cores
 
 MARK = ".spsa-demo"
 DRAIN_SECONDS = 20.0
@@ -74,7 +76,7 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path, min
     """Run a demo of about so many minutes for each seed and show its result; the exit code."""
     console = terminal()
     bundle = bundled()
-    slots = concurrency or cores()
+    slots = concurrency or len(logical_cores())
     results: list[Result] = []
     with interruptible() as stopping:
         for seed in seeds:
@@ -91,13 +93,6 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path, min
         pooled = sum((result.match.tally for result in results), Tally())
         console.print(f"\n{len(results)} seeds pooled, tuned against start: {score(pooled)}")
     return 0
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def bundled() -> Bundle:

@@ -3,7 +3,7 @@
 import click
 
 from spsa.cli.common import of_run
-from spsa.db.rows import Run
+from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.output import echo, echo_json
 from spsa.report.events import events_table, to_json

@@ -21,13 +21,16 @@ from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import Compared, Iteration, MasterLease, Run, Store
+from spsa.db.entries import Compared
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.new_run import Prepared
-from spsa.master.start import reopened, signer
+from spsa.master.start import reopened
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress, steps_of
@@ -151,7 +154,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     for note in prepared.notes:
         echo(f"note: {note}", err=True)
     store, params = held.store, held.config.params_path
-    name, sign = prepared.run.name, signer(held.config)
+    name = prepared.run.name
 
     def project(run: Run) -> None:
         try:
@@ -170,7 +173,6 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
             watcher=progress,
             project=project,
             stopping=held.stopping,
-            sign=sign,
             background=_background(held.config, prepared.run),
             usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
@@ -215,10 +217,9 @@ def play_match(
         ),
         k=k,
     )
-    sign = signer(held.config)
     with progress_of(held.store, run, held.console) as shown:
         return validate(
-            held.store, held.master_lease, prepared.delivery, match, shown, held.stopping, sign
+            held.store, held.master_lease, prepared.delivery, match, shown, held.stopping
         )
 
 

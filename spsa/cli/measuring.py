@@ -14,8 +14,10 @@ from spsa.core.builds import Builds
 from spsa.core.game_settings import Book
 from spsa.core.stored_json import as_written
 from spsa.db import migrate
+from spsa.db.rows import Costs
 from spsa.db.run_status import MEASURED
-from spsa.db.store import Costs, Run, Store, open_store
+from spsa.db.run_tables import Run
+from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings

@@ -15,7 +15,8 @@ from spsa.cli.params_import import import_
 from spsa.config import Config, DeliveryKind, project_parameter
 from spsa.config.section import MAX_NUMBER
 from spsa.core.params import Space
-from spsa.db.store import Run, open_store
+from spsa.db.run_tables import Run
+from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from spsa.history.steering import Addition, Edit, change_space
 from spsa.live_display import working

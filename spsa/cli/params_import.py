@@ -25,9 +25,9 @@ from spsa.config.formats import (
 )
 from spsa.core.params import Constant, Location, Placement, Space
 from spsa.errors import Fault, InvalidInput
+from spsa.files import write_whole
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
-from spsa.security.files import write_whole
 
 _USUAL = Plan()
 

@@ -25,7 +25,7 @@ from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import null_variance
-from spsa.db.store import Costs
+from spsa.db.rows import Costs
 from spsa.errors import TuningError
 from spsa.lab.planning.games_needed import cut, in_flight_limit
 from spsa.lab.planning.plan import Plan, most_designs

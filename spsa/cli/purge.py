@@ -11,7 +11,9 @@ from click.core import ParameterSource
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.config import Config, project_theta, says
-from spsa.db.store import Run, Selection, Store, open_store
+from spsa.db.purge_records import Selection
+from spsa.db.run_tables import Run
+from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.lifecycle import Purpose

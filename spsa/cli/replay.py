@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import click
 
 from spsa.cli.common import of_run
-from spsa.db.rows import Run
+from spsa.db.run_tables import Run, estimate_columns
 from spsa.db.store import Store
 from spsa.history.purge import theta_at
 from spsa.live_display import working
@@ -37,7 +37,7 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
     to = run.applied if k is None else k
     with working(f"computing theta from {to} results"):
         theta, known = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
-    rows = parameters(replace(run, theta=theta, estimates=known))
+    rows = parameters(replace(run, theta=theta, **estimate_columns(known)))
     if as_json:
         told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
         told["parameters"] = plain([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])

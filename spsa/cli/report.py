@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
+from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.drawing import Kind
@@ -15,7 +16,6 @@ from spsa.report.export_json import report as look
 from spsa.report.history import history
 from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
 from spsa.report.text import sentence, terminal
-from spsa.security.files import write_whole
 
 if TYPE_CHECKING:
     from spsa.report.export_json import Report

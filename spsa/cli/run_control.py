@@ -14,7 +14,7 @@ from spsa.cli.common import (
     settings,
     share_option,
 )
-from spsa.db.rows import Run
+from spsa.db.run_tables import Run
 from spsa.db.store import Store, open_store
 from spsa.live_display import working
 from spsa.master.new_run import Fork, fork_run

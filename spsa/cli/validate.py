@@ -11,7 +11,9 @@ from spsa.cli.held_run import held_run, interruptible, play_match, validation_ga
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_NELO, MIN_NELO_APART
 from spsa.core.params import PlayedValues
-from spsa.db.store import Compared, Iteration, open_store
+from spsa.db.entries import Compared
+from spsa.db.run_tables import Iteration
+from spsa.db.store import open_store
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.matches import match_json, match_sentences

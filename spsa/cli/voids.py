@@ -12,7 +12,7 @@ from spsa.report.text import terminal
 from spsa.report.voids import place, void_lines, void_pgn, voids_json, voids_table
 
 if TYPE_CHECKING:
-    from spsa.db.history_rows import VoidGame
+    from spsa.db.rows import VoidGame
 
 
 @click.command()

@@ -1,26 +1,35 @@
-"""`spsa-master workers`: lists the workers, and the machines that get no batches."""
+"""`spsa-master workers`: lists the workers, invites machines, and says which play no more."""
 
-from typing import TYPE_CHECKING
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 from spsa.cli.common import actor, config_option, database_option, opened, run_option
-from spsa.core import limits
+from spsa.core.limits import Text
+from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.history import Played, played
 from spsa.report.status import plain
 from spsa.report.text import terminal
 from spsa.report.workers import fleet, fleet_table, machines_text, to_json
-from spsa.text import plural
+from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 if TYPE_CHECKING:
+    from spsa.db.batch_tables import Machine
     from spsa.db.store import Store
+
+_PLACEHOLDER = "https://YOUR-SERVER"
+_URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")
 
 
 @click.group()
 def workers() -> None:
-    """The workers, and which machines are given no batches."""
+    """The workers, who may be one, and which machines are given no batches."""
 
 
 @workers.command("list")
@@ -35,15 +44,17 @@ def list_(config: str | None, database_url: str | None, run: str | None, as_json
     run, against the other machines. One that stands out comes first, with the reason.
     """
     with opened(config, database_url) as store, working("comparing the machines"):
-        known = _played(store, run)
+        known, machines = _played(store, run), store.machines()
         found = fleet(store, known.machines)
     if as_json:
-        echo_json(plain(to_json(found)))
+        echo_json(plain({**to_json(found), "machines": [_machine_json(one) for one in machines]}))
         return
     terminal().print(fleet_table(found, known.workers))
     if len(known.machines) > 1:
         aside = {one.worker.host for one in found if one.is_set_aside}
         terminal().print(machines_text(known.machines, aside))
+    for line in _without_workers(machines, {one.worker.host for one in found}):
+        echo(line)
 
 
 def _played(store: "Store", run: str | None) -> Played:
@@ -51,6 +62,93 @@ def _played(store: "Store", run: str | None) -> Played:
     if run is None and not store.run_overviews():
         return Played(workers=(), machines=())
     return played(store, store.run(run))
+
+
+def _machine_json(machine: "Machine") -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "role": str(machine.role),
+        "invited_by": machine.invited_by,
+        "created_at": machine.created_at,
+        "revoked_at": machine.revoked_at,
+    }
+
+
+def _without_workers(machines: "Sequence[Machine]", seen: set[str]) -> Iterator[str]:
+    """The machines that were revoked, and those that were invited and have not come."""
+    for one in machines:
+        if one.revoked_at is not None:
+            yield f"{one.name} was revoked {one.revoked_at:%Y-%m-%d %H:%M} UTC"
+        elif one.invited_by is not None and one.name not in seen:
+            yield f"{one.name} was invited {one.created_at:%Y-%m-%d %H:%M} UTC: no worker yet"
+
+
+def _name(_context: click.Context, _argument: click.Parameter, name: str) -> str:
+    if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
+        raise click.BadParameter(f"the name {refusal}")
+    return name
+
+
+def _server_url(_context: click.Context, _option: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not _URL.fullmatch(url):
+        raise click.BadParameter(f"{url!r} is no address: write https://tuner.example.org")
+    return url and url.rstrip("/")
+
+
+def _is_open(url: str) -> bool:
+    """Whether a token would cross a network unencrypted."""
+    from spsa.server.guard import (
+        is_loopback,  # late: the server's packages take a tenth of a second
+    )
+
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
+
+
+@workers.command()
+@config_option
+@database_option
+@click.argument("name", callback=_name)
+@click.option("--may-build", is_flag=True, help="It may also build engines for other machines.")
+@click.option(
+    "--url", callback=_server_url, metavar="URL", help="Where the machine reaches the server."
+)
+def invite(
+    config: str | None, database_url: str | None, name: str, may_build: bool, url: str | None
+) -> None:
+    """Print the line to paste on a new machine.
+
+    NAME is how the machine is called from now on. The line has its token, which is shown only now.
+    """
+    role = MachineRole.BUILDER if may_build else MachineRole.WORKER
+    with opened(config, database_url) as store:
+        token = store.invite_machine(name, role, actor())
+    server = shlex.quote(url or _PLACEHOLDER)
+    echo(f"paste this on {name}; its token is not shown again:", err=True)
+    if url is None:
+        echo(f"put the address of your server in place of {_PLACEHOLDER}", err=True)
+    flags = " --build" if may_build else ""
+    if url is not None and _is_open(url):
+        flags += " --plain-http"
+    echo(
+        f"curl -fO {server}/worker.pyz && "
+        f"SPSA_TOKEN={token} python3 worker.pyz --server {server}{flags}"
+    )
+
+
+@workers.command()
+@config_option
+@database_option
+@click.argument("name")
+def revoke(config: str | None, database_url: str | None, name: str) -> None:
+    """End the token of a machine, and take back all that it plays.
+
+    NAME is the name of a machine or of one of its workers. `invite` gives it a new token.
+    """
+    with opened(config, database_url) as store:
+        machine = store.machine_named(name)
+        taken = store.revoke_machine(machine, actor())
+        echo(f"{machine} may no longer play; {plural(taken, 'batch', 'es')} can be claimed again")
 
 
 @workers.command()
@@ -70,9 +168,8 @@ def release(config: str | None, database_url: str | None, machine: str) -> None:
 
 
 def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> str:
-    least, most = limits.LENGTHS["spsa_set_aside"]["reason"]
-    if not (least <= len(reason) <= most and reason.isprintable()):
-        raise click.BadParameter(f"a reason has {least} to {most} printable characters")
+    if Text(1, FAILURE_LENGTH).refusal(reason) is not None:
+        raise click.BadParameter(f"a reason has 1 to {FAILURE_LENGTH} printable characters")
     return reason
 
 

@@ -10,7 +10,7 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from spsa.errors import Fault, InvalidInput
-from spsa.security.files import content
+from spsa.files import content
 
 Key = tuple[str, ...]
 

@@ -13,7 +13,7 @@ from spsa.config.play import (
     read_time_control,
 )
 from spsa.config.section import Faults, Section
-from spsa.config.settings import BuildConfig, Config, DeliveryKind
+from spsa.config.settings import Config, DeliveryKind
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import readable_space
 from spsa.config.tuning import (
@@ -48,7 +48,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
 
     Paths in it are relative to the file. Raises InvalidInput with all faults, also those of
     params.toml and the source. `missing_files` checks that the named files exist, because some
-    commands need none (a dashboard needs no source).
+    commands need none (a server needs no source).
     """
     try:
         document = read_document(path)
@@ -88,7 +88,7 @@ def _further(config: Config, own: Collection[Fault]) -> tuple[Fault, ...]:
     if params.is_dir():  # which replaces a path that is refused
         return ()
     space, wrong = readable_params(config)
-    if not _is_there(params):  # a machine that tunes nothing, such as that of a dashboard
+    if not _is_there(params):  # a machine that tunes nothing, such as that of a server
         return wrong
     doubtful = {fault.name.partition(".")[0] for fault in own}
     missing = [f for f in missing_files(config) if f.name.partition(".")[0] not in doubtful]
@@ -168,7 +168,6 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         alarms=read_alarms(root.section("alarms")),
         sets_aside=sets_aside,
         require=require,
-        signing_key=read_signing_key(root.section("trust"), folder, build),
     )
     for section in (run, rule, root):
         section.close()
@@ -184,7 +183,6 @@ def _stop_when(rule: Section) -> float | None:
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
     source, book = config.build.source_path, config.game_settings.book.name
     needed: list[tuple[str, Path | None, str]] = [
-        ("trust.signing_key", config.signing_key, "`spsa-master key new FILE` makes one"),
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
         ("games.book", None if builtin_book(book) else Path(book), NAME_A_BOOK),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
@@ -237,13 +235,3 @@ def _fault(url: str) -> Fault | None:
     except InvalidInput as error:
         return error.faults[0]
     return None
-
-
-def read_signing_key(section: Section, folder: Path, build: BuildConfig) -> Path | None:
-    """`signing_key` of [trust]; None where nothing is signed."""
-    named = section.text("signing_key")
-    if named and build.where == "worker":
-        found = 'signing_key, and [build] where = "worker": a signature says who built the engines'
-        section.fault("signing_key", found, "remove signing_key, or where")
-    section.close()
-    return section.path("signing_key", folder) if named else None

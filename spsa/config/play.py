@@ -34,8 +34,8 @@ from spsa.core.game_settings.numbers import (
 )
 from spsa.core.game_settings.options import CHESS960
 from spsa.errors import TuningError
+from spsa.files import MAX_BOOK, content
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
-from spsa.security.files import MAX_BOOK, content
 from spsa.text import is_printable
 
 

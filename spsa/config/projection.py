@@ -11,7 +11,7 @@ from spsa.config.document import read_document
 from spsa.config.space import load_space
 from spsa.core.params import Parameter, Space
 from spsa.errors import Fault, InvalidInput
-from spsa.security.files import write_whole
+from spsa.files import write_whole
 
 KEYS = {"minimum": "min", "maximum": "max", "step": "step", "active": "active"}
 """What a run may change of a parameter: the attribute, and its key in params.toml."""

@@ -128,7 +128,7 @@ class EarlierRun:
 class Config:
     """One config.toml, overridden by the environment.
 
-    `seed` is None if the master draws one, `signing_key` if nothing is signed. `priority` and
+    `seed` is None if the master draws one. `priority` and
     `share` decide how a new run is scheduled beside others. With `sets_aside`, the master gives no
     more batches to machines whose results stand out. A worker has to provide the words of
     `require`. `settings` are the algorithm's own keys
@@ -155,7 +155,6 @@ class Config:
     alarms: AlarmsConfig = AlarmsConfig()
     sets_aside: bool = False
     require: tuple[str, ...] = ()
-    signing_key: Path | None = None
 
     @property
     def pairs(self) -> int:

@@ -26,7 +26,7 @@ from spsa.core.params import (
     target,
 )
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
-from spsa.security.files import content
+from spsa.files import content
 
 MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""

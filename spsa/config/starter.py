@@ -49,9 +49,6 @@ algorithm = {algorithm}           # finds its own gains; others: {others}
 # resign = false
 # max_moves = 200
 
-[trust]
-# signing_key = "master.key"    # workers with its --trust-key run only what it signed
-
 [validation]
 games = 0                       # played at the end: the tuned values against the first ones
 """

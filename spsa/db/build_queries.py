@@ -5,293 +5,285 @@ engines. It moves no run, and a repeated call changes nothing.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
 
-from spsa.core import limits
-from spsa.db.database import Database
-from spsa.db.entries import NewEngine
-from spsa.db.exhausted_batches import ACTIVE_SECONDS
-from spsa.db.row_values import provided_text, required_pattern, words_of
-from spsa.db.rows import RegisteredWorker
-from spsa.db.schema import (
-    Json,
-    build_failures,
-    builds,
-    engines,
-    files,
-    seconds_from_now,
-    set_aside,
-    workers,
-)
-from spsa.db.worker_queries import machine_of, statement
-from spsa.errors import IllegalTransition, OutOfRange
+from spsa.core.json_values import checked, to_json
+from spsa.core.words import provided_text, required_pattern, words_of
+from spsa.db.base import time_from_now
+from spsa.db.batch_tables import Machine, Worker
+from spsa.db.claims import not_registered
+from spsa.db.database import Database, rows
+from spsa.db.engine_tables import Build, BuildFailure, EngineFile, StoredFile
+from spsa.db.entries import NewBuild, NewEngine
+from spsa.db.rows import ActiveWorker, OrderedBuild
+from spsa.db.statements import execute
+from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
+from spsa.protocol import (
+    BuildResult,
+    BuiltFile,
+    ClaimRequest,
+    HeldBuild,
+    LeasedBuild,
+    RegisteredWorker,
+)
 
 WANTED_SECONDS = 60
 """An order that no master asks about for so long is leased to no worker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBuild:
-    """An order; a worker that provides the words of `requires` may carry it out."""
-
-    key: str
-    requires: Sequence[str]
-    archive_sha256: str
-    recipe: Mapping[str, Any]
-    max_attempts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedBuild:
-    """What has become of an order: `engines` are plus and minus, without their bytes, when they are
-    published, and require the words of `requires`.
-
-    `failures` are machines and why they could not build, `builders` is how many active workers may
-    still do so, or are doing so.
-    """
-
-    key: str
-    engines: tuple[NewEngine, NewEngine] | None
-    requires: tuple[str, ...]
-    failures: tuple[tuple[str, str], ...]
-    builders: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeasedBuild:
-    """An order that a worker carries out."""
-
-    id: int
-    claim_id: str
-    recipe: Mapping[str, Any]
-    archive_sha256: str
-
-
 class BuildOrderQueries(Database):
     """What a master asks for."""
 
-    def active_machines(self) -> list[tuple[tuple[str, ...], int]]:
-        """The words and the slots of every worker that was seen recently."""
-        statement = select(workers.c.provides, workers.c.concurrency).where(_is_active())
-        with self._read() as connection:
-            rows = connection.execute(statement.order_by(workers.c.id))
-            return [(words_of(row.provides), row.concurrency) for row in rows]
+    def active_workers(self) -> list[ActiveWorker]:
+        """Every worker that was seen recently and whose machine was not revoked."""
+        active = (
+            select(Worker.provides, Worker.concurrency, Machine)
+            .join(Machine, Machine.name == Worker.host)
+            .where(Worker.last_seen_at > time_from_now(-120), Machine.revoked_at.is_(None))
+            .order_by(Worker.id)
+        )
+        with self._read() as connection, Session(connection) as session:
+            return [
+                ActiveWorker(words=words_of(words), slots=slots, may_build=machine.may_build)
+                for words, slots, machine in session.execute(active)
+            ]
 
     def keep_archive(self, sha256: str, content: bytes) -> None:
         """Keep the archive of a source for the workers, unless it is there."""
+        known = select(StoredFile.sha256).where(StoredFile.sha256 == sha256)
         with self._write() as connection:
-            known = connection.scalar(select(files.c.sha256).where(files.c.sha256 == sha256))
-            if known is None:
-                connection.execute(files.insert().values(sha256=sha256, bytes=content))
+            if connection.scalar(known) is None:
+                connection.execute(insert(StoredFile).values(sha256=sha256, content=content))
 
     def order_build(self, new: NewBuild) -> None:
         """Order two engines, also where an earlier order has failed or its binaries are deleted."""
         columns = {"recipe": dict(new.recipe), "max_attempts": new.max_attempts}
-        columns |= {"wanted_until": seconds_from_now(WANTED_SECONDS)}
+        columns |= {"wanted_until": time_from_now(WANTED_SECONDS)}
+        known = select(Build).where(Build.build_key == new.key).with_for_update()
         with self._write() as connection:
-            row = connection.execute(_locked(new.key)).one_or_none()
-            if row is None:
-                pattern = required_pattern(new.requires)
-                names = {"build_key": new.key, "requires": pattern}
-                archive = {"archive_sha256": new.archive_sha256}
-                connection.execute(builds.insert().values(**names, **archive, **columns))
-            elif _is_over(connection, row):
-                fresh = dict.fromkeys(("claim_id", "lease_expires_at", *_RESULT))
-                again = {"status": BatchStatus.READY, "attempt": 0, **fresh, **columns}
-                connection.execute(update(builds).where(builds.c.id == row.id).values(again))
-                failed = build_failures.c.build_id == row.id
-                connection.execute(build_failures.delete().where(failed))
+            found = rows(connection, known)
+            if not found:
+                names = {"build_key": new.key, "requires": required_pattern(new.requires)}
+                names |= {"archive_sha256": new.archive_sha256}
+                connection.execute(insert(Build).values(**names, **columns))
+            elif _is_over(connection, found[0]):
+                _order_again(connection, found[0].id, columns)
 
     def ordered_builds(self, keys: Sequence[str]) -> list[OrderedBuild]:
         """What has become of these orders, which are wanted for another while."""
-        mine = builds.c.build_key.in_(keys)
+        mine = Build.build_key.in_(keys)
+        wanted = {"wanted_until": time_from_now(WANTED_SECONDS)}
         with self._write() as connection:
-            wanted = {"wanted_until": seconds_from_now(WANTED_SECONDS)}
-            connection.execute(update(builds).where(mine).values(wanted))
-            rows = connection.execute(select(builds).where(mine).order_by(builds.c.id)).all()
-            return [_ordered(connection, row) for row in rows]
+            connection.execute(update(Build).where(mine).values(wanted))
+            found = rows(connection, select(Build).where(mine).order_by(Build.id))
+            return [_ordered(connection, build) for build in found]
 
 
-_RESULT = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
-
-
-def _is_active() -> sa.ColumnElement[bool]:
-    return workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS)
-
-
-def _locked(key: str) -> sa.Select[Any]:
-    return select(builds).where(builds.c.build_key == key).with_for_update()
-
-
-def _is_over(connection: sa.Connection, row: Any) -> bool:
+def _is_over(connection: sa.Connection, build: Build) -> bool:
     """Whether an order has failed, or its binaries are not in the database any more."""
-    if row.status == BatchStatus.DONE:
-        return None in _engines(connection, row)
-    return not _builders(connection, row)
+    if build.status is BatchStatus.DONE:
+        return _engines(connection, build) is None
+    return not _builders(connection, build)
 
 
-def _ordered(connection: sa.Connection, row: Any) -> OrderedBuild:
-    found = _engines(connection, row) if row.status == BatchStatus.DONE else (None, None)
-    plus, minus = found
-    failed = select(build_failures.c.machine, build_failures.c.reason)
-    failed = failed.where(build_failures.c.build_id == row.id).order_by(build_failures.c.machine)
+def _order_again(connection: sa.Connection, build_id: int, columns: Mapping[str, Any]) -> None:
+    result = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
+    fresh = dict.fromkeys(("claim_id", "lease_expires_at", *result))
+    again = {"status": BatchStatus.READY, "attempt": 0, **fresh, **columns}
+    connection.execute(update(Build).where(Build.id == build_id).values(again))
+    connection.execute(delete(BuildFailure).where(BuildFailure.build_id == build_id))
+
+
+def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
+    failed = select(BuildFailure).where(BuildFailure.build_id == build.id)
+    failures = rows(connection, failed.order_by(BuildFailure.machine))
     return OrderedBuild(
-        key=row.build_key,
-        engines=(plus, minus) if plus is not None and minus is not None else None,
-        requires=words_of(row.binary_requires),
-        failures=tuple((one.machine, one.reason) for one in connection.execute(failed)),
-        builders=_builders(connection, row),
+        key=build.build_key,
+        engines=_engines(connection, build) if build.status is BatchStatus.DONE else None,
+        requires=words_of(build.binary_requires),
+        failures=tuple((one.machine, one.reason) for one in failures),
+        builders=_builders(connection, build),
     )
 
 
-def _engines(connection: sa.Connection, row: Any) -> tuple[NewEngine | None, NewEngine | None]:
+def _engines(connection: sa.Connection, build: Build) -> tuple[NewEngine, NewEngine] | None:
     """Plus and minus of an order, with what its worker says of their bench."""
-    plus = _engine(connection, row.plus_sha256, row.plus_bench)
-    return plus, _engine(connection, row.minus_sha256, row.minus_bench)
+    plus = _engine(connection, build.plus_sha256, build.plus_bench)
+    minus = _engine(connection, build.minus_sha256, build.minus_bench)
+    return None if plus is None or minus is None else (plus, minus)
 
 
-def _engine(connection: sa.Connection, sha256: str, bench: int | None) -> NewEngine | None:
-    columns = (engines.c.build_key, engines.c.target, engines.c.size, engines.c.path)
-    kept = and_(engines.c.sha256 == sha256, engines.c.bytes.is_not(None))
-    row = connection.execute(select(*columns).where(kept)).one_or_none()
-    return None if row is None else NewEngine(sha256=sha256, bench=bench, **row._mapping)
+def _engine(connection: sa.Connection, sha256: str | None, bench: int | None) -> NewEngine | None:
+    columns = (EngineFile.sha256, EngineFile.build_key, EngineFile.target, EngineFile.size)
+    kept = sa.and_(EngineFile.sha256 == sha256, EngineFile.content.is_not(None))
+    row = connection.execute(select(*columns, EngineFile.path).where(kept)).one_or_none()
+    return None if row is None else NewEngine(bench=bench, **row._mapping)
 
 
-def _builders(connection: sa.Connection, row: Any) -> int:
+def _builders(connection: sa.Connection, build: Build) -> int:
     """How many active workers may carry out an order, or do so now."""
-    failed = select(build_failures.c.machine).where(build_failures.c.build_id == row.id)
-    out = select(set_aside.c.machine).where(set_aside.c.sha256.is_(None))
-    may = and_(
-        sa.literal(row.attempt < row.max_attempts),
-        workers.c.provides.like(row.requires),
-        workers.c.host.not_in(failed),
-        workers.c.host.not_in(out),
-    )
-    leased = select(builds.c.worker_id).where(
-        builds.c.id == row.id,
-        builds.c.status == BatchStatus.LEASED,
-        builds.c.lease_expires_at >= seconds_from_now(0),
-    )
-    counted = select(func.count()).select_from(workers)
-    found = counted.where(or_(and_(_is_active(), may), workers.c.id.in_(leased)))
-    return connection.scalar(found) or 0
+    found: int = execute(connection, "builders", build_id=build.id).scalar_one()
+    return found
 
 
 class BuildQueries(Database):
-    """What a worker that builds asks for, as statements for SQLite."""
+    """What a worker that builds asks for."""
 
     def claim_build(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
     ) -> LeasedBuild | None:
         """Lease an order that this machine may carry out; None if there is none.
 
-        A claim that already has one gets the same one. IllegalTransition: this worker is not
-        registered.
-        """
-        limits.check_lease(lease_seconds)
-        limits.check_values("spsa_build", {"claim_id": claim_id})
-        row = self._claim_build(claim_id, worker, lease_seconds)
-        if row is None:
-            return None
-        return LeasedBuild(row.build_id, claim_id, row.order_json, row.archive)
-
-    def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
-        """Renew the lease; False if it is lost, or no master wants the engines any more."""
-        limits.check_lease(lease_seconds)
-        return self._renew_build(build.claim_id, lease_seconds)
-
-    def publish_build(
-        self,
-        build: LeasedBuild,
-        target: str,
-        requires: Collection[str],
-        plus: "Published",
-        minus: "Published",
-    ) -> Literal["accepted", "already", "lost"]:
-        """Publish both engines; only the holder of the lease can. The database hashes them.
+        A claim that already has one gets the same one.
 
         Raises:
-            OutOfRange: an engine or a text is too long.
+            IllegalTransition: this worker is not registered.
         """
-        _check_published(target, plus, minus)
-        facts = {"target": target, "binary_requires": provided_text(requires)}
-        limits.check_values("spsa_build", facts)
-        return self._publish_build(build, facts, plus, minus)
+        request = checked(
+            ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
+        )
+        mine = select(Build).where(
+            Build.claim_id == claim_id,
+            Build.worker_id == worker.id,
+            Build.status == BatchStatus.LEASED,
+        )
+        with self._write() as connection:
+            if connection.scalar(select(Worker.id).where(Worker.id == worker.id)) is None:
+                raise not_registered(worker.id)
+            execute(connection, "claim_build", **to_json(request))
+            found = rows(connection, mine)
+        return _leased(found[0], request) if found else None
 
-    def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        """Return an order that this machine cannot carry out: it is not asked again.
+    def renew_build(self, build: LeasedBuild | HeldBuild, lease_seconds: float) -> bool:
+        """Renew the lease; False if it is lost, or no master wants the engines any more."""
+        held = _held(build, lease_seconds=lease_seconds)
+        with self._write() as connection:
+            return execute(connection, "renew_build", **held).scalar() is not None
 
-        Without a reason it is handed back.
+    def may_upload(self, machine: str, build_id: int, claim_id: str) -> int | None:
+        """The id of the machine's worker that holds this build and may send its engines."""
+        held = {"build_id": build_id, "claim_id": claim_id}
+        with self._read() as connection:
+            found: int | None = execute(
+                connection, "upload.holder", machine=machine, **held
+            ).scalar()
+            return found
+
+    def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
+        """Keep one engine until it is published; one that was kept before is replaced.
+
+        Raises:
+            LeaseLost: the worker does not hold the build any more.
+            OutOfRange: it is empty or too long.
         """
-        limits.check_values("spsa_build_failure", {"reason": reason})
-        self._fail_build(build, reason)
-
-    def _claim_build(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
-        values = {"claim_id": claim_id, "worker_id": worker.id, "lease_seconds": lease_seconds}
         with self._write() as connection:
-            machine = machine_of(connection, worker)
-            if machine is None:
-                raise IllegalTransition(f"worker {worker.id} is not registered by this machine")
-            connection.execute(_CLAIM, {**values, "machine": machine})
-            return connection.execute(_CLAIMED, values).one_or_none()
+            return _upload(connection, _held(held), side, content)
 
-    def _renew_build(self, claim_id: str, lease_seconds: float) -> bool:
-        values = {"claim_id": claim_id, "lease_seconds": lease_seconds}
-        with self._write() as connection:
-            return connection.scalar(_RENEW, values) is not None
-
-    def _fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        values = {"build_id": build.id, "claim_id": build.claim_id, "reason": reason}
-        with self._write() as connection:
-            worker_id = connection.scalar(_FAIL, values)
-            if worker_id is not None and reason is not None:
-                connection.execute(_FAIL_REASON, {**values, "worker_id": worker_id})
-
-    def _publish_build(
-        self, build: LeasedBuild, facts: Mapping[str, str], plus: "Published", minus: "Published"
+    def publish_build(
+        self, result: BuildResult, plus: bytes | None = None, minus: bytes | None = None
     ) -> Literal["accepted", "already", "lost"]:
-        mine = {"build_id": build.id, "claim_id": build.claim_id}
+        """Publish both engines; only the holder of the lease can.
+
+        Without their bytes, those are published that `upload_build` has kept.
+
+        Raises:
+            OutOfRange: a value is outside its limits, or not true of an engine's bytes.
+        """
+        held = _held(checked(result))
         with self._write() as connection:
-            row = connection.execute(_STATUS, mine).one_or_none()
-            if row is None or row.status != BatchStatus.LEASED:
-                return "already" if row is not None and row.status == BatchStatus.DONE else "lost"
-            values: dict[str, Any] = {**mine, **facts}
-            for side, engine in (("plus", plus), ("minus", minus)):
-                common = {"build_key": row.build_key, "size": len(engine.content), **facts}
-                sha256, bench = hashlib.sha256(engine.content).hexdigest(), engine.bench
-                found = {"sha256": sha256, "bench": bench, "bytes": engine.content}
-                connection.execute(_ENGINE, {**common, **found})
-                values |= {f"{side}_sha256": sha256, f"{side}_bench": bench}
-            connection.execute(_PUBLISH, values)
+            known = select(Build.status).where(_is_held(result)).with_for_update()
+            status = connection.scalar(known)
+            if status is not BatchStatus.LEASED:
+                return "already" if status is BatchStatus.DONE else "lost"
+            for side, content in (("plus", plus), ("minus", minus)):
+                if content is not None:
+                    _upload(connection, held, side, content)
+            _publish(connection, held, result)
             return "accepted"
 
+    def fail_build(self, build: LeasedBuild | HeldBuild, reason: str | None) -> None:
+        """Return an order that this machine cannot carry out: it is not asked again.
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The bytes of an engine, and the nodes of its bench if it has one."""
-
-    content: bytes
-    bench: int | None
-
-
-def _check_published(target: str, plus: Published, minus: Published) -> None:
-    if not 1 <= len(target) <= limits.TARGET_LENGTH or not target.isprintable():
-        raise OutOfRange(f"the target {target[:80]!a} is no text of 1 to {limits.TARGET_LENGTH}")
-    for side in (plus, minus):
-        if not 1 <= len(side.content) <= limits.ENGINE_BYTES:
-            raise OutOfRange(
-                f"an engine of {len(side.content)} bytes; allowed: 1 to {limits.ENGINE_BYTES}"
-            )
-        limits.check_values("spsa_build", {"plus_bench": side.bench})
+        Without a reason it is handed back, and the attempt does not count.
+        """
+        held = _held(build, reason=reason)
+        with self._write() as connection:
+            failed = execute(connection, "fail_build", **held, attempts=int(reason is None))
+            if failed.scalar() is not None and reason is not None:
+                execute(connection, "fail_build.machine", **held)
+            execute(connection, "upload.forget")
 
 
-_CLAIM, _CLAIMED = statement("claim_build"), statement("claim_build.claimed", order_json=Json)
-_RENEW, _PUBLISH = statement("renew_build"), statement("publish_build")
-_STATUS, _ENGINE = statement("publish_build.status"), statement("publish_build.engine")
-_FAIL, _FAIL_REASON = statement("fail_build"), statement("fail_build.reason")
+def _leased(build: Build, request: ClaimRequest) -> LeasedBuild:
+    return LeasedBuild(
+        id=build.id,
+        claim_id=request.claim_id,
+        worker_id=request.worker_id,
+        recipe=build.recipe or {},
+        archive_sha256=build.archive_sha256,
+    )
+
+
+def _held(build: LeasedBuild | HeldBuild | BuildResult, **more: Any) -> dict[str, Any]:
+    build_id = build.id if isinstance(build, LeasedBuild) else build.build_id
+    held = HeldBuild(worker_id=build.worker_id, build_id=build_id, claim_id=build.claim_id, **more)
+    found: dict[str, Any] = to_json(checked(held))
+    return found
+
+
+def _is_held(result: BuildResult) -> sa.ColumnElement[bool]:
+    is_its = sa.and_(Build.claim_id == result.claim_id, Build.worker_id == result.worker_id)
+    return sa.and_(Build.id == result.build_id, is_its)
+
+
+def _upload(
+    connection: sa.Connection, held: Mapping[str, Any], side: str, content: bytes
+) -> BuiltFile:
+    built = checked(BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content)))
+    execute(connection, "upload.forget")
+    facts = {"side": side, "sha256": built.sha256, "size": built.size, "bytes": content}
+    if execute(connection, "upload", **held, **facts).scalar() is None:
+        raise LeaseLost(f"build {held['build_id']} is no longer held by claim {held['claim_id']}")
+    return built
+
+
+def _publish(connection: sa.Connection, held: Mapping[str, Any], result: BuildResult) -> None:
+    """Publish what was uploaded, if it is what the result says."""
+    uploads = execute(connection, "publish_build.sent", **held)
+    sent = {row.side: (row.sha256, row.size) for row in uploads}
+    for side, built in _sides(result):
+        _refuse_other(side, built, sent.get(side))
+        facts = {"side": side, "target": result.target, "bench": built.bench}
+        execute(connection, "publish_build.engine", **held, **facts)
+    execute(connection, "publish_build", **held, **_columns(result))
+    execute(connection, "upload.forget")
+
+
+def _sides(result: BuildResult) -> tuple[tuple[str, BuiltFile], ...]:
+    return (("plus", result.plus), ("minus", result.minus))
+
+
+def _columns(result: BuildResult) -> dict[str, Any]:
+    """The columns of an order for its engines."""
+    return {
+        "binary_requires": provided_text(result.requires),
+        **{f"{side}_sha256": built.sha256 for side, built in _sides(result)},
+        **{f"{side}_bench": built.bench for side, built in _sides(result)},
+    }
+
+
+def _refuse_other(side: str, built: BuiltFile, sent: tuple[str, int] | None) -> None:
+    """Refuse bytes that are not those that a worker says they are."""
+    if sent != (built.sha256, built.size):
+        found = "no bytes yet" if sent is None else f"{sent[1]} bytes that hash to {sent[0]}"
+        raise OutOfRange(
+            f"BuildResult.{side} has {found}; it says {built.size} bytes that hash to "
+            f"{built.sha256}",
+            f"BuildResult.{side}",
+        )

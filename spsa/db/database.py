@@ -1,20 +1,23 @@
-"""One database, opened: transactions, the schema check, and the guard of every lifecycle."""
+"""One database, opened: transactions, the schema check, a copy, the guard of every lifecycle."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
-from spsa.core.limits import COUNTS
-from spsa.core.scoring import Tally
 from spsa.db import migrate
 from spsa.db.connection import create_engine, never, parse_url, translated
 from spsa.db.database_url import displayed
+from spsa.errors import Fault, InvalidInput
 from spsa.lifecycle import sources
 
 Status = TypeVar("Status", bound=StrEnum)
+Entity = TypeVar("Entity")
 
 
 class Database:
@@ -30,6 +33,17 @@ class Database:
         self._url = parse_url(url)
         self._engine = create_engine(self._url, durable=durable, is_stopping=is_stopping)
         self._readers = self._engine.execution_options(reads_only=True)
+        self._details: dict[int, Mapping[str, Any]] = {}
+        """What claims of an iteration have in common, by its row's id: it never changes."""
+        self.check()
+
+    def check(self) -> None:
+        """Read the version of the tables.
+
+        Raises:
+            DatabaseUnreachable: the database does not respond.
+            SchemaMismatch: its tables are older or newer than this program's.
+        """
         with self._read() as connection:
             migrate.check(connection)
 
@@ -47,27 +61,35 @@ class Database:
     def _write(self) -> Iterator[sa.Connection]:
         with translated(self._url), self._engine.begin() as connection:
             yield connection
-            # the schema may have been upgraded while this program was running
-            migrate.confirm(connection)
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
         with translated(self._url), self._readers.begin() as connection:
             yield connection
 
-    @contextmanager
-    def _call(self) -> Iterator[sa.Connection]:
-        """For one statement on PostgreSQL that is its own transaction: one round trip."""
-        with translated(self._url), self._engine.connect() as connection:
-            driver: Any = connection.connection.dbapi_connection
-            # set on the driver: SQLAlchemy's AUTOCOMMIT costs two more round trips, and the errors
-            # of the one at check-in are not translated
-            driver.autocommit = True
-            try:
-                yield connection
-            finally:
-                if not driver.closed:
-                    driver.autocommit = False
+    def copy_to(self, file: Path) -> None:
+        """Copy an SQLite database as it is at one moment, while other processes go on writing.
+
+        The copy is complete or absent.
+
+        Raises:
+            InvalidInput: the database is on a server, `file` exists, or its folder does not.
+        """
+        if not self.is_file:
+            raise _not_copied(file, f"{self.where} is not a file", "use pg_dump --format=custom")
+        if not file.parent.is_dir():
+            raise _not_copied(file, f"there is no folder {file.parent}", "create it first")
+        if file.exists():
+            raise _not_copied(file, "it exists", "name a file that does not exist yet")
+        unfinished = file.with_name(f"{file.name}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        with self._read() as connection:
+            source: Any = connection.connection.driver_connection
+            with closing(type(source)(unfinished)) as copy:
+                source.backup(copy)
+        with unfinished.open("rb+") as written:
+            os.fsync(written)
+        unfinished.rename(file)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -79,20 +101,21 @@ class Database:
         self.close()
 
 
+def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file=str(file), line=None, name="db backup", found=found, remedy=remedy)]
+    )
+
+
+def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity]:
+    """The rows of mapped classes that a statement selects, as values."""
+    with Session(connection) as session:
+        return list(session.scalars(statement))
+
+
 def may_become(
-    column: sa.ColumnElement[str], table: Mapping[Status, frozenset[Status]], to: Status
+    column: Any, table: Mapping[Status, frozenset[Status]], to: Status
 ) -> sa.ColumnElement[bool]:
     """The guard of an UPDATE to the status `to`: the row has a status that may precede it."""
-    return column.in_(sorted(sources(table, to)))
-
-
-def tally_of(row: Any) -> Tally:
-    """The counts of an iteration's or a batch's row."""
-    pentanomial = (row.ptnml_0, row.ptnml_1, row.ptnml_2, row.ptnml_3, row.ptnml_4)
-    return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
-
-
-def counts_of(tally: Tally) -> dict[str, int]:
-    """The values of these columns for a tally."""
-    numbers = (tally.wins, tally.losses, tally.draws, *tally.pentanomial)
-    return dict(zip(COUNTS, numbers, strict=True))
+    found: sa.ColumnElement[bool] = column.in_(sorted(sources(table, to)))
+    return found

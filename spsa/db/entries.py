@@ -6,76 +6,12 @@ from typing import Any, Self
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
-from spsa.core.scoring import Tally
-from spsa.core.stored_json import as_written, built
+from spsa.core.json_values import from_json
+from spsa.core.stored_json import as_written
 from spsa.lifecycle import Purpose
 
 Values = Mapping[str, float]
 """Parameter name -> value in the parameter's own unit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo:
-    """A worker; `name` is unique per process, `confinement` describes its engines' sandbox.
-
-    `secret` identifies the machine; it gives access to all workers of the machine. The worker gets
-    iterations that require only words that it `provides`, of the runs `only_runs` (empty: of all)
-    without `not_runs`.
-    """
-
-    name: str
-    host: str
-    platform: str
-    cores: int
-    concurrency: int
-    version: str
-    confinement: str | None = None
-    provides: tuple[str, ...] = ()
-    only_runs: tuple[str, ...] = ()
-    not_runs: tuple[str, ...] = ()
-    secret: str = field(default="", repr=False)
-
-
-MAX_KEPT_VOIDS = 3
-"""Void games of one attempt at a batch that are kept with what the engine wrote last."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptVoid:
-    """A void game as its worker saw it; `pair` is its number in the run, `white` had White.
-
-    `culprit` ("plus" or "minus") is the engine at fault, `output` what it wrote last. `position` is
-    the UCI command for the game so far. It and `white` are empty if the game had not begun.
-    """
-
-    pair: int
-    culprit: str
-    white: str
-    detail: str
-    position: str
-    output: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """A worker's report of one batch: the counts, and what the games cost.
-
-    `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
-    worker's slot, from 0; `scale` is by what times were multiplied.
-    """
-
-    tally: Tally
-    voids: Mapping[str, int] = field(default_factory=dict)
-    plus_nodes: int = 0
-    minus_nodes: int = 0
-    moves: int = 0
-    plus_time_losses: int = 0
-    minus_time_losses: int = 0
-    seconds: float = 0.0
-    think_seconds: float = 0.0
-    slot: int | None = None
-    scale: float = 1.0
-    kept_voids: Sequence[KeptVoid] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +37,7 @@ class Compared:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """What `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `compared`"):
-            rest = dict(data)
-            sprt = rest.pop("sprt")
-            return built(cls, rest, sprt=None if sprt is None else (sprt[0], sprt[1]))
+            return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,3 +152,14 @@ class NewChange:
     actor: str
     reason: str
     detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBuild:
+    """An order; a worker that provides the words of `requires` may carry it out."""
+
+    key: str
+    requires: Sequence[str]
+    archive_sha256: str
+    recipe: Mapping[str, Any]
+    max_attempts: int

@@ -1,27 +1,19 @@
 """Fails the batches that no machine can play, and lists the machines that failed batches."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
-from spsa.db.database import may_become
-from spsa.db.rows import MachineFailures
+from spsa.db.base import time_from_now
+from spsa.db.batch_tables import Batch, BatchFailure, SetAside, Worker
 from spsa.db.run_status import pause_for_failure
-from spsa.db.schema import (
-    IS_LEASED,
-    IS_OPEN,
-    IS_READY,
-    SUITED,
-    batches,
-    failures,
-    iterations,
-    seconds_from_now,
-    set_aside,
-    workers,
-)
-from spsa.lifecycle import BATCH, BatchStatus
+from spsa.db.run_tables import Iteration
+from spsa.db.statements import execute
+from spsa.lifecycle import BatchStatus
+from spsa.text import plural
 
 ACTIVE_SECONDS = 120
 """A worker that was last seen longer ago does not count as active."""
@@ -32,87 +24,38 @@ RECENT_FAILURE_SECONDS = 3600
 LEASES_EXPIRED = "every worker that claimed it disappeared without a report"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFailures:
+    """The batches that a machine failed recently, and what was played of the same iterations.
+
+    `sha256` is the binary that failed each time; None if that is unknown or differs.
+    """
+
+    machine: str
+    batches: int
+    sha256: str | None
+    reason: str  # of the last one
+    played: int  # batches that this machine has reported
+    played_by_others: int
+    binaries_set_aside: frozenset[str]  # whose batches the machine does not get
+    is_set_aside: bool
+
+
 def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
     """Fail batches that were tried often enough, and pause their run with the reason.
 
-    Often enough: `max_attempts` machines have tried it, or every active machine has; a single
-    active machine tries it `max_attempts` times. The functions for workers hand it out by the same
-    rule. A locked row is being reported or renewed; the next tick looks at it again.
+    `exhausted` in protocol.sql says how often that is; claims hand batches out by the same rule.
     """
-    exhausted = (
-        select(batches.c.id)
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(
-            iterations.c.run_id == run_id,
-            IS_OPEN,
-            batches.c.attempt > 0,
-            sa.or_(IS_READY, sa.and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))),
-            _tried_enough(),
-        )
-        .with_for_update(of=batches, skip_locked=True)
-    )
-    ids = connection.scalars(exhausted).all()
-    if ids:
-        _fail(connection, run_id, ids)
-
-
-def _tried_enough() -> sa.ColumnElement[bool]:
-    recorded = (
-        select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
-    )
-    failed = recorded.where(failures.c.failures > 0)
-    holder = (
-        select(workers.c.host)
-        .where(workers.c.id == batches.c.worker_id, IS_LEASED)
-        .correlate(batches)
-    )
-    tried = sa.union(recorded, holder)
-    machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
-    # the workers that were seen recently and may play the iteration
-    active = sa.and_(
-        SUITED.c.iteration_id == batches.c.iteration_id,
-        SUITED.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS),
-    )
-    suited = select(SUITED.c.machine).where(active).correlate(batches)
-    several = (
-        select(func.count(SUITED.c.machine.distinct()))
-        .where(active)
-        .correlate(batches)
-        .scalar_subquery()
-        >= 2
-    )
-    none_left = ~suited.where(SUITED.c.machine.not_in(tried)).exists()
-    all_failed = ~suited.where(SUITED.c.machine.not_in(failed)).exists()
-    return sa.or_(
-        machines >= batches.c.max_attempts,
-        sa.and_(none_left, batches.c.attempt >= batches.c.max_attempts),
-        sa.and_(all_failed, several),
-    )
-
-
-def _fail(connection: sa.Connection, run_id: int, ids: Sequence[int]) -> None:
-    failed = connection.execute(
-        update(batches)
-        .where(batches.c.id.in_(ids), may_become(batches.c.status, BATCH, BatchStatus.FAILED))
-        .values(
-            status=BatchStatus.FAILED,
-            claim_id=None,
-            lease_expires_at=None,
-            last_error=func.coalesce(batches.c.last_error, LEASES_EXPIRED),
-        )
-        .returning(batches.c.id, batches.c.iteration_id, batches.c.seq, batches.c.last_error)
-    ).all()
-    for row in failed:
-        number = select(iterations.c.iteration_number).where(iterations.c.id == row.iteration_id)
-        tried = select(func.count()).where(failures.c.batch_id == row.id)
+    ids = execute(connection, "exhausted", run_id=run_id).scalars().all()
+    if not ids:
+        return
+    for row in execute(connection, "exhaust", batch_ids=ids, reason=LEASES_EXPIRED).all():
+        number = select(Iteration.iteration_number).where(Iteration.id == row.iteration_id)
+        tried = select(func.count()).where(BatchFailure.batch_id == row.id)
         machines = max(1, connection.scalar(tried) or 0)
-        pause_for_failure(
-            connection,
-            run_id,
-            "master",
-            f"iteration {connection.scalar(number)} batch {row.seq}: {row.last_error}"
-            f" (tried by {machines} machine{'s' if machines > 1 else ''})",
-        )
+        place = f"iteration {connection.scalar(number)} batch {row.seq}"
+        reason = f"{place}: {row.last_error} (tried by {plural(machines, 'machine')})"
+        pause_for_failure(connection, run_id, "master", reason)
 
 
 def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFailures]:
@@ -121,43 +64,36 @@ def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFail
     An expired lease is no such failure: a machine may be switched off at any time.
     """
     # subqueries, not joins, so that both databases start with the few failures of this hour
-    batch = select(batches.c.iteration_id).where(batches.c.id == failures.c.batch_id)
-    its_iteration = batch.correlate(failures).scalar_subquery()
-    run = select(iterations.c.run_id).where(iterations.c.id == its_iteration)
-    its_run = run.correlate(failures).scalar_subquery()
-    recent = connection.execute(
-        select(
-            failures.c.machine,
-            its_iteration.label("iteration_id"),
-            failures.c.sha256,
-            failures.c.reason,
-        )
+    batch = select(Batch.iteration_id).where(Batch.id == BatchFailure.batch_id)
+    its_iteration = batch.correlate(BatchFailure).scalar_subquery()
+    run = select(Iteration.run_id).where(Iteration.id == its_iteration)
+    its_run = run.correlate(BatchFailure).scalar_subquery()
+    columns = (BatchFailure.machine, BatchFailure.sha256, BatchFailure.reason)
+    recent = (
+        select(*columns, its_iteration.label("iteration_id"))
         .where(
             its_run == run_id,
-            failures.c.failures > 0,
-            failures.c.at > seconds_from_now(-RECENT_FAILURE_SECONDS),
+            BatchFailure.failures > 0,
+            BatchFailure.at > time_from_now(-RECENT_FAILURE_SECONDS),
         )
-        .order_by(failures.c.machine, failures.c.at)
-    ).all()
+        .order_by(BatchFailure.machine, BatchFailure.at)
+    )
     by_machine: dict[str, list[Any]] = {}
-    for row in recent:
+    for row in connection.execute(recent).all():
         by_machine.setdefault(row.machine, []).append(row)
     return [_failures_of(connection, machine, own) for machine, own in by_machine.items()]
 
 
 def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) -> MachineFailures:
+    ids = {row.iteration_id for row in own}
     played = connection.execute(
-        select(workers.c.host, func.count().label("batches"))
-        .join(batches, batches.c.worker_id == workers.c.id)
-        .where(
-            batches.c.iteration_id.in_({row.iteration_id for row in own}),
-            batches.c.status == BatchStatus.DONE,
-        )
-        .group_by(workers.c.host)
+        select(Worker.host, func.count().label("batches"))
+        .join(Batch, Batch.worker_id == Worker.id)
+        .where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.DONE)
+        .group_by(Worker.host)
     ).all()
-    aside = connection.scalars(
-        select(set_aside.c.sha256).where(set_aside.c.machine == machine)
-    ).all()
+    of_machine = select(SetAside.sha256).where(SetAside.machine == machine)
+    aside = connection.scalars(of_machine).all()
     binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,

@@ -6,19 +6,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
-from spsa.core.limits import COUNTS
-from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
+from spsa.db.base import COUNTS, sums_of, tally_of
+from spsa.db.batch_tables import Batch, Worker
 from spsa.db.database import Database
 from spsa.db.entries import Values
-from spsa.db.history_rows import (
-    ResultGroup,
-    ThetaPoint,
-    WorkerPart,
-    WorkerShare,
-)
-from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
-from spsa.db.totals import HAS_VOIDS, OWN_VOID_GAMES
+from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
+from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 MAX_ITERATIONS = 2**31 - 1
@@ -47,7 +41,7 @@ class HistoryQueries(Database):
                 ResultGroup(
                     first_k=row.first_k,
                     last_k=row.last_k,
-                    tally=_tally(row),
+                    tally=tally_of(row),
                     void_games=int(row.void_games),
                 )
                 for row in connection.execute(_groups(run_id, iterations_per_group))
@@ -73,17 +67,17 @@ class HistoryQueries(Database):
 
 
 def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
-    group = (iterations.c.k - 1) // iterations_per_group
+    group = (Iteration.k - 1) // iterations_per_group
     return (
         select(
-            func.min(iterations.c.k).label("first_k"),
-            func.max(iterations.c.k).label("last_k"),
-            *_sums(iterations, (*COUNTS, "void_games")),
+            func.min(Iteration.k).label("first_k"),
+            func.max(Iteration.k).label("last_k"),
+            *sums_of(Iteration, (*COUNTS, "void_games")),
         )
         .where(
-            iterations.c.run_id == run_id,
-            iterations.c.purpose == Purpose.TUNE,
-            iterations.c.status == IterationStatus.COMPLETE,
+            Iteration.run_id == run_id,
+            Iteration.purpose == Purpose.TUNE,
+            Iteration.status == IterationStatus.COMPLETE,
         )
         .group_by(group)
         .order_by(group)
@@ -98,24 +92,24 @@ def _reported(
     SQLite finds the iterations by k. As ids go up with k, PostgreSQL finds the batches by them; it
     takes too many for such a part as long as it does not see the ids themselves.
     """
-    mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
-    ids = select(iterations.c.id).where(*mine)
-    found = [*mine, batches.c.status == BatchStatus.DONE]
+    mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
+    ids = select(Iteration.id).where(*mine)
+    found = [*mine, Batch.status == BatchStatus.DONE]
     if after:
-        first = connection.scalar(ids.where(iterations.c.k == after + 1))
-        found += [iterations.c.k > after, batches.c.iteration_id >= sa.literal(first)]
+        first = connection.scalar(ids.where(Iteration.k == after + 1))
+        found += [Iteration.k > after, Batch.iteration_id >= sa.literal(first)]
     if through is not None:
-        last = connection.scalar(ids.where(iterations.c.k == through))
-        found += [iterations.c.k <= through, batches.c.iteration_id <= sa.literal(last)]
+        last = connection.scalar(ids.where(Iteration.k == through))
+        found += [Iteration.k <= through, Batch.iteration_id <= sa.literal(last)]
     return found
 
 
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
-    nodes = batches.c.plus_nodes + batches.c.minus_nodes
-    lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    nodes = Batch.plus_nodes + Batch.minus_nodes
+    lost_on_time = Batch.plus_time_losses + Batch.minus_time_losses
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
-    worker = (batches.c.worker_id + 0).label("worker_id")
-    group = ((iterations.c.k - 1) // iterations_per_group).label("part")
+    worker = (Batch.worker_id + 0).label("worker_id")
+    group = ((Iteration.k - 1) // iterations_per_group).label("part")
     reported = (
         select(
             worker,
@@ -123,22 +117,22 @@ def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> s
             func.count().label("batches"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
-            _count_of(HAS_VOIDS).label("void_batches"),
+            _count_of(Batch.own_void_games > 0).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
-            func.sum(OWN_VOID_GAMES).label("void_games"),
-            func.min(batches.c.scale).label("least_scale"),
-            func.max(batches.c.scale).label("most_scale"),
-            *_sums(batches, (*COUNTS, "seconds", "think_seconds")),
+            func.sum(Batch.own_void_games).label("void_games"),
+            func.min(Batch.scale).label("least_scale"),
+            func.max(Batch.scale).label("most_scale"),
+            *sums_of(Batch, (*COUNTS, "seconds", "think_seconds")),
         )
-        .select_from(batches.join(iterations))
+        .join(Iteration)
         .where(*of)
         .group_by(worker, group)
     )
     sums = reported.subquery()
     return (
-        select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
-        .select_from(sums.join(workers, workers.c.id == sums.c.worker_id))
-        .order_by(workers.c.id, sums.c.part)
+        select(Worker.name.label("worker"), Worker.host.label("machine"), sums)
+        .join(sums, Worker.id == sums.c.worker_id)
+        .order_by(Worker.id, sums.c.part)
     )
 
 
@@ -157,19 +151,19 @@ def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[i
 
 
 def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
-    start = select(sa.literal(0), runs.c.start_theta, runs.c.created_at)
-    applied = select(steps.c.k, steps.c.theta_after, steps.c.created_at)
-    purged = select(purges.c.applied, purges.c.theta_after, purges.c.at)
-    changed = select(changes.c.applied, changes.c.theta_after, changes.c.at)
+    start = select(sa.literal(0), Run.start_theta, Run.created_at)
+    applied = select(Step.k, Step.theta_after, Step.created_at)
+    purged = select(Purge.applied, Purge.theta_after, Purge.at)
+    changed = select(Change.applied, Change.theta_after, Change.at)
     return (
-        *((start.where(runs.c.id == run_id),) if 0 in ks else ()),
-        applied.where(steps.c.run_id == run_id, steps.c.k.in_(ks)),
-        purged.where(
-            purges.c.run_id == run_id, purges.c.applied > 0, purges.c.applied.in_(ks)
-        ).order_by(purges.c.number),
-        changed.where(
-            changes.c.run_id == run_id, changes.c.applied > 0, changes.c.applied.in_(ks)
-        ).order_by(changes.c.number),
+        *((start.where(Run.id == run_id),) if 0 in ks else ()),
+        applied.where(Step.run_id == run_id, Step.k.in_(ks)),
+        purged.where(Purge.run_id == run_id, Purge.applied > 0, Purge.applied.in_(ks)).order_by(
+            Purge.number
+        ),
+        changed.where(Change.run_id == run_id, Change.applied > 0, Change.applied.in_(ks)).order_by(
+            Change.number
+        ),
     )
 
 
@@ -178,22 +172,12 @@ def _values(theta: Any) -> Values:
         return finite(theta)
 
 
-def _sums(table: sa.Table, names: Sequence[str]) -> list[sa.Label[Any]]:
-    return [func.sum(table.c[name]).label(name) for name in names]
-
-
-def _tally(row: Any) -> Tally:
-    """PostgreSQL makes a decimal number of a sum."""
-    wins, losses, draws, *ptnml = (int(getattr(row, name)) for name in COUNTS)
-    return Tally(wins, losses, draws, (ptnml[0], ptnml[1], ptnml[2], ptnml[3], ptnml[4]))
-
-
 def _share(row: Any) -> WorkerShare:
     return WorkerShare(
         worker=row.worker,
         machine=row.machine,
         batches=row.batches,
-        tally=_tally(row),
+        tally=tally_of(row),
         void_games=int(row.void_games),
         time_losses=int(row.time_losses),
         nodes=int(row.nodes),

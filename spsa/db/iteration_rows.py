@@ -6,17 +6,18 @@ from itertools import accumulate, chain
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
+from spsa.core.words import required_pattern
+from spsa.db.batch_tables import Batch
+from spsa.db.database import rows
+from spsa.db.engine_tables import EngineFile
 from spsa.db.entries import NewEngine, NewIteration
-from spsa.db.row_values import required_pattern
 from spsa.db.run_status import write_event
-from spsa.db.schema import IS_VALIDATION, batches, engines, events, iterations
-from spsa.db.signed_orders import order_for
+from spsa.db.run_tables import IS_VALIDATION, Event, Iteration, Run
 from spsa.lifecycle import Purpose
-from spsa.security.signing import Sign
 
 REFUSED = "level_refused"
 """The kind of the event that binaries for a level of x86-64 are not used."""
@@ -26,51 +27,37 @@ def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | No
     """The number of the run's iteration k, if it was opened."""
     if k is None:
         return None
-    number: int | None = connection.scalar(
-        select(iterations.c.iteration_number).where(
-            iterations.c.run_id == run_id, iterations.c.k == k
-        )
+    number = select(Iteration.iteration_number)
+    found: int | None = connection.scalar(
+        number.where(Iteration.run_id == run_id, Iteration.k == k)
     )
-    return number
+    return found
 
 
 def _write_engine(connection: sa.Connection, engine: NewEngine) -> None:
     """Insert an engine's row, or update where its bytes are."""
-    location = {"path": engine.path, "bytes": engine.content}
-    known = connection.scalar(
-        update(engines)
-        .where(engines.c.sha256 == engine.sha256)
-        .values(location)
-        .returning(engines.c.sha256)
-    )
-    if known is None:
-        connection.execute(
-            engines.insert().values(
-                sha256=engine.sha256,
-                build_key=engine.build_key,
-                target=engine.target,
-                size=engine.size,
-                bench=engine.bench,
-                **location,
-            )
-        )
+    location = {"path": engine.path, "content": engine.content}
+    own = EngineFile.sha256 == engine.sha256
+    known = update(EngineFile).where(own).values(location).returning(EngineFile.sha256)
+    if connection.scalar(known) is None:
+        names = ("sha256", "build_key", "target", "size", "bench")
+        facts = {name: getattr(engine, name) for name in names}
+        connection.execute(insert(EngineFile).values(facts | location))
 
 
-def open_one(
-    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None
-) -> int:
+def open_one(connection: sa.Connection, run: Run, epoch: int, new: NewIteration) -> int:
     """Write the next iteration of a run with its engines and all its batches; its number."""
     for engine in (new.plus, new.minus, *chain.from_iterable(new.variants.values())):
         _write_engine(connection, engine)
     _write_refused(connection, run.id, new.refused)
-    return _insert(connection, run, epoch, new, sign)
+    return _insert(connection, run, epoch, new)
 
 
 def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str, str]) -> None:
     """Write an event for each level that is refused, the first time."""
     if not refused:
         return
-    told = select(events.c.detail).where(events.c.run_id == run_id, events.c.kind == REFUSED)
+    told = select(Event.detail).where(Event.run_id == run_id, Event.kind == REFUSED)
     known = {detail["level"] for detail in connection.scalars(told)}
     for level, reason in refused.items():
         if level not in known:
@@ -79,72 +66,67 @@ def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str,
 
 def joined(connection: sa.Connection, run_id: int, new: NewIteration) -> NewIteration:
     """A round of a background validation with the number of its match, if that has begun."""
-    begun = select(iterations).where(
-        iterations.c.run_id == run_id,
+    begun = select(Iteration).where(
+        Iteration.run_id == run_id,
         IS_VALIDATION,
-        iterations.c.opened_on == new.opened_on,
-        iterations.c.match_number == iterations.c.iteration_number,
+        Iteration.opened_on == new.opened_on,
+        Iteration.match_number == Iteration.iteration_number,
     )
     found = [
-        row.iteration_number
-        for row in connection.execute(begun.order_by(iterations.c.iteration_number))
-        if _is_same_match(row, new)
+        one.iteration_number
+        for one in rows(connection, begun.order_by(Iteration.iteration_number))
+        if _is_same_match(one, new)
     ]
     return replace(new, match_number=found[0] if found else None)
 
 
-def _is_same_match(row: Any, new: NewIteration) -> bool:
+def _is_same_match(one: Iteration, new: NewIteration) -> bool:
     sides = (dict(new.plus_parameters), dict(new.minus_parameters))
-    compared = None if new.compared is None else new.compared.to_json()
-    return bool(
-        (row.plus_parameters, row.minus_parameters) == sides
-        and (row.compared, GameSettings.from_json(row.terms)) == (compared, new.game_settings)
-    )
+    found = (one.plus_parameters, one.minus_parameters, one.compared, one.game_settings)
+    return found == (*sides, new.compared, new.game_settings)
 
 
-def _insert(
-    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None
-) -> int:
+def _insert(connection: sa.Connection, run: Run, epoch: int, new: NewIteration) -> int:
     """Write the next iteration of a run with all its batches; returns its number.
 
     Pairs are numbered through the whole run, so that no opening repeats before the book is used up.
     Each batch has its own seed, so what is played is fixed before a worker claims it.
     """
+    number, first_pair = _place(connection, run.id)
+    values = {
+        "run_id": run.id,
+        "iteration_number": number,
+        "first_pair": first_pair,
+        "rng_seed": derived_seed(run.seed, "iteration", number),
+        "opened_by_epoch": epoch,
+        "plus_engine_path": new.plus.path,
+        "minus_engine_path": new.minus.path,
+        "plus_sha256": new.plus.sha256,
+        "minus_sha256": new.minus.sha256,
+        "match_number": _match_number(new, number),
+        "requires": required_pattern(new.requires),
+        "variants": {level: _located(*sides) for level, sides in new.variants.items()} or None,
+        **_milliseconds(new.game_settings),
+        **{name: getattr(new, name) for name in _COPIED},
+    }
+    iteration_id = connection.scalar(insert(Iteration).values(values).returning(Iteration.id))
+    connection.execute(
+        insert(Batch), _batch_rows(int(iteration_id or 0), run.seed, number, first_pair, new)
+    )
+    return number
+
+
+def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
+    """The number of the next iteration, and that of its first pair."""
     last = connection.execute(
-        select(iterations.c.iteration_number, iterations.c.first_pair, iterations.c.target_games)
-        .where(iterations.c.run_id == run.id)
-        .order_by(iterations.c.iteration_number.desc())
+        select(Iteration.iteration_number, Iteration.first_pair, Iteration.target_games)
+        .where(Iteration.run_id == run_id)
+        .order_by(Iteration.iteration_number.desc())
         .limit(1)
     ).one_or_none()
-    number = 1 if last is None else last.iteration_number + 1
-    first_pair = 0 if last is None else last.first_pair + last.target_games // 2
-    iteration_id = connection.scalar(
-        iterations.insert()
-        .values(
-            run_id=run.id,
-            iteration_number=number,
-            first_pair=first_pair,
-            rng_seed=derived_seed(run.seed, "iteration", number),
-            opened_by_epoch=epoch,
-            plus_engine_path=new.plus.path,
-            minus_engine_path=new.minus.path,
-            plus_sha256=new.plus.sha256,
-            minus_sha256=new.minus.sha256,
-            terms=new.game_settings.to_json(),
-            match_number=_match_number(new, number),
-            compared=None if new.compared is None else new.compared.to_json(),
-            requires=required_pattern(new.requires),
-            variants={level: _located(*sides) for level, sides in new.variants.items()} or None,
-            signature=None if sign is None else sign(order_for(run, number, new)),
-            **_milliseconds(new.game_settings),
-            **{name: getattr(new, name) for name in _COPIED},
-        )
-        .returning(iterations.c.id)
-    )
-    connection.execute(
-        batches.insert(), _batch_rows(int(iteration_id or 0), run.seed, number, first_pair, new)
-    )
-    return int(number)
+    if last is None:
+        return 1, 0
+    return last.iteration_number + 1, last.first_pair + last.target_games // 2
 
 
 def _located(plus: NewEngine, minus: NewEngine) -> dict[str, dict[str, str]]:
@@ -154,21 +136,9 @@ def _located(plus: NewEngine, minus: NewEngine) -> dict[str, dict[str, str]]:
 
 
 _COPIED = (
-    "purpose",
-    "k",
-    "opened_on",
-    "in_flight",
-    "a_k",
-    "c_k",
-    "plus_options",
-    "minus_options",
-    "target_games",
-    "base_parameters",
-    "plus_parameters",
-    "minus_parameters",
-    "perturbation_signs",
-    "opened_purges",
-    "opened_changes",
+    *("purpose", "k", "opened_on", "in_flight", "a_k", "c_k", "plus_options", "minus_options"),
+    *("target_games", "base_parameters", "plus_parameters", "minus_parameters"),
+    *("perturbation_signs", "opened_purges", "opened_changes", "game_settings", "compared"),
 )
 
 

@@ -1,34 +1,110 @@
-"""Sets machines aside, releases them, and takes back the batches that they hold."""
+"""Invites and revokes machines, sets them aside, and takes back what they hold."""
 
-from collections.abc import Sequence
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
 
-from spsa.core import limits
-from spsa.db.database import Database, may_become
-from spsa.db.rows import SetAside
+from spsa.core.json_values import checked
+from spsa.core.limits import Text
+from spsa.db.base import time_from_now, written_out
+from spsa.db.batch_tables import IS_LEASED, Batch, BatchFailure, Machine, SetAside, Worker
+from spsa.db.database import Database, rows
+from spsa.db.engine_tables import Build, EngineFile
 from spsa.db.run_status import write_event
-from spsa.db.schema import (
-    IS_LEASED,
-    IS_OPEN,
-    batches,
-    engines,
-    failures,
-    iterations,
-    machines,
-    runs,
-    set_aside,
-    workers,
-    written_out,
-)
-from spsa.errors import NothingToDo
-from spsa.lifecycle import BATCH, BatchStatus, RunStatus
-from spsa.text import NAME_LENGTH, printable
+from spsa.db.run_tables import IS_OPEN, Iteration, Run
+from spsa.db.statements import execute
+from spsa.errors import NameTaken, NothingToDo, OutOfRange
+from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
+from spsa.protocol import Failure
+from spsa.text import NAME_LENGTH
 
 
 class MachineQueries(Database):
-    """Set machines aside, release them and list them."""
+    """What people do with machines, and what the server asks about a token."""
+
+    def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
+        """Record a machine; returns the token of its workers, of which only the hash is kept.
+
+        A machine that was revoked gets a new token.
+
+        Raises:
+            NameTaken: a machine or a worker has this name.
+            OutOfRange: it is no name.
+        """
+        if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
+            raise OutOfRange(f"the machine's name {refusal}")
+        token = f"spsa_{secrets.token_urlsafe(32)}"
+        facts = {"role": role, "invited_by": actor, "revoked_at": None}
+        facts |= {"secret_sha256": hashlib.sha256(token.encode()).hexdigest()}
+        is_revoked = sa.and_(Machine.name == name, Machine.revoked_at.is_not(None))
+        with self._write() as connection:
+            again = connection.execute(update(Machine).where(is_revoked).values(facts))
+            if not again.rowcount:
+                _refuse_taken(connection, name)
+                connection.execute(insert(Machine).values(name=name, **facts))
+        return token
+
+    def revoke_machine(self, machine: str, actor: str) -> int:
+        """End a machine's token or secret, and take back all that it holds; how many batches.
+
+        Each run that may have batches for it gets an event.
+
+        Raises:
+            NothingToDo: there is no such machine.
+        """
+        with self._write() as connection:
+            name, total = _machine(connection, machine), 0
+            concerned = _concerned(connection)
+            valid = sa.and_(Machine.name == name, Machine.revoked_at.is_(None))
+            ended = connection.execute(
+                update(Machine).where(valid).values(revoked_at=time_from_now(0))
+            )
+            for run_id in concerned:
+                count = _withdraw(connection, name, run_id)
+                total += count
+                if ended.rowcount or count:
+                    detail = {"machine": name, "batches": count}
+                    write_event(connection, run_id, "revoke", actor, detail)
+            _withdraw_builds(connection, name)
+            return total
+
+    def machines(self) -> list[Machine]:
+        """Every machine that was invited or has registered itself."""
+        with self._read() as connection:
+            return rows(connection, select(Machine).order_by(Machine.name))
+
+    def machine_of_token(
+        self, sha256: str, worker_id: int | None = None
+    ) -> tuple[Machine, str | None] | None:
+        """The machine whose token has this hash, and the name of the machine of this worker.
+
+        None if no invited machine has this token. The machine may be revoked.
+        """
+        owner = select(Worker.host).where(Worker.id == worker_id).scalar_subquery()
+        is_its = sa.and_(Machine.secret_sha256 == sha256, Machine.invited_by.is_not(None))
+        with self._read() as connection, Session(connection) as session:
+            row = session.execute(select(Machine, owner).where(is_its)).one_or_none()
+            return None if row is None else (row[0], row[1])
+
+    def place_of(self, machine: str, sha256: str) -> str | None:
+        """Where the master keeps the file with this hash, empty if only in the database.
+
+        None if no batch or build that the machine holds needs the file.
+        """
+        its = _workers_of(machine)
+        held = select(Batch.iteration_id).where(IS_LEASED, Batch.worker_id.in_(its))
+        played = select(Iteration).where(Iteration.id.in_(held), IS_OPEN)
+        is_built = sa.and_(Build.status == BatchStatus.LEASED, Build.worker_id.in_(its))
+        archive = select(Build.id).where(is_built, Build.archive_sha256 == sha256)
+        with self._read() as connection:
+            if connection.scalar(archive.limit(1)) is not None:
+                return ""
+            needed = (file for one in rows(connection, played) for file in _files(one))
+            return next((place for found, place in needed if found == sha256), None)
 
     def set_aside(
         self,
@@ -50,17 +126,14 @@ class MachineQueries(Database):
             NothingToDo: there is no such machine.
             OutOfRange: the reason is empty or too long.
         """
-        limits.check_values("spsa_set_aside", {"reason": reason, "sha256": sha256})
+        checked(Failure(reason=reason, sha256=sha256))
         with self._write() as connection:
             name = _machine(connection, machine)
-            same = sa.and_(
-                set_aside.c.machine == name, set_aside.c.sha256.is_not_distinct_from(sha256)
-            )
-            if connection.scalar(select(set_aside.c.id).where(same)) is not None:
+            same = sa.and_(SetAside.machine == name, SetAside.sha256.is_not_distinct_from(sha256))
+            if connection.scalar(select(SetAside.id).where(same)) is not None:
                 return False
-            values = {"machine": name, "sha256": sha256, "reason": reason, "actor": actor}
-            connection.execute(insert(set_aside).values(values))
             detail = {"machine": name, "sha256": sha256, "reason": reason}
+            connection.execute(insert(SetAside).values(**detail, actor=actor))
             for run_id in _concerned(connection):
                 write_event(connection, run_id, "set_aside", actor, detail)
             return True
@@ -75,16 +148,14 @@ class MachineQueries(Database):
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
-            name = _machine(connection, machine)
-            its_workers = select(workers.c.id).where(workers.c.host == name)
-            held, counts = batches.c.worker_id.in_(its_workers), []
+            name, total = _machine(connection, machine), 0
             for run_id in _concerned(connection):
-                of_run = select(iterations.c.id).where(iterations.c.run_id == run_id, IS_OPEN)
-                counts.append(withdraw_leases(connection, held, batches.c.iteration_id.in_(of_run)))
-                if counts[-1]:
-                    detail = {"machine": name, "batches": counts[-1]}
+                count = _withdraw(connection, name, run_id)
+                total += count
+                if count:
+                    detail = {"machine": name, "batches": count}
                     write_event(connection, run_id, "withdraw", actor, detail)
-            return sum(counts)
+            return total
 
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
@@ -96,8 +167,11 @@ class MachineQueries(Database):
         """
         with self._write() as connection:
             name = _machine(connection, machine)
-            _delete_failures(connection, name)
-            released = connection.execute(delete(set_aside).where(set_aside.c.machine == name))
+            connection.execute(delete(BatchFailure).where(BatchFailure.machine == name))
+            connection.execute(
+                update(Worker).where(Worker.host == name).values(failed_void_games=0)
+            )
+            released = connection.execute(delete(SetAside).where(SetAside.machine == name))
             if released.rowcount:
                 for run_id in _concerned(connection):
                     write_event(connection, run_id, "release", actor, {"machine": name})
@@ -105,30 +179,8 @@ class MachineQueries(Database):
 
     def machines_set_aside(self) -> list[SetAside]:
         """Every machine that gets no batches of some binary, or none at all."""
-        statement = select(set_aside).order_by(set_aside.c.machine, set_aside.c.id)
         with self._read() as connection:
-            return [
-                SetAside(
-                    machine=row.machine,
-                    sha256=row.sha256,
-                    reason=row.reason,
-                    actor=row.actor,
-                    at=row.at,
-                )
-                for row in connection.execute(statement)
-            ]
-
-    def end_stalled_sessions(self) -> list[str]:
-        """End the workers' sessions whose transaction is open for too long; returns their logins.
-
-        Raises:
-            NotPermitted: this login may not end them.
-        """
-        if self.is_file:
-            return []
-        with self._write() as connection:
-            logins = connection.scalars(sa.text("SELECT spsa_end_stalled_sessions()"))
-            return [printable(login, NAME_LENGTH) for login in logins]
+            return rows(connection, select(SetAside).order_by(SetAside.machine, SetAside.id))
 
     def machine_named(self, name: str) -> str:
         """The machine of this name, or that of the worker of this name.
@@ -142,61 +194,90 @@ class MachineQueries(Database):
     def failed_batches(self) -> dict[str, int]:
         """How many batches each machine has failed, as far as that is recorded."""
         statement = (
-            select(failures.c.machine, func.count().label("batches"))
-            .where(failures.c.failures > 0)
-            .group_by(failures.c.machine)
+            select(BatchFailure.machine, func.count().label("batches"))
+            .where(BatchFailure.failures > 0)
+            .group_by(BatchFailure.machine)
         )
         with self._read() as connection:
             return {row.machine: int(row.batches) for row in connection.execute(statement)}
 
     def binaries_starting(self, start: str) -> list[str]:
         """The hashes of binaries that begin with `start`."""
-        hashes = engines.c.sha256
+        hashes = EngineFile.sha256
         begins = func.substr(hashes, 1, len(start)) == start
         with self._read() as connection:
             return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
 
 
 def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
-    """Make leased batches ready again, without an attempt; returns how many."""
-    withdrawn = connection.execute(
-        update(batches)
-        .where(IS_LEASED, may_become(batches.c.status, BATCH, BatchStatus.READY), *conditions)
-        .values(
-            status=BatchStatus.READY,
-            attempt=batches.c.attempt - 1,
-            claim_id=None,
-            lease_expires_at=None,
-        )
-    )
-    return withdrawn.rowcount
+    """Make leased batches of open iterations ready again, without an attempt; how many.
+
+    `conditions` are over batches joined with their iterations.
+    """
+    leased = select(Batch.id).join(Iteration, Iteration.id == Batch.iteration_id)
+    leased = leased.where(IS_LEASED, IS_OPEN, *conditions).order_by(Batch.id)
+    found = connection.scalars(leased.with_for_update(of=Batch)).all()
+    if found:
+        execute(connection, "withdraw", batch_ids=found)
+    return len(found)
+
+
+def _withdraw(connection: sa.Connection, machine: str, run_id: int) -> int:
+    its = Batch.worker_id.in_(_workers_of(machine))
+    return withdraw_leases(connection, its, Iteration.run_id == run_id)
+
+
+def _withdraw_builds(connection: sa.Connection, machine: str) -> None:
+    columns = (Build.id.label("build_id"), Build.claim_id, Build.worker_id)
+    held = select(*columns).where(Build.worker_id.in_(_workers_of(machine)))
+    for row in connection.execute(held.where(Build.claim_id.is_not(None))).all():
+        execute(connection, "fail_build", **row._mapping, attempts=1)
+
+
+def _workers_of(machine: str) -> sa.Select[int]:
+    return select(Worker.id).where(Worker.host == machine)
+
+
+def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
+    """The hashes and places of all that a machine needs to play an iteration."""
+    yield iteration.plus_sha256, iteration.plus_engine_path
+    yield iteration.minus_sha256, iteration.minus_engine_path
+    for sides in (iteration.variants or {}).values():
+        yield from ((side["sha256"], side["path"]) for side in sides.values())
+    book = iteration.game_settings.book
+    yield book.sha256, book.name
+    yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())
 
 
 def _concerned(connection: sa.Connection) -> Sequence[int]:
-    """The runs whose batches a machine may get or hold: those that go on, or have a match open."""
-    goes_on = written_out(runs.c.status, RunStatus.RUNNING, RunStatus.PAUSED)
-    is_played = runs.c.id.in_(select(iterations.c.run_id).where(IS_OPEN))
-    return connection.scalars(select(runs.c.id).where(sa.or_(goes_on, is_played))).all()
+    """The runs whose batches a machine may get or hold: those that go on, or have a match open.
+
+    Their rows are locked for the events, before any batch is.
+    """
+    goes_on = written_out(Run.status, RunStatus.RUNNING, RunStatus.PAUSED)
+    is_played = Run.id.in_(select(Iteration.run_id).where(IS_OPEN))
+    concerned = select(Run.id).where(sa.or_(goes_on, is_played)).order_by(Run.id)
+    return connection.scalars(concerned.with_for_update(read=True, key_share=True)).all()
 
 
-def _delete_failures(connection: sa.Connection, machine: str) -> None:
-    affected = connection.scalars(
-        delete(failures).where(failures.c.machine == machine).returning(failures.c.batch_id)
-    ).all()
-    left = select(func.count()).where(failures.c.batch_id == batches.c.id).scalar_subquery()
-    connection.execute(update(batches).where(batches.c.id.in_(affected)).values(failures=left))
-    its_workers = workers.c.host == machine
-    # locked in the order of their ids, as in every other transaction
-    locked = select(workers.c.id).where(its_workers).order_by(workers.c.id)
-    connection.execute(locked.with_for_update(key_share=True))
-    connection.execute(update(workers).where(its_workers).values(failed_void_games=0))
+def _refuse_taken(connection: sa.Connection, name: str) -> None:
+    """A machine's name must be no other machine's or worker's: commands take either."""
+    machine = connection.scalar(select(Machine.name).where(Machine.name == name))
+    worker = connection.scalar(select(Worker.host).where(Worker.name == name))
+    if machine is not None:
+        raise NameTaken(
+            f"there is a machine named {name!r}: choose another name, or revoke that one before "
+            "you invite it again"
+        )
+    if worker is not None:
+        raise NameTaken(f"a worker of the machine {worker!r} is named {name!r}: choose another")
 
 
 def _machine(connection: sa.Connection, name: str) -> str:
-    found: str | None = connection.scalar(select(machines.c.name).where(machines.c.name == name))
-    found = found or connection.scalar(select(workers.c.host).where(workers.c.name == name))
+    found: str | None = connection.scalar(select(Machine.name).where(Machine.name == name))
+    found = found or connection.scalar(select(Worker.host).where(Worker.name == name))
     if found is None:
-        known = connection.scalars(select(machines.c.name).order_by(machines.c.name)).all()
+        known = connection.scalars(select(Machine.name).order_by(Machine.name)).all()
         names = ", ".join(known[:20]) or "none has ever been registered"
         raise NothingToDo(f"there is no machine or worker named {name!r}; machines: {names}")
     return found

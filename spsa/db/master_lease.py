@@ -4,6 +4,7 @@ The lease is in the run's row, with an epoch that grows with every acquisition. 
 master checks it; if the lease has another holder, the write raises MasterLeaseLost.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +12,19 @@ import sqlalchemy as sa
 from sqlalchemy import select, update
 
 from spsa.core.builds import Builds
-from spsa.db.database import Database
-from spsa.db.rows import MasterLease
-from spsa.db.schema import runs, seconds_from_now
+from spsa.db.base import time_from_now
+from spsa.db.database import Database, rows
+from spsa.db.run_tables import Run
 from spsa.errors import MasterLeaseLost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterLease:
+    """The right to advance a run; each acquisition has its own `epoch`."""
+
+    run_id: int
+    master_id: str
+    epoch: int
 
 
 class MasterLeaseQueries(Database):
@@ -41,67 +51,52 @@ class MasterLeaseQueries(Database):
         Raises:
             MasterLeaseLost: another master's lease is live; has its end.
         """
+        free = sa.or_(
+            Run.master_id.is_(None),
+            Run.master_id == master_id,
+            Run.lease_expires_at < time_from_now(0),
+            Run.lease_expires_at == abandoned,
+        )
+        taken = {"epoch": Run.epoch + 1, "master_id": master_id}
+        taken |= {"lease_expires_at": time_from_now(lease_seconds)}
+        taking = update(Run).where(Run.id == run_id, free).values(taken).returning(Run.epoch)
         with self._write() as connection:
-            epoch = connection.scalar(
-                update(runs)
-                .where(
-                    runs.c.id == run_id,
-                    sa.or_(
-                        runs.c.master_id.is_(None),
-                        runs.c.master_id == master_id,
-                        runs.c.lease_expires_at < seconds_from_now(0),
-                        runs.c.lease_expires_at == abandoned,
-                    ),
-                )
-                .values(
-                    epoch=runs.c.epoch + 1,
-                    master_id=master_id,
-                    lease_expires_at=seconds_from_now(lease_seconds),
-                )
-                .returning(runs.c.epoch)
-            )
+            epoch = connection.scalar(taking)
             if epoch is None:
-                lease = select(runs.c.master_id, runs.c.lease_expires_at)
-                holder, end = connection.execute(lease.where(runs.c.id == run_id)).one()
+                lease = select(Run.master_id, Run.lease_expires_at).where(Run.id == run_id)
+                holder, end = connection.execute(lease).one()
                 raise MasterLeaseLost(f"the master {holder} holds this run", end)
             return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
 
     def release_master_lease(self, master_lease: MasterLease) -> None:
         """Release the lease, so that the next master need not wait until it expires."""
+        free = {"master_id": None, "lease_expires_at": None}
+        own = (Run.id == master_lease.run_id, Run.epoch == master_lease.epoch)
         with self._write() as connection:
-            connection.execute(
-                update(runs)
-                .where(runs.c.id == master_lease.run_id, runs.c.epoch == master_lease.epoch)
-                .values(master_id=None, lease_expires_at=None)
-            )
+            connection.execute(update(Run).where(*own).values(free))
 
-    def _locked_run(
-        self,
-        connection: sa.Connection,
-        master_lease: MasterLease,
-        *,
-        lease_seconds: float | None = None,
-        builds: Builds | None = None,
-    ) -> Any:
-        """The run's row, locked, if this lease is still valid; else MasterLeaseLost.
 
-        `lease_seconds` renews the lease, `builds` tells what the master builds.
-        """
-        changed: dict[str, Any] = {"epoch": runs.c.epoch}
-        if lease_seconds is not None:
-            changed["lease_expires_at"] = seconds_from_now(lease_seconds)
-        if builds is not None:
-            changed["builds"] = builds.to_json()
-        row = connection.execute(
-            update(runs)
-            .where(
-                runs.c.id == master_lease.run_id,
-                runs.c.epoch == master_lease.epoch,
-                runs.c.master_id == master_lease.master_id,
-            )
-            .values(changed)
-            .returning(*runs.c)
-        ).one_or_none()
-        if row is None:
-            raise MasterLeaseLost("another master holds this run now; this one stops")
-        return row
+def locked_run(
+    connection: sa.Connection,
+    master_lease: MasterLease,
+    *,
+    lease_seconds: float | None = None,
+    builds: Builds | None = None,
+) -> Run:
+    """The run's row, locked, if this lease is still valid; else MasterLeaseLost.
+
+    `lease_seconds` renews the lease, `builds` tells what the master builds.
+    """
+    changed: dict[str, Any] = {"epoch": Run.epoch}
+    if lease_seconds is not None:
+        changed["lease_expires_at"] = time_from_now(lease_seconds)
+    if builds is not None:
+        changed["builds"] = builds.to_json()
+    own = (
+        Run.id == master_lease.run_id,
+        Run.epoch == master_lease.epoch,
+        Run.master_id == master_lease.master_id,
+    )
+    if connection.scalar(update(Run).where(*own).values(changed).returning(Run.id)) is None:
+        raise MasterLeaseLost("another master holds this run now; this one stops")
+    return rows(connection, select(Run).where(Run.id == master_lease.run_id))[0]

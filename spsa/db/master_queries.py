@@ -8,28 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
+from spsa.db.base import time_from_now
 from spsa.db.database import may_become
+from spsa.db.engine_tables import EngineFile
 from spsa.db.entries import NewIteration, NewStep
 from spsa.db.iteration_rows import joined, number_of, open_one
-from spsa.db.master_lease import MasterLeaseQueries
-from spsa.db.row_values import columns_of
-from spsa.db.rows import MasterLease, Run
+from spsa.db.master_lease import MasterLease, MasterLeaseQueries, locked_run
 from spsa.db.run_status import ALARM, ALARM_OVER, set_run_status, write_event
-from spsa.db.schema import (
-    IS_OPEN,
-    IS_VALIDATION,
-    engines,
-    iterations,
-    runs,
-    seconds_from_now,
-    steps,
-)
-from spsa.db.totals import add_to_workers, totals_with
+from spsa.db.run_tables import IS_OPEN, IS_VALIDATION, Iteration, Run, Step, estimate_columns
+from spsa.db.run_view import pause_if_miscounted
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
-from spsa.security.signing import Sign
 
 
 class MasterQueries(MasterLeaseQueries):
@@ -39,7 +30,6 @@ class MasterQueries(MasterLeaseQueries):
         self,
         master_lease: MasterLease,
         new: NewIteration,
-        sign: Sign | None = None,
         *,
         beside: NewIteration | None = None,
     ) -> int:
@@ -48,7 +38,6 @@ class MasterQueries(MasterLeaseQueries):
         Repeated after an unknown outcome, it finds the row by its k and changes nothing.
 
         Args:
-            sign: signs the iteration; None leaves it unsigned.
             beside: a round of a background validation, which gets the number before it.
 
         Raises:
@@ -57,7 +46,7 @@ class MasterQueries(MasterLeaseQueries):
                 results have changed since the master decided.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             known = number_of(connection, run.id, new.k)
             if known is not None:
                 return known
@@ -65,36 +54,28 @@ class MasterQueries(MasterLeaseQueries):
                 _refuse_outdated(run, new)
             if beside is not None:
                 beside = joined(connection, run.id, beside)
-                open_one(connection, run, master_lease.epoch, beside, sign)
-            return open_one(connection, run, master_lease.epoch, new, sign)
+                open_one(connection, run, master_lease.epoch, beside)
+            return open_one(connection, run, master_lease.epoch, new)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
 
         Raises:
             MasterLeaseLost: another master holds this run.
-            IllegalTransition: it is not the run's next iteration, or games are missing.
+            IllegalTransition: it is not the run's next iteration, or games are missing, or its
+                counts are not the sums over its batches, and the run is paused for that.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
             _refuse_changed(run, step.purges, step.changes)
-            _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
-            connection.execute(
-                steps.insert().values(
-                    run_id=run.id,
-                    iteration_id=iteration_id,
-                    k=step.k,
-                    theta_before=dict(step.theta_before),
-                    delta=dict(step.delta),
-                    theta_after=dict(step.theta_after),
-                    bounded=step.bounded,
-                    epoch=master_lease.epoch,
-                )
-            )
-            columns = {**_run_columns(step), **totals_with(iteration_id, step.bounded)}
-            connection.execute(update(runs).where(runs.c.id == run.id).values(columns))
+            wrong = pause_if_miscounted(connection, iteration_id)
+            if wrong is None:
+                _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
+                _write_step(connection, master_lease, iteration_id, step)
+        if wrong is not None:  # the pause is kept
+            raise IllegalTransition(wrong)
 
     def complete_validation(
         self, master_lease: MasterLease, iteration_id: int, elo: float, purges: int = 0
@@ -104,9 +85,13 @@ class MasterQueries(MasterLeaseQueries):
         `purges` is how many the run had when its games were counted.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             _refuse_changed(run, purges, run.changes)
-            _complete(connection, master_lease, iteration_id, None, None, elo)
+            wrong = pause_if_miscounted(connection, iteration_id)
+            if wrong is None:
+                _complete(connection, master_lease, iteration_id, None, None, elo)
+        if wrong is not None:
+            raise IllegalTransition(wrong)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
         """Give up a validation that cannot be played; another one may be opened.
@@ -115,17 +100,17 @@ class MasterQueries(MasterLeaseQueries):
             IllegalTransition: it is not a validation, or has ended.
         """
         with self._write() as connection:
-            self._locked_run(connection, master_lease)
+            locked_run(connection, master_lease)
             abandoned = connection.scalar(
-                update(iterations)
+                update(Iteration)
                 .where(
-                    iterations.c.id == iteration_id,
-                    iterations.c.run_id == master_lease.run_id,
-                    iterations.c.purpose == Purpose.VALIDATE,
-                    may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
+                    Iteration.id == iteration_id,
+                    Iteration.run_id == master_lease.run_id,
+                    Iteration.purpose == Purpose.VALIDATE,
+                    may_become(Iteration.status, ITERATION, IterationStatus.ABANDONED),
                 )
                 .values(status=IterationStatus.ABANDONED)
-                .returning(iterations.c.id)
+                .returning(Iteration.id)
             )
             if abandoned is None:
                 raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
@@ -133,7 +118,7 @@ class MasterQueries(MasterLeaseQueries):
     def finish(self, master_lease: MasterLease) -> None:
         """End a run that has applied all its iterations."""
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
             set_run_status(connection, run.name, RunStatus.FINISHED, "master")
@@ -152,13 +137,13 @@ class MasterQueries(MasterLeaseQueries):
             IllegalTransition: the run has changed since.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             _refuse_changed(run, seen.purges, seen.changes)
-            opened = select(func.max(iterations.c.k)).where(iterations.c.run_id == run.id)
+            opened = select(func.max(Iteration.k)).where(Iteration.run_id == run.id)
             now = (run.status, run.applied, run.max_iterations, connection.scalar(opened))
             if now != (RunStatus.RUNNING, seen.applied, seen.max_iterations, max_iterations):
                 raise IllegalTransition(f"run {run.name} has changed since it was to be shortened")
-            changing = update(runs).where(runs.c.id == run.id)
+            changing = update(Run).where(Run.id == run.id)
             connection.execute(changing.values(max_iterations=max_iterations))
             detail = {"applied": run.applied, "max_iterations": max_iterations, "reason": reason}
             write_event(connection, run.id, "stop_when", "master", detail)
@@ -175,7 +160,7 @@ class MasterQueries(MasterLeaseQueries):
             MasterLeaseLost: another master holds this run.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
+            run = locked_run(connection, master_lease)
             for kind, alarms in ((ALARM, begun), (ALARM_OVER, over)):
                 for alarm in alarms:
                     write_event(connection, run.id, kind, "master", alarm)
@@ -186,34 +171,47 @@ class MasterQueries(MasterLeaseQueries):
         Returns their build keys, so that the caller can delete the files.
         """
         with self._write() as connection:
-            run = self._locked_run(connection, master_lease)
-            mine = iterations.c.run_id == run.id
-            number = select(iterations.c.iteration_number).where(mine, iterations.c.k == k)
+            run = locked_run(connection, master_lease)
+            mine = Iteration.run_id == run.id
+            number = select(Iteration.iteration_number).where(mine, Iteration.k == k)
             at = number.scalar_subquery()
             # the round of a validation that was opened with it has the number before it
-            beside = sa.and_(IS_VALIDATION, iterations.c.iteration_number == at - 1)
-            retired = sa.and_(mine, sa.or_(iterations.c.k == k, beside))
-            later = sa.and_(mine, iterations.c.iteration_number > at)
+            beside = sa.and_(IS_VALIDATION, Iteration.iteration_number == at - 1)
+            retired = sa.and_(mine, sa.or_(Iteration.k == k, beside))
+            later = sa.and_(mine, Iteration.iteration_number > at)
             unused = _variants_of(connection, retired)
             if unused:
                 unused -= _variants_of(connection, later, IS_OPEN)
             rows = connection.execute(
-                update(engines)
+                update(EngineFile)
                 .where(
                     sa.or_(
-                        engines.c.sha256.in_(_binaries_of(retired)), engines.c.sha256.in_(unused)
+                        EngineFile.sha256.in_(_binaries_of(retired)), EngineFile.sha256.in_(unused)
                     ),
-                    engines.c.sha256.not_in(_binaries_of(later, IS_OPEN)),
+                    EngineFile.sha256.not_in(_binaries_of(later, IS_OPEN)),
                 )
-                .values(bytes=None)
-                .returning(engines.c.build_key)
+                .values(content=None)
+                .returning(EngineFile.build_key)
             )
             return list(rows.scalars())
 
 
+def _write_step(
+    connection: sa.Connection, master_lease: MasterLease, iteration_id: int, step: NewStep
+) -> None:
+    row = {name: getattr(step, name) for name in _STEP}
+    row |= {"run_id": master_lease.run_id, "epoch": master_lease.epoch}
+    connection.execute(insert(Step).values(row | {"iteration_id": iteration_id}))
+    run = update(Run).where(Run.id == master_lease.run_id)
+    connection.execute(run.values(_run_columns(step)))
+
+
+_STEP = ("k", "theta_before", "delta", "theta_after", "bounded")
+
+
 def _binaries_of(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
     """The engines of iterations that meet any condition; one query for each uses its index."""
-    sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
+    sides = (Iteration.plus_sha256, Iteration.minus_sha256)
     return sa.union_all(
         *(select(side).where(condition) for condition in conditions for side in sides)
     )
@@ -224,7 +222,7 @@ def _variants_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool])
     return {
         side["sha256"]
         for condition in conditions
-        for variants in connection.scalars(select(iterations.c.variants).where(condition))
+        for variants in connection.scalars(select(Iteration.variants).where(condition))
         for sides in (variants or {}).values()
         for side in sides.values()
     }
@@ -254,7 +252,7 @@ def _refuse_changed(run: Any, purges: int, changes: int) -> None:
 
 def _run_columns(step: NewStep) -> dict[str, Any]:
     """The columns of the run's row that a step changes."""
-    return columns_of(step.estimates) | {
+    return estimate_columns(step.estimates) | {
         "theta": dict(step.theta_after),
         "state": dict(step.state),
         "applied": step.k,
@@ -270,23 +268,22 @@ def _complete(
     elo: float,
 ) -> None:
     row = connection.execute(
-        update(iterations)
+        update(Iteration)
         .where(
-            iterations.c.id == iteration_id,
-            iterations.c.run_id == master_lease.run_id,
-            iterations.c.k.is_not_distinct_from(k),
-            iterations.c.games_played == iterations.c.target_games,
-            may_become(iterations.c.status, ITERATION, IterationStatus.COMPLETE),
+            Iteration.id == iteration_id,
+            Iteration.run_id == master_lease.run_id,
+            Iteration.k.is_not_distinct_from(k),
+            Iteration.games_played == Iteration.target_games,
+            may_become(Iteration.status, ITERATION, IterationStatus.COMPLETE),
         )
         .values(
             status=IterationStatus.COMPLETE,
             gradient_estimate=None if gradient is None else dict(gradient),
             elo_diff=elo,
             completed_by_epoch=master_lease.epoch,
-            completed_at=seconds_from_now(0),
+            completed_at=time_from_now(0),
         )
-        .returning(iterations.c.id)
+        .returning(Iteration.id)
     ).one_or_none()
     if row is None:
         raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")
-    add_to_workers(connection, iteration_id)

@@ -1,171 +1,134 @@
-"""Brings a database to the schema of this program, and restores what is missing from it."""
+"""The schema: creates it in an empty database, and refuses a database with another one."""
 
-from typing import Any
+import hashlib
+from importlib.resources import files
+from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateIndex, CreateTable
 
+from spsa.db import batch_tables, engine_tables, run_tables
+from spsa.db.base import Base
 from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.inventory import SchemaObject, changed, listed, missing
-from spsa.db.lock_wait import waiting_transaction
-from spsa.db.schema import PRIVATE_VIEWS, REVISION, VIEWS
-from spsa.db.schema_version import check, confirm, refuse_newer, revision
-from spsa.db.sql_files import programs, worker_functions
-from spsa.errors import SchemaMismatch
-from spsa.output import echo
+from spsa.db.statements import named_texts
+from spsa.errors import SchemaMismatch, TablesMissing
 
-__all__ = ["check", "check_complete", "confirm", "install_programs", "upgrade"]
+__all__ = ["REVISION", "VIEWS", "check", "create", "metadata", "modules", "upgrade"]
 
-# the key of the advisory lock that every upgrade takes, so that only one runs at a time
+modules = (batch_tables, engine_tables, run_tables)
+"""Those that declare the tables of `metadata`."""
+
+metadata = Base.metadata
+
+VIEWS = {name: text for (_, name), text in named_texts("views.sql").items()}
+"""The views for people: name -> query."""
+
 _UPGRADE_LOCK = 0x5B5A
+"""The key of the advisory lock that every upgrade takes, so that only one runs at a time."""
 
-_KINDS_WITH_DATA = ("table", "column")
+_VERSION_TABLE = "alembic_version"
+
+_SERVER_ONLY = (
+    # every result updates the row of its iteration; free space on its page keeps the update away
+    # from the indexes
+    "ALTER TABLE spsa_iteration SET (fillfactor = 50, toast_tuple_target = 512)",
+)
+
+
+def _revision_of_this_program() -> str:
+    tables = [str(CreateTable(table)) for table in metadata.sorted_tables]
+    indexes = [
+        f"{CreateIndex(index)} {index.dialect_options['sqlite']['where']}"
+        for table in metadata.sorted_tables
+        for index in table.indexes
+    ]
+    texts = [*tables, *indexes, *VIEWS, *VIEWS.values(), *_SERVER_ONLY]
+    words = " ".join(sorted(texts)).split()
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
+
+
+REVISION = _revision_of_this_program()
+"""The first and only revision. Nothing has been released yet, so any change of the schema makes
+another first revision, and a database of an earlier one is refused."""
 
 
 def upgrade(url: str) -> bool:
-    """Bring the database at `url` to this program's schema; True if anything had to be done.
+    """Create the schema in the database at `url`; True if anything had to be done.
 
-    Any number of processes may do this at once: one upgrades, the others wait and find it done.
-    Missing views, triggers and functions are created again, and changed ones are replaced.
+    Any number of processes may do this at once: one does it, the others wait and find it done.
 
     Raises:
-        SchemaMismatch: a newer program made the tables, or no migration leads from them to these,
-            or only the owner of the tables may replace what differs.
-        DatabaseUnreachable: another process held a lock for too long; names it.
+        SchemaMismatch: it has the schema of another version of this program.
+        DatabaseUnreachable: it does not respond.
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True, create=True)
     try:
-        with translated(target), waiting_transaction(engine, _print) as connection:
-            return not _is_complete(connection) and _upgraded(connection)
+        with translated(target), engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+            try:
+                check(connection)
+                return False
+            except TablesMissing:
+                _run_migrations(connection)
+                return True
     finally:
         engine.dispose()
 
 
-def check_complete(url: str) -> None:
-    """Refuse a database in which any part of this program's schema is missing or different.
+def check(connection: sa.Connection) -> None:
+    """Refuse a database that is not at this program's schema.
 
     Raises:
-        SchemaMismatch: names each missing table, column, view, trigger and function, or each
-            trigger and function with another definition.
+        TablesMissing: it has no tables of the tuner.
+        SchemaMismatch: it has those of another version, or lacks some.
     """
-    target = parse_url(url)
-    engine = create_engine(target, durable=True).execution_options(reads_only=True)
-    try:
-        with translated(target), engine.begin() as connection:
-            check(connection)
-            if gone := missing(connection):
-                raise _incomplete(gone)
-            if differing := changed(connection):
-                raise SchemaMismatch(_different(differing))
-    finally:
-        engine.dispose()
+    inspector = sa.inspect(connection)
+    names = {*inspector.get_table_names(), *inspector.get_view_names()}
+    found = _revision_in(connection) if _VERSION_TABLE in names else None
+    if found is None and names.isdisjoint(metadata.tables):
+        raise TablesMissing(
+            "the database has no tables of the tuner yet: run `spsa-master run` or "
+            "`spsa-master db upgrade`"
+        )
+    if found != REVISION:
+        raise SchemaMismatch(
+            f"the database has the tables of another version of this program (schema "
+            f"{found or 'unknown'}; this one needs {REVISION}), and no upgrade leads from there: "
+            "use the version that made it, or a new database"
+        )
+    if missing := sorted({*metadata.tables, *VIEWS} - names):
+        raise SchemaMismatch(
+            f"the database lacks {', '.join(missing)}: restore it from a backup; no upgrade can "
+            "restore what was in it"
+        )
 
 
-def _print(sentence: str) -> None:
-    echo(sentence, err=True)
-
-
-def _is_complete(connection: sa.Connection) -> bool:
-    current = revision(connection) == REVISION
-    return current and not missing(connection) and not changed(connection)
-
-
-def _upgraded(connection: sa.Connection) -> bool:
+def create(connection: sa.Connection) -> None:
+    """Create everything in an empty database; only the first revision calls this."""
+    metadata.create_all(connection)
+    for name, query in VIEWS.items():
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query}")
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-    before = revision(connection)
-    refuse_newer(before)
-    if before == REVISION:
-        return _restored(connection)
-    from spsa.db.alembic_runner import run_migrations  # late: alembic takes half a second
-
-    run_migrations(connection)
-    install_programs(connection)
-    return True
+        for statement in _SERVER_ONLY:
+            connection.exec_driver_sql(statement)
 
 
-def _restored(connection: sa.Connection) -> bool:
-    """Create again what holds no data; False if nothing was missing or different."""
-    gone, differing = missing(connection), changed(connection)
-    if _holds_data(gone):
-        raise _incomplete(gone)
-    if differing and not _is_owner(connection):
-        raise SchemaMismatch(f"{_different(differing)} as the owner of the tables")
-    views = {**PRIVATE_VIEWS, **VIEWS}
-    for name in [name for kind, name in gone if kind == "view"]:
-        connection.exec_driver_sql(f"CREATE VIEW {name} AS {views[name]}")
-    if gone or differing:
-        install_programs(connection)
-    return bool(gone or differing)
+def _revision_in(connection: sa.Connection) -> str | None:
+    found = connection.scalars(sa.text(f"SELECT version_num FROM {_VERSION_TABLE}"))  # noqa: S608
+    return ", ".join(map(str, found)) or None
 
 
-def _is_owner(connection: sa.Connection) -> bool:
-    if connection.dialect.name == "sqlite":
-        return True
-    owned = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'spsa_run'::regclass"
-    return bool(connection.scalar(sa.text(owned)))
+def _run_migrations(connection: sa.Connection) -> None:
+    # late: alembic takes half a second
+    from alembic import command
+    from alembic.config import Config
 
-
-def _different(differing: tuple[SchemaObject, ...]) -> str:
-    return (
-        f"the database says schema {REVISION} and has another definition of {listed(differing)} "
-        "than this program: run `spsa-master db upgrade`"
-    )
-
-
-def _holds_data(gone: tuple[SchemaObject, ...]) -> bool:
-    return any(kind in _KINDS_WITH_DATA for kind, _ in gone)
-
-
-def _incomplete(gone: tuple[SchemaObject, ...]) -> SchemaMismatch:
-    remedy = (
-        "restore the database from a backup; no upgrade can restore their data"
-        if _holds_data(gone)
-        else "run `spsa-master db upgrade` to create them, then `spsa-master grant` again"
-    )
-    return SchemaMismatch(f"the database says schema {REVISION} and lacks {listed(gone)}: {remedy}")
-
-
-def install_programs(connection: sa.Connection) -> None:
-    """Create or replace the triggers that count games, and the functions for workers.
-
-    The functions look for tables in the current schema only. A login that may call one of those for
-    workers may call all of them afterwards.
-    """
-    driver: Any = connection.connection.dbapi_connection
-    cursor = driver.cursor()
-    logins: list[str] = []
-    if connection.dialect.name == "postgresql":
-        logins = _logins_of_workers(connection)
-        _drop_other_signatures(connection)
-        schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
-        cursor.execute(f"SET LOCAL search_path = {schema}, pg_temp")
-    for text in programs(connection.dialect.name):
-        cursor.execute(text)
-    for login in logins:
-        cursor.execute(f"GRANT EXECUTE ON FUNCTION {', '.join(worker_functions())} TO {login}")
-    cursor.close()
-
-
-def _logins_of_workers(connection: sa.Connection) -> list[str]:
-    """The logins that may call a function for workers, quoted."""
-    query = sa.text(
-        "SELECT DISTINCT acl.grantee::regrole::text FROM pg_proc, aclexplode(proacl) AS acl"
-        " WHERE proname = ANY (:names) AND pg_function_is_visible(pg_proc.oid)"
-        " AND acl.grantee NOT IN (0, proowner)"
-    )
-    return list(connection.scalars(query, {"names": list(worker_functions())}))
-
-
-def _drop_other_signatures(connection: sa.Connection) -> None:
-    """Drop the functions that differ: CREATE OR REPLACE keeps arguments and their names.
-
-    Those of triggers stay, because a trigger needs them; they have no arguments.
-    """
-    query = sa.text(
-        "SELECT oid::regprocedure::text FROM pg_proc WHERE proname = ANY (:names)"
-        " AND pg_function_is_visible(oid) AND prorettype <> 'trigger'::regtype"
-    )
-    names = [name for kind, name in changed(connection) if kind == "function"]
-    for signature in connection.scalars(query, {"names": names}).all():
-        connection.exec_driver_sql(f"DROP FUNCTION {signature}")
+    packaged = Path(str(files("spsa"))) / "_migrations"
+    checkout = Path(__file__).resolve().parents[2] / "migrations"
+    folder = checkout if (checkout / "env.py").is_file() else packaged
+    config = Config()
+    config.set_main_option("script_location", str(folder))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,67 +1,37 @@
 """Purges results: they no longer count, and stay on record.
 
-A purge copies each result to `spsa_struck` as it was reported. If the iteration is open, the batch
+A purge copies each result to `spsa_purged` as it was reported. If the iteration is open, the batch
 becomes `ready` again, with its seed and without the attempt. If the iteration is closed, the batch
-stays `purged` and the iteration has fewer games. The caller computes the new theta; it is written
-in the same transaction, provided that the run has not changed since.
+stays `purged` and the iteration has fewer games. The counts of the iterations are computed again
+from their batches. The caller computes the new theta; it is written in the same transaction,
+provided that the run has not changed since.
 
 A purge needs no master lease. Like every write of a master it locks the run's row, and it counts
 up `spsa_run.purges`. A master's decision that was made before is then refused, and made again.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
-from spsa.core.limits import COUNTS
-from spsa.db.database import may_become
+from spsa.core.scoring import elo
+from spsa.db.base import COUNTS, time_from_now
+from spsa.db.batch_tables import Batch, PurgedBatch
+from spsa.db.database import rows
 from spsa.db.machine_queries import withdraw_leases
-from spsa.db.purge_records import (
-    PurgeRecordQueries,
-    counted,
-    reported_within,
-    selected,
-    write_verdicts,
-)
-from spsa.db.purge_values import NewPurge, Purge, Selection
-from spsa.db.row_values import columns_of, purge_of
+from spsa.db.purge_records import NewPurge, PurgeRecordQueries, Selection, counted, selected
 from spsa.db.run_status import write_event
-from spsa.db.schema import (
-    IS_LEASED,
-    IS_OPEN,
-    batches,
-    iterations,
-    purged,
-    purges,
-    runs,
-    seconds_from_now,
-)
-from spsa.db.totals import recount
+from spsa.db.run_tables import IS_OPEN, Iteration, Purge, Run, estimate_columns
+from spsa.db.statements import execute
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.lifecycle import BATCH, BatchStatus
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
-_COSTS = ("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses", "seconds")
 _KEPT = (
-    *("iteration_id", "seq", "games", "worker_id", "claim_id", "attempt", "slot"),
-    *(*COUNTS, "void_games", "voids", *_COSTS, "reported_at"),
+    *("iteration_id", "seq", "games", "worker_id", "claim_id", "attempt", "slot", *COUNTS),
+    *("void_games", "voids", "plus_nodes", "minus_nodes", "moves", "plus_time_losses"),
+    *("minus_time_losses", "seconds", "reported_at"),
 )
-_CLEARED: Mapping[str, Any] = {
-    **dict.fromkeys((*COUNTS, "void_games", *_COSTS, "think_seconds"), 0),
-    **dict.fromkeys(
-        (
-            "claim_id",
-            "lease_expires_at",
-            "voids",
-            "void_log",
-            "void_worker_id",
-            "reported_at",
-            "slot",
-        )
-    ),
-    "scale": 1,
-}
 
 
 class PurgeQueries(PurgeRecordQueries):
@@ -76,10 +46,9 @@ class PurgeQueries(PurgeRecordQueries):
             IllegalTransition: the run has changed since the purge was planned; plan it again.
             NothingToDo: no counted result is selected.
         """
+        locked = select(Run).where(Run.id == run_id).with_for_update()
         with self._write() as connection:
-            run = connection.execute(
-                select(runs).where(runs.c.id == run_id).with_for_update()
-            ).one_or_none()
+            run = next(iter(rows(connection, locked)), None)
             if run is None:
                 raise NothingToDo(f"there is no run with the id {run_id}")
             if (known := _known(connection, run_id, new)) is not None:
@@ -90,18 +59,15 @@ class PurgeQueries(PurgeRecordQueries):
 
 def _known(connection: sa.Connection, run_id: int, new: NewPurge) -> Purge | None:
     """The row of this very purge, if it was committed and only the response was lost."""
-    row = connection.execute(
-        select(purges).where(purges.c.run_id == run_id, purges.c.number == new.purges + 1)
-    ).one_or_none()
-    if row is None:
-        return None
-    found = (row.actor, row.reason, row.selection, row.applied, row.theta_after)
-    request = (new.actor, new.reason, new.selection.to_json())
-    expected = (*request, new.applied, dict(new.theta_after))
-    return purge_of(row) if found == expected else None
+    same = select(Purge).where(Purge.run_id == run_id, Purge.number == new.purges + 1)
+    request = (new.actor, new.reason, new.selection.to_json(), new.applied, dict(new.theta_after))
+    for row in rows(connection, same):
+        if (row.actor, row.reason, row.selection, row.applied, row.theta_after) == request:
+            return row
+    return None
 
 
-def _refuse_outdated(run: Any, new: NewPurge) -> None:
+def _refuse_outdated(run: Run, new: NewPurge) -> None:
     planned_on = (new.applied, new.purges, new.changes, dict(new.theta_before))
     if (run.applied, run.purges, run.changes, run.theta) != planned_on:
         raise IllegalTransition(
@@ -110,29 +76,30 @@ def _refuse_outdated(run: Any, new: NewPurge) -> None:
         )
 
 
-def _purge(connection: sa.Connection, run: Any, new: NewPurge) -> Purge:
+def _purge(connection: sa.Connection, run: Run, new: NewPurge) -> Purge:
     """Do the purge; like all transactions it locks rows in the order run, batch, iteration."""
-    purge = connection.execute(purges.insert().values(_row(run, new)).returning(*purges.c)).one()
-    _copy(connection, run.id, purge.id, new.selection)
-    _free(connection, purge.id)
+    number, of = new.purges + 1, new.selection.to_json()
+    purge_id = _record(connection, run, number, new)
+    execute(connection, "purge", purge_id=purge_id)
     withdrawn = _withdraw(connection, run.id, new.selection)
-    games = write_verdicts(connection, purge.id, new)
+    games = _recount(connection, purge_id)
     if not games:
         raise NothingToDo(f"no counted result of run {run.name} is selected")
-    done = connection.execute(
-        update(purges).where(purges.c.id == purge.id).values(games=games).returning(*purges.c)
-    ).one()
-    connection.execute(update(runs).where(runs.c.id == run.id).values(_run_columns(new)))
-    recount(connection, run.id)
-    detail = {"number": done.number, "reason": new.reason, "games": games, "withdrawn": withdrawn}
-    write_event(connection, run.id, "purge", new.actor, detail | {"of": new.selection.to_json()})
-    return purge_of(done)
+    _write_verdicts(connection, purge_id, new)
+    connection.execute(update(Purge).where(Purge.id == purge_id).values(games=games))
+    after = {"theta": dict(new.theta_after), "state": dict(new.state), "purges": number}
+    after |= estimate_columns(new.estimates)
+    connection.execute(update(Run).where(Run.id == run.id).values(after))
+    detail = {"number": number, "reason": new.reason, "games": games, "withdrawn": withdrawn}
+    write_event(connection, run.id, "purge", new.actor, {**detail, "of": of})
+    return rows(connection, select(Purge).where(Purge.id == purge_id))[0]
 
 
-def _row(run: Any, new: NewPurge) -> dict[str, Any]:
-    return {
+def _record(connection: sa.Connection, run: Run, number: int, new: NewPurge) -> int:
+    """Write the purge's row, and copy the selected results as they were reported; its id."""
+    values = {
         "run_id": run.id,
-        "number": new.purges + 1,
+        "number": number,
         "applied": new.applied,
         "theta_before": dict(new.theta_before),
         "theta_after": dict(new.theta_after),
@@ -140,62 +107,75 @@ def _row(run: Any, new: NewPurge) -> dict[str, Any]:
         "selection": new.selection.to_json(),
         "actor": new.actor,
         "reason": new.reason,
-        "at": seconds_from_now(0),
+        "at": time_from_now(0),
     }
-
-
-def _copy(connection: sa.Connection, run_id: int, purge_id: int, selection: Selection) -> None:
-    """Copy the selected results, as they were reported."""
-    kept = [batches.c[name] for name in _KEPT]
-    columns: list[Any] = [sa.literal(purge_id), IS_OPEN, *kept]
-    results = select(*columns).join(iterations, iterations.c.id == batches.c.iteration_id)
-    results = results.where(*counted(run_id), *selected(selection), *reported_within(selection))
+    purge_id = connection.execute(insert(Purge).values(values).returning(Purge.id)).scalar_one()
+    kept = (getattr(Batch, name) for name in _KEPT)
+    results = select(sa.literal(purge_id), IS_OPEN, *kept).join(
+        Iteration, Iteration.id == Batch.iteration_id
+    )
+    results = results.where(*counted(run.id, new.selection))
     names = ("purge_id", "played_again", *_KEPT)
-    connection.execute(purged.insert().from_select(names, results))
-
-
-def _free(connection: sa.Connection, purge_id: int) -> None:
-    """Empty the batches of the purged results: `ready` again, or `purged` for good."""
-    of = sa.and_(
-        purged.c.purge_id == purge_id,
-        purged.c.iteration_id == batches.c.iteration_id,
-        purged.c.seq == batches.c.seq,
-    )
-    connection.execute(
-        update(batches)
-        .where(
-            select(purged.c.id).where(of, purged.c.played_again).exists(),
-            may_become(batches.c.status, BATCH, BatchStatus.READY),
-            batches.c.status == BatchStatus.DONE,
-        )
-        .values(status=BatchStatus.READY, attempt=batches.c.attempt - 1, **_CLEARED)
-    )
-    connection.execute(
-        update(batches)
-        .where(
-            select(purged.c.id).where(of, ~purged.c.played_again).exists(),
-            may_become(batches.c.status, BATCH, BatchStatus.PURGED),
-        )
-        .values(status=BatchStatus.PURGED, **_CLEARED)
-    )
+    connection.execute(insert(PurgedBatch).from_select(names, results))
+    return purge_id
 
 
 def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> int:
     """Withdraw leased batches whose results would be selected once reported; how many."""
     if selection.until is not None:
         return 0
-    leased = (
-        select(batches.c.id)
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(iterations.c.run_id == run_id, IS_OPEN, IS_LEASED, *selected(selection))
+    return withdraw_leases(connection, Iteration.run_id == run_id, *selected(selection))
+
+
+def _recount(connection: sa.Connection, purge_id: int) -> int:
+    """Count the games of the iterations that lost some again; returns how many were purged.
+
+    Their rows are locked first: the sums must not miss a report that has just been counted.
+    """
+    games = func.coalesce(func.sum(PurgedBatch.games), 0)
+    of_purge = PurgedBatch.purge_id == purge_id
+    lost = Iteration.id.in_(select(PurgedBatch.iteration_id).where(of_purge))
+    connection.execute(select(Iteration.id).where(lost).order_by(Iteration.id).with_for_update())
+    played = Batch.plus_wins + Batch.minus_wins + Batch.draws
+    sums = {name: _sum(getattr(Batch, name)) for name in (*COUNTS, "void_games")}
+    sums |= {"games_played": _sum(played)}
+    sums |= {"purged_games": _sum(Batch.games, Batch.status == BatchStatus.PURGED)}
+    connection.execute(update(Iteration).where(lost).values(sums))
+    return int(connection.execute(select(games).where(of_purge)).scalar_one())
+
+
+def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    """The sum over the batches of an iteration."""
+    total = select(func.coalesce(func.sum(column), 0))
+    return total.where(Batch.iteration_id == Iteration.id, *conditions).scalar_subquery()
+
+
+def _write_verdicts(connection: sa.Connection, purge_id: int, new: NewPurge) -> None:
+    """Write the new estimates of the complete iterations that lost games.
+
+    Raises:
+        IllegalTransition: other iterations lost games than the purge was planned on.
+    """
+    lost = select(PurgedBatch.iteration_id).where(PurgedBatch.purge_id == purge_id)
+    complete = Iteration.status == IterationStatus.COMPLETE
+    affected = select(Iteration).where(Iteration.id.in_(lost), complete).order_by(Iteration.id)
+    found = rows(connection, affected)
+    if {it.id for it in found if it.k is not None} != set(new.verdicts):
+        raise IllegalTransition("the purge was planned on other results than it would purge")
+    statement = (
+        update(Iteration)
+        .where(Iteration.id == bindparam("row"))
+        .values(gradient_estimate=bindparam("gradient"), elo_diff=bindparam("elo"))
     )
-    return withdraw_leases(connection, batches.c.id.in_(leased))
+    if found:
+        connection.execute(statement, [_estimates(it, new) for it in found])
 
 
-def _run_columns(new: NewPurge) -> dict[str, Any]:
-    """The columns of the run's row that a purge changes."""
-    return columns_of(new.estimates) | {
-        "theta": dict(new.theta_after),
-        "state": dict(new.state),
-        "purges": new.purges + 1,
-    }
+def _estimates(it: Iteration, new: NewPurge) -> dict[str, Any]:
+    """The estimates from the games that a complete iteration has left."""
+    if it.purpose is Purpose.VALIDATE:
+        value = elo(it.tally).value if it.tally.pairs else None
+        return {"row": it.id, "gradient": None, "elo": value}
+    verdict = new.verdicts[it.id]
+    gradient = None if verdict.gradient is None else dict(verdict.gradient)
+    return {"row": it.id, "gradient": gradient, "elo": verdict.elo}

@@ -3,24 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
-from spsa.db.database import Database, may_become
+from spsa.db.base import time_from_now
+from spsa.db.database import Database, may_become, rows
+from spsa.db.engine_tables import StoredFile
 from spsa.db.entries import NewChange, NewRun
-from spsa.db.row_values import columns_of, run_of
-from spsa.db.rows import Run
 from spsa.db.run_status import MEASURED, PARAMS, set_run_status, write_event
-from spsa.db.schema import (
-    batches,
-    changes,
-    events,
-    failures,
-    iterations,
-    runs,
-    seconds_from_now,
-)
+from spsa.db.run_tables import Change, Event, Iteration, Run, estimate_columns
+from spsa.db.statements import execute
 from spsa.errors import IllegalTransition
-from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
+from spsa.lifecycle import ITERATION, IterationStatus, RunStatus
 from spsa.text import plural
 
 STARTING_SECONDS = 10.0
@@ -52,7 +45,7 @@ class RunQueries(Database):
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
             if prior is not None:
                 write_event(connection, row.id, "prior", "master", prior)
-            return run_of(row)
+            return row
 
     def fork_run(self, new: NewRun, actor: str, detail: Mapping[str, Any]) -> Run:
         """Create a run that begins where another one was; `detail` says in its event where.
@@ -63,7 +56,7 @@ class RunQueries(Database):
         with self._write() as connection:
             row = _insert(connection, new, lease_seconds=0.0)
             write_event(connection, row.id, "fork", actor, detail)
-            return run_of(row)
+            return row
 
     def add_measurement(self, actor: str, detail: Mapping[str, Any]) -> None:
         """Store what builds and games take on a machine, as an event that belongs to no run."""
@@ -77,15 +70,12 @@ class RunQueries(Database):
             IllegalTransition: the run has ended, or has changed since the change was planned.
         """
         with self._write() as connection:
-            run = connection.execute(
-                select(runs).where(runs.c.id == run_id).with_for_update()
-            ).one()
+            run = rows(connection, select(Run).where(Run.id == run_id).with_for_update())[0]
             _refuse_outdated(run, new)
             row = {name: getattr(new, name) for name in _CHANGED} | {"number": run.changes + 1}
-            connection.execute(
-                changes.insert().values(run_id=run_id, at=seconds_from_now(0), **row)
-            )
-            connection.execute(update(runs).where(runs.c.id == run_id).values(_columns(run, new)))
+            row |= {"run_id": run_id, "at": time_from_now(0)}
+            connection.execute(insert(Change).values(row))
+            connection.execute(update(Run).where(Run.id == run_id).values(_columns(run, new)))
             detail = {"number": run.changes + 1, "reason": new.reason, **new.detail}
             write_event(connection, run_id, PARAMS, new.actor, detail)
             return int(run.changes) + 1
@@ -106,28 +96,18 @@ class RunQueries(Database):
             run_id = set_run_status(
                 connection, name, RunStatus.RUNNING, actor, leaving=RunStatus.PAUSED
             )
-            own = select(iterations.c.id).where(iterations.c.run_id == run_id)
-            retried = connection.scalars(
-                update(batches)
-                .where(
-                    batches.c.iteration_id.in_(own),
-                    may_become(batches.c.status, BATCH, BatchStatus.READY),
-                    batches.c.status == BatchStatus.FAILED,
-                )
-                .values(status=BatchStatus.READY, attempt=0, failures=0)
-                .returning(batches.c.id)
-            ).all()
-            connection.execute(delete(failures).where(failures.c.batch_id.in_(retried)))
+            retried = execute(connection, "resume", run_id=run_id).scalars().all()
+            execute(connection, "resume.forget", batch_ids=retried)
 
     def stop(self, name: str, actor: str, reason: str) -> None:
         """End a run early: its open iterations are abandoned, theta keeps what was applied."""
         with self._write() as connection:
             run_id = set_run_status(connection, name, RunStatus.STOPPED, actor, reason)
             connection.execute(
-                update(iterations)
+                update(Iteration)
                 .where(
-                    iterations.c.run_id == run_id,
-                    may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
+                    Iteration.run_id == run_id,
+                    may_become(Iteration.status, ITERATION, IterationStatus.ABANDONED),
                 )
                 .values(status=IterationStatus.ABANDONED)
             )
@@ -140,14 +120,13 @@ class RunQueries(Database):
         """
         with self._write() as connection:
             # the master opens iterations under the same lock, so none can be added meanwhile
-            run = connection.execute(
-                select(runs).where(runs.c.name == name).with_for_update()
-            ).one_or_none()
-            if run is None:
+            found = rows(connection, select(Run).where(Run.name == name).with_for_update())
+            if not found:
                 raise IllegalTransition(f"there is no run named {name!r}")
+            run = found[0]
             _refuse_extension(run, _opened(connection, run.id), max_iterations)
             connection.execute(
-                update(runs).where(runs.c.id == run.id).values(max_iterations=max_iterations)
+                update(Run).where(Run.id == run.id).values(max_iterations=max_iterations)
             )
             write_event(connection, run.id, "extend", actor, {"max_iterations": max_iterations})
             if run.status == RunStatus.FINISHED:
@@ -163,44 +142,31 @@ class RunQueries(Database):
         given = {"priority": priority, "share": share}
         changed = {key: value for key, value in given.items() if value is not None}
         with self._write() as connection:
-            changing = update(runs).where(runs.c.name == name).values(changed)
-            run_id = connection.scalar(changing.returning(runs.c.id))
+            changing = update(Run).where(Run.name == name).values(changed)
+            run_id = connection.scalar(changing.returning(Run.id))
             if run_id is None:
                 raise IllegalTransition(f"there is no run named {name!r}")
             write_event(connection, run_id, "prioritize", actor, changed)
 
 
-def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any:
+def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Run:
     """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
-    if connection.scalar(select(runs.c.id).where(runs.c.name == new.name)) is not None:
+    if connection.scalar(select(Run.id).where(Run.name == new.name)) is not None:
         raise IllegalTransition(f"there is already a run named {new.name}")
-    inserting = runs.insert().values(
-        name=new.name,
-        seed=new.seed,
-        algorithm=new.algorithm,
-        settings=dict(new.settings),
-        space=dict(new.space),
-        terms=new.game_settings.to_json(),
-        source_sha256=new.source_sha256,
-        max_iterations=new.max_iterations,
-        start_theta=dict(new.theta),
-        theta=dict(new.theta),
-        state=dict(new.state),
-        start_state=None if new.known is None else dict(new.known),
-        priority=new.priority,
-        share=new.share,
-        lease_expires_at=seconds_from_now(lease_seconds),
-    )
-    row = connection.execute(inserting.returning(*runs.c)).one()
+    values = {name: getattr(new, name) for name in _NEW}
+    values |= {"start_theta": new.theta, "start_state": new.known}
+    values |= {"lease_expires_at": time_from_now(lease_seconds)}
+    run_id = connection.scalar(insert(Run).values(values).returning(Run.id))
     for sha256, content in new.files.items():
-        connection.execute(_KEEP_FILE, {"sha256": sha256, "bytes": content})
-    return row
+        if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
+            connection.execute(insert(StoredFile).values(sha256=sha256, content=content))
+    return rows(connection, select(Run).where(Run.id == run_id))[0]
 
 
-_KEEP_FILE = text(
-    "INSERT INTO spsa_file (sha256, bytes) VALUES (:sha256, :bytes) ON CONFLICT (sha256) DO NOTHING"
+_NEW = (
+    *("name", "seed", "algorithm", "settings", "space", "game_settings", "source_sha256"),
+    *("max_iterations", "theta", "state", "priority", "share"),
 )
-
 _CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
 
 
@@ -216,7 +182,7 @@ def _refuse_outdated(run: Any, new: NewChange) -> None:
 
 def _columns(run: Any, new: NewChange) -> dict[str, Any]:
     """The columns of the run's row that a change of its space changes."""
-    return columns_of(new.estimates) | {
+    return estimate_columns(new.estimates) | {
         "space": dict(new.space),
         "start_space": run.start_space or run.space,
         # a new parameter began where it is when it is added
@@ -244,17 +210,17 @@ def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
 
 def _opened(connection: Connection, run_id: int) -> int:
     """The largest k of a run."""
-    largest = select(func.coalesce(func.max(iterations.c.k), 0))
-    return int(connection.scalar(largest.where(iterations.c.run_id == run_id)) or 0)
+    largest = select(func.coalesce(func.max(Iteration.k), 0))
+    return int(connection.scalar(largest.where(Iteration.run_id == run_id)) or 0)
 
 
-def _unopened(run_id: int) -> Select[tuple[int]]:
-    is_empty = ~select(iterations.c.id).where(iterations.c.run_id == runs.c.id).exists()
-    is_free = or_(runs.c.lease_expires_at.is_(None), runs.c.lease_expires_at < seconds_from_now(0))
-    return select(runs.c.id).where(runs.c.id == run_id, is_empty, is_free)
+def _unopened(run_id: int) -> Select[Any]:
+    is_empty = ~select(Iteration.id).where(Iteration.run_id == Run.id).exists()
+    is_free = or_(Run.lease_expires_at.is_(None), Run.lease_expires_at < time_from_now(0))
+    return select(Run.id).where(Run.id == run_id, is_empty, is_free)
 
 
 def _delete_unopened(connection: Connection, run_id: int) -> None:
     if connection.scalar(_unopened(run_id).with_for_update()) is not None:
-        connection.execute(delete(events).where(events.c.run_id == run_id))
-        connection.execute(delete(runs).where(runs.c.id == run_id))
+        connection.execute(delete(Event).where(Event.run_id == run_id))
+        connection.execute(delete(Run).where(Run.id == run_id))

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
+from spsa.db.base import time_from_now
 from spsa.db.database import may_become
-from spsa.db.schema import events, runs, seconds_from_now
+from spsa.db.run_tables import Event, Run
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import RUN, RunStatus
 
@@ -25,9 +26,8 @@ def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
 ) -> None:
     """Add a row to the events, in the transaction that it describes."""
-    connection.execute(
-        events.insert().values(run_id=run_id, kind=kind, actor=actor, detail=dict(detail))
-    )
+    row = {"run_id": run_id, "kind": kind, "actor": actor, "detail": dict(detail)}
+    connection.execute(insert(Event).values(row))
 
 
 def set_run_status(
@@ -43,23 +43,14 @@ def set_run_status(
 
     With `leaving`, only from that status.
     """
-    ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
-    row = connection.execute(
-        update(runs)
-        .where(
-            runs.c.name == name,
-            may_become(runs.c.status, RUN, to),
-            sa.true() if leaving is None else runs.c.status == leaving,
-        )
-        .values(status=to, reason=reason, finished_at=seconds_from_now(0) if ended else None)
-        .returning(runs.c.id)
-    ).one_or_none()
-    if row is None:
-        status = connection.scalar(select(runs.c.status).where(runs.c.name == name))
+    own = Run.name == name if leaving is None else sa.and_(Run.name == name, Run.status == leaving)
+    run_id = _become(connection, own, to, reason)
+    if run_id is None:
+        status = connection.scalar(select(Run.status).where(Run.name == name))
         state = "there is no such run" if status is None else f"it is {status}"
         raise IllegalTransition(f"run {name} cannot become {to}: {state}")
-    write_event(connection, row.id, str(to), actor, {} if reason is None else {"reason": reason})
-    return int(row.id)
+    write_event(connection, run_id, str(to), actor, {} if reason is None else {"reason": reason})
+    return run_id
 
 
 def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
@@ -67,11 +58,18 @@ def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason
 
     A run that is not running keeps its status; the event is written all the same.
     """
-    paused = connection.scalar(
-        update(runs)
-        .where(runs.c.id == run_id, may_become(runs.c.status, RUN, RunStatus.PAUSED))
-        .values(status=RunStatus.PAUSED, reason=reason)
-        .returning(runs.c.id)
-    )
+    paused = _become(connection, Run.id == run_id, RunStatus.PAUSED, reason)
     kind = "failed" if paused is None else str(RunStatus.PAUSED)
     write_event(connection, run_id, kind, actor, {"reason": reason})
+
+
+def _become(
+    connection: sa.Connection, which: sa.ColumnElement[bool], to: RunStatus, reason: str | None
+) -> int | None:
+    """Carry out a transition of a run; its id, or None where the lifecycle does not allow it."""
+    ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
+    finished_at = time_from_now(0) if ended else None
+    values = {"status": to, "reason": reason, "finished_at": finished_at}
+    guarded = update(Run).where(which, may_become(Run.status, RUN, to))
+    run_id: int | None = connection.scalar(guarded.values(values).returning(Run.id))
+    return run_id

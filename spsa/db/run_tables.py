@@ -1,290 +1,316 @@
-"""The tables of runs: their iterations, engines, steps, purges and events.
+"""The tables of runs: their iterations, steps, purges, changes and events.
 
 The columns of the first version's `spsa_iteration` keep their names and meaning, because people
 query them.
 """
 
-import sqlalchemy as sa
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Table, UniqueConstraint
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
-from spsa.db.schema_types import (
+import sqlalchemy as sa
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from spsa.core.estimates import Estimates
+from spsa.core.game_settings import GameSettings
+from spsa.core.stored_json import as_written, finite
+from spsa.db.base import (
     GAMES,
     HALF_POINTS_AGREE,
     PAIRS,
+    Base,
+    Counts,
     Identity,
     Json,
+    Stored,
     UtcTime,
-    counts,
-    created_at,
-    limited,
-    metadata,
-    now,
+    json_column,
+    now_column,
+    number_column,
     one_of,
+    optional,
+    partial_index,
+    status_column,
+    text_column,
     written_out,
 )
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.db.entries import Compared, Values
+from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 
-runs = Table(
-    "spsa_run",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("name", sa.Text, nullable=False, unique=True),
-    Column("status", sa.Text, nullable=False, server_default=RunStatus.RUNNING),
-    Column("reason", sa.Text),  # why it is paused or stopped
-    Column("seed", sa.BigInteger, nullable=False),
-    Column("algorithm", sa.Text, nullable=False),
-    Column("settings", Json, nullable=False),
-    Column("space", Json, nullable=False),  # as `params set` has changed it
-    Column("start_space", Json),  # that of the start; NULL if it was never changed
-    Column("terms", Json, nullable=False),
-    Column("source_sha256", sa.Text),
-    Column("max_iterations", sa.Integer, nullable=False),
-    Column("start_theta", Json, nullable=False),
-    Column("theta", Json, nullable=False),  # the current values of the parameters
-    Column("theta_averaged", Json),  # mean over the iterations, with more weight on late ones
-    Column("theta_averaged_sd", Json),  # how far theta deviates from it
-    Column("theta_supported", Json),  # the optimum that all games together suggest
-    Column("theta_supported_sd", Json),  # its standard deviation
-    Column("state", Json, nullable=False),
-    Column("start_state", Json),  # of a fork: what its rule knew at the start
-    Column("applied", sa.Integer, nullable=False, server_default="0"),
-    Column("master_id", sa.Text),
-    Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
-    Column("lease_expires_at", UtcTime),
-    Column("builds", Json),  # what the master builds now, and how long builds take in seconds
-    created_at(),
-    Column("finished_at", UtcTime),
+
+def _theta(values: Any) -> Values:
+    with as_written("a column of theta"):
+        return finite(values)
+
+
+def _game_settings_column() -> Any:
+    return mapped_column(Stored(GameSettings.from_json))
+
+
+class Run(Base, kw_only=True):
+    """A run; theta holds the results of `applied` iterations, without what `purges` removed.
+
+    `start_space` is the space that the run was started with, None if `changes` is 0. `start_theta`
+    has also what was added since. `start_state` is what the rule of a fork knew at the start.
+    """
+
+    __tablename__ = "spsa_run"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    name: Mapped[str] = text_column(unique=True)
+    status: Mapped[RunStatus] = status_column(RunStatus, RunStatus.RUNNING)
+    reason: Mapped[str | None] = optional()  # why it is paused or stopped
+    seed: Mapped[int] = mapped_column(sa.BigInteger)
+    algorithm: Mapped[str] = text_column()
+    settings: Mapped[Mapping[str, Any]] = json_column()
+    space: Mapped[Mapping[str, Any]] = json_column()  # as `params set` has changed it
+    start_space: Mapped[Mapping[str, Any] | None] = optional(Json)
+    game_settings: Mapped[GameSettings] = _game_settings_column()
+    source_sha256: Mapped[str | None] = optional()
+    max_iterations: Mapped[int]
+    start_theta: Mapped[Values] = mapped_column(Stored(_theta))
+    theta: Mapped[Values] = mapped_column(Stored(_theta))  # the current values of the parameters
+    theta_averaged: Mapped[Values | None] = optional(Json)  # see Estimates
+    theta_averaged_sd: Mapped[Values | None] = optional(Json)
+    theta_supported: Mapped[Values | None] = optional(Json)
+    theta_supported_sd: Mapped[Values | None] = optional(Json)
+    state: Mapped[Mapping[str, Any]] = json_column()
+    start_state: Mapped[Mapping[str, Any] | None] = optional(Json)
+    applied: Mapped[int] = number_column()
+    master_id: Mapped[str | None] = optional()
+    epoch: Mapped[int] = number_column(kind=sa.BigInteger)
+    lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
+    builds: Mapped[Mapping[str, Any] | None] = optional(Json)  # see core.builds
+    created_at: Mapped[datetime] = now_column()
+    finished_at: Mapped[datetime | None] = optional(UtcTime)
     # scheduling: the highest priority first, and equal ones by their shares of the slots
-    Column("priority", sa.Integer, nullable=False, server_default="0"),
-    Column("share", sa.Double, nullable=False, server_default="1"),
-    Column(
-        "purges", sa.Integer, nullable=False, server_default="0"
-    ),  # how many; theta is computed without their results
-    Column("changes", sa.Integer, nullable=False, server_default="0"),  # of the space
-    *counts(),  # sums over its complete tuning iterations
-    Column("bounded_steps", sa.Integer, nullable=False, server_default="0"),
-    CheckConstraint("share > 0", name="share"),
-    one_of("status", RunStatus, "status"),
-    CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
-    CheckConstraint(
-        "(status IN ('finished', 'stopped')) = (finished_at IS NOT NULL)", name="finished"
-    ),
-)
+    priority: Mapped[int] = number_column()
+    share: Mapped[float] = number_column(1, sa.Double)
+    purges: Mapped[int] = number_column()  # how many; theta is computed without their results
+    changes: Mapped[int] = number_column()  # of the space
 
-engines = Table(
-    "spsa_engine",
-    metadata,
-    Column("sha256", sa.Text, primary_key=True),
-    Column("build_key", sa.Text, nullable=False),
-    Column("target", sa.Text, nullable=False),
-    Column("size", sa.BigInteger, nullable=False),
-    Column("bench", sa.BigInteger),
-    Column("path", sa.Text, nullable=False),
-    Column("bytes", sa.LargeBinary),
-    created_at(),
-    CheckConstraint("length(sha256) = 64", name="sha256"),
-)
+    __table_args__ = (
+        CheckConstraint("share > 0", name="share"),
+        one_of("status", RunStatus, "status"),
+        CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
+        CheckConstraint(
+            "(status IN ('finished', 'stopped')) = (finished_at IS NOT NULL)", name="finished"
+        ),
+    )
 
-# books and side files of runs whose workers get their binaries from here
-files = Table(
-    "spsa_file",
-    metadata,
-    Column("sha256", sa.Text, primary_key=True),
-    Column("bytes", sa.LargeBinary, nullable=False),
-    created_at(),
-    CheckConstraint("length(sha256) = 64", name="sha256"),
-)
+    @property
+    def estimates(self) -> Estimates:
+        return Estimates(
+            averaged=self.theta_averaged,
+            averaged_sd=self.theta_averaged_sd,
+            supported=self.theta_supported,
+            supported_sd=self.theta_supported_sd,
+        )
 
-# two engines that a master wants for one kind of machine, and the worker that builds them
-builds = Table(
-    "spsa_build",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("build_key", sa.Text, nullable=False, unique=True),
-    Column("requires", sa.Text, nullable=False),  # of the worker that builds, see spsa_iteration
-    Column("archive_sha256", ForeignKey("spsa_file.sha256"), nullable=False),  # of the source
-    Column("recipe", Json),  # what to do with it, see BuildOrder; NULL when it is done
-    Column("wanted_until", UtcTime, nullable=False),  # no worker leases it later
-    Column("status", sa.Text, nullable=False, server_default=BatchStatus.READY),
-    Column("attempt", sa.Integer, nullable=False, server_default="0"),
-    Column("max_attempts", sa.Integer, nullable=False),
-    Column("claim_id", sa.Text, unique=True),
-    Column("worker_id", ForeignKey("spsa_worker.id")),
-    Column("leased_at", UtcTime),
-    Column("lease_expires_at", UtcTime),
-    Column("plus_sha256", ForeignKey("spsa_engine.sha256")),
-    Column("minus_sha256", ForeignKey("spsa_engine.sha256")),
-    Column("plus_bench", sa.BigInteger),
-    Column("minus_bench", sa.BigInteger),
-    Column("binary_requires", sa.Text),  # words, as spsa_worker.provides
-    created_at(),
-    CheckConstraint("status IN ('ready', 'leased', 'done')", name="status"),
-    CheckConstraint("attempt >= 0", name="attempt"),
-    CheckConstraint(
-        "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
-        " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
-        name="leased",
-    ),
-    CheckConstraint(
-        "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)", name="done"
-    ),
-    *limited("spsa_build"),
-)
+    def whole(self, theta: Values) -> Values:
+        """A theta of its past, with the parameters that were added later at their start."""
+        return {**self.start_theta, **theta}
 
-# a machine that could not build, and is not asked again
-build_failures = Table(
-    "spsa_build_failure",
-    metadata,
-    Column("build_id", ForeignKey("spsa_build.id"), primary_key=True),
-    Column("machine", ForeignKey("spsa_machine.name"), primary_key=True),
-    Column("reason", sa.Text, nullable=False),
-    now("at"),
-    *limited("spsa_build_failure"),
-)
 
-iterations = Table(
-    "spsa_iteration",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
-    Column("iteration_number", sa.Integer, nullable=False),
-    Column("purpose", sa.Text, nullable=False, server_default=Purpose.TUNE),
-    Column("k", sa.Integer),  # position in the gain schedule; NULL for a validation
-    Column("opened_on", sa.Integer, nullable=False),  # the results up to this k were in theta
-    Column("in_flight", sa.Integer, nullable=False),
-    Column("a_k", sa.Double),
-    Column("c_k", sa.Double),
-    Column("plus_engine_path", sa.Text, nullable=False),
-    Column("minus_engine_path", sa.Text, nullable=False),
-    Column("plus_sha256", ForeignKey("spsa_engine.sha256"), nullable=False),
-    Column("minus_sha256", ForeignKey("spsa_engine.sha256"), nullable=False),
-    Column("plus_options", Json, nullable=False),
-    Column("minus_options", Json, nullable=False),
-    Column("terms", Json, nullable=False),
-    Column("timelow_ms", sa.Integer, nullable=False),
-    Column("timehigh_ms", sa.Integer, nullable=False),
-    Column("first_pair", sa.BigInteger, nullable=False),
-    Column("rng_seed", sa.BigInteger, nullable=False),
-    Column("target_games", sa.Integer, nullable=False),
-    Column("games_played", sa.Integer, nullable=False, server_default="0"),
-    *counts(),
-    Column("status", sa.Text, nullable=False, server_default=IterationStatus.PENDING),
-    Column("base_parameters", Json, nullable=False),
-    Column("plus_parameters", Json, nullable=False),
-    Column("minus_parameters", Json, nullable=False),
-    Column("perturbation_signs", Json, nullable=False),
+def estimate_columns(estimates: Estimates) -> dict[str, Any]:
+    """The columns of a run for these estimates."""
+    return {
+        f"theta_{name}": None if values is None else dict(values)
+        for name, values in estimates.by_name().items()
+    }
+
+
+class Iteration(Counts, Base, kw_only=True):
+    """An iteration.
+
+    When it was opened, theta held the results through `opened_on`, and the run had had
+    `opened_purges` purges and `opened_changes` changes of its space. `compared` and `match_number`
+    are those of a validation: the rounds of one match have the number of the first of them.
+    """
+
+    __tablename__ = "spsa_iteration"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    iteration_number: Mapped[int]
+    purpose: Mapped[Purpose] = status_column(Purpose, Purpose.TUNE)
+    k: Mapped[int | None] = optional(sa.Integer)  # in the gain schedule; NULL for a validation
+    opened_on: Mapped[int]
+    in_flight: Mapped[int]
+    a_k: Mapped[float | None] = optional(sa.Double)
+    c_k: Mapped[float | None] = optional(sa.Double)
+    plus_engine_path: Mapped[str] = text_column(default="")
+    minus_engine_path: Mapped[str] = text_column(default="")
+    plus_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_engine.sha256"))
+    minus_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_engine.sha256"))
+    plus_options: Mapped[Mapping[str, str]] = json_column(default_factory=dict)
+    minus_options: Mapped[Mapping[str, str]] = json_column(default_factory=dict)
+    game_settings: Mapped[GameSettings] = _game_settings_column()
+    timelow_ms: Mapped[int] = mapped_column(default=0)
+    timehigh_ms: Mapped[int] = mapped_column(default=0)
+    first_pair: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    rng_seed: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    target_games: Mapped[int]
+    games_played: Mapped[int] = number_column()
+    purged_games: Mapped[int] = number_column()  # and not played again
+    status: Mapped[IterationStatus] = status_column(IterationStatus, IterationStatus.PENDING)
+    base_parameters: Mapped[Values] = json_column()
+    plus_parameters: Mapped[Values] = json_column()
+    minus_parameters: Mapped[Values] = json_column()
+    perturbation_signs: Mapped[Mapping[str, int]] = json_column(default_factory=dict)
     # the gradient from this iteration's games alone, in Elo per step: E / (plus - minus), where
     # the divisor is at least 2 c_k; 0 for a parameter that was equal on both sides
-    Column("gradient_estimate", Json),
-    Column("elo_diff", sa.Double),
-    Column("opened_by_epoch", sa.BigInteger, nullable=False),
-    Column("completed_by_epoch", sa.BigInteger),
-    created_at(),
-    Column("completed_at", UtcTime),
-    Column("signature", sa.Text),  # the master's, of what workers execute (ed25519)
-    Column(
-        "struck_games", sa.Integer, nullable=False, server_default="0"
-    ),  # purged, and not played again
-    Column(
-        "opened_purges", sa.Integer, nullable=False, server_default="0"
-    ),  # how many purges the run had had
-    Column(
-        "opened_changes", sa.Integer, nullable=False, server_default="0"
-    ),  # how many changes of the space
-    Column("requires", sa.Text),  # of a worker: a pattern that its `provides` is like
+    gradient_estimate: Mapped[Values | None] = optional(Json)
+    elo_diff: Mapped[float | None] = optional(sa.Double)
+    opened_by_epoch: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    completed_by_epoch: Mapped[int | None] = optional(sa.BigInteger)
+    created_at: Mapped[datetime] = now_column()
+    completed_at: Mapped[datetime | None] = optional(UtcTime)
+    opened_purges: Mapped[int] = number_column()
+    opened_changes: Mapped[int] = number_column()
+    requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
     # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
-    Column("variants", Json),
-    Column("match_number", sa.Integer),  # of a validation: the number of its match's first round
-    Column("compared", Json),  # of a validation: what it compares
-    UniqueConstraint("run_id", "iteration_number"),
-    UniqueConstraint("run_id", "k"),
-    one_of("status", IterationStatus, "status"),
-    one_of("purpose", Purpose, "purpose"),
-    CheckConstraint("(purpose = 'tune') = (k IS NOT NULL)", name="k"),
-    CheckConstraint("target_games > 0 AND target_games % 2 = 0", name="whole_pairs"),
-    CheckConstraint(
-        f"games_played = {GAMES} AND games_played = 2 * {PAIRS} AND games_played + struck_games"
-        f" <= target_games AND {HALF_POINTS_AGREE}",
-        name="counts",
-    ),
-    CheckConstraint(
-        "status <> 'complete' OR (games_played + struck_games = target_games"
-        " AND completed_at IS NOT NULL)",
-        name="complete",
-    ),
-    CheckConstraint(
-        "struck_games = 0 OR (struck_games > 0 AND struck_games % 2 = 0"
-        " AND status IN ('complete', 'abandoned'))",
-        name="struck",
-    ),
-)
+    variants: Mapped[Mapping[str, Any] | None] = optional(Json)
+    match_number: Mapped[int | None] = optional(sa.Integer)
+    compared: Mapped[Compared | None] = optional(Stored(Compared.from_json))
 
-IS_OPEN = written_out(iterations.c.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
+    __table_args__ = (
+        UniqueConstraint("run_id", "iteration_number"),
+        UniqueConstraint("run_id", "k"),
+        one_of("status", IterationStatus, "status"),
+        one_of("purpose", Purpose, "purpose"),
+        CheckConstraint("(purpose = 'tune') = (k IS NOT NULL)", name="k"),
+        CheckConstraint("target_games > 0 AND target_games % 2 = 0", name="whole_pairs"),
+        CheckConstraint(
+            f"games_played = {GAMES} AND games_played = 2 * {PAIRS}"
+            f" AND games_played + purged_games <= target_games AND {HALF_POINTS_AGREE}",
+            name="counts",
+        ),
+        CheckConstraint(
+            "status <> 'complete' OR (games_played + purged_games = target_games"
+            " AND completed_at IS NOT NULL)",
+            name="complete",
+        ),
+        CheckConstraint(
+            "purged_games = 0 OR (purged_games > 0 AND purged_games % 2 = 0"
+            " AND status IN ('complete', 'abandoned'))",
+            name="purged",
+        ),
+    )
+
+    @property
+    def is_background(self) -> bool:
+        """Whether it is a round of a validation that is played while the run goes on."""
+        return self.compared is not None and self.compared.background
+
+    @property
+    def is_played(self) -> bool:
+        """Whether all its games have been reported."""
+        return self.games_played + self.purged_games == self.target_games
+
+
+IS_OPEN = written_out(Iteration.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
 """An iteration that waits to be played or is being played."""
 
-IS_ABANDONED = written_out(iterations.c.status, IterationStatus.ABANDONED)
-IS_VALIDATION = written_out(iterations.c.purpose, Purpose.VALIDATE)
+IS_ABANDONED = written_out(Iteration.status, IterationStatus.ABANDONED)
+IS_VALIDATION = written_out(Iteration.purpose, Purpose.VALIDATE)
 
-steps = Table(
-    "spsa_step",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
-    Column("iteration_id", ForeignKey("spsa_iteration.id"), nullable=False, unique=True),
-    Column("k", sa.Integer, nullable=False),
-    Column("theta_before", Json, nullable=False),
-    Column("delta", Json, nullable=False),
-    Column("theta_after", Json, nullable=False),
-    Column("bounded", sa.Boolean, nullable=False),
-    Column("epoch", sa.BigInteger, nullable=False),
-    created_at(),
-    UniqueConstraint("run_id", "k"),
-)
 
-purges = Table(
-    "spsa_purge",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
-    Column("number", sa.Integer, nullable=False),  # of the run, from 1
-    Column("applied", sa.Integer, nullable=False),  # the results up to this k were in theta
-    Column("theta_before", Json, nullable=False),
-    Column("theta_after", Json, nullable=False),
-    Column("games", sa.Integer, nullable=False),
-    Column("selection", Json, nullable=False),
-    Column("actor", sa.Text, nullable=False),
-    Column("reason", sa.Text, nullable=False),
-    now("at"),
-    UniqueConstraint("run_id", "number"),
-    CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
-)
+class Step(Base, kw_only=True):
+    """One row of the append-only log of steps; `epoch` is of the master that applied it."""
 
-# a change of the space of a run that goes on
-changes = Table(
-    "spsa_change",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
-    Column("number", sa.Integer, nullable=False),  # of the run, from 1
-    Column("applied", sa.Integer, nullable=False),  # the results up to this k were in theta
-    Column("purges", sa.Integer, nullable=False),  # how many the run had had
-    Column("space", Json, nullable=False),  # from now on
-    Column("theta_before", Json, nullable=False),
-    Column("theta_after", Json, nullable=False),
-    Column("actor", sa.Text, nullable=False),
-    Column("reason", sa.Text, nullable=False),
-    now("at"),
-    UniqueConstraint("run_id", "number"),
-    CheckConstraint("number > 0 AND applied >= 0 AND purges >= 0", name="numbers"),
-)
+    __tablename__ = "spsa_step"
 
-events = Table(
-    "spsa_event",
-    metadata,
-    Column("id", Identity, primary_key=True),
-    now("at"),
-    Column("run_id", ForeignKey("spsa_run.id")),
-    Column("kind", sa.Text, nullable=False),
-    Column("actor", sa.Text, nullable=False),
-    Column("detail", Json, nullable=False),
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    iteration_id: Mapped[int] = mapped_column(
+        Identity, ForeignKey("spsa_iteration.id"), unique=True
+    )
+    k: Mapped[int]
+    theta_before: Mapped[Values] = json_column()
+    delta: Mapped[Values] = json_column()
+    theta_after: Mapped[Values] = json_column()
+    bounded: Mapped[bool]
+    epoch: Mapped[int] = mapped_column(sa.BigInteger)
+    created_at: Mapped[datetime] = now_column()
+
+    __table_args__ = (UniqueConstraint("run_id", "k"),)
+
+
+class Purge(Base, kw_only=True):
+    """One purge of a run: `number` counts from 1.
+
+    Theta held the results through `applied`, and changed from `theta_before` to `theta_after`.
+    """
+
+    __tablename__ = "spsa_purge"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    number: Mapped[int]
+    applied: Mapped[int]
+    theta_before: Mapped[Values] = json_column()
+    theta_after: Mapped[Values] = json_column()
+    games: Mapped[int]
+    selection: Mapped[Mapping[str, Any]] = json_column()
+    actor: Mapped[str] = text_column()
+    reason: Mapped[str] = text_column()
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        UniqueConstraint("run_id", "number"),
+        CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
+    )
+
+
+class Change(Base, kw_only=True):
+    """A change of the space of a run that goes on: `number` counts from 1.
+
+    Theta held the results through `applied`, and the run had had `purges` purges.
+    """
+
+    __tablename__ = "spsa_change"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    number: Mapped[int]
+    applied: Mapped[int]
+    purges: Mapped[int]
+    space: Mapped[Mapping[str, Any]] = json_column()  # from now on
+    theta_before: Mapped[Values] = json_column()
+    theta_after: Mapped[Values] = json_column()
+    actor: Mapped[str] = text_column()
+    reason: Mapped[str] = text_column()
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        UniqueConstraint("run_id", "number"),
+        CheckConstraint("number > 0 AND applied >= 0 AND purges >= 0", name="numbers"),
+    )
+
+    @property
+    def added(self) -> Values:
+        """The parameters that are new, with their start."""
+        return {n: x for n, x in self.theta_after.items() if n not in self.theta_before}
+
+
+class Event(Base, kw_only=True):
+    """What was changed in a run, when and by whom."""
+
+    __tablename__ = "spsa_event"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    at: Mapped[datetime] = now_column()
+    run_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_run.id"))
+    kind: Mapped[str] = text_column()
+    actor: Mapped[str] = text_column()
+    detail: Mapped[Mapping[str, Any]] = json_column()
+
+
+partial_index("ix_spsa_iteration_open", IS_OPEN, Iteration.run_id, Iteration.id)
+partial_index("ix_spsa_iteration_abandoned", IS_ABANDONED, Iteration.run_id)
+partial_index(
+    "ix_spsa_iteration_validation", IS_VALIDATION, Iteration.run_id, Iteration.iteration_number
 )
+Index("ix_spsa_iteration_completed", Iteration.run_id, Iteration.completed_at)

@@ -1,34 +1,53 @@
 """All that a master needs to know of its run, read in one transaction."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import and_, case, func, or_, select
 
-from spsa.core import limits
 from spsa.core.builds import Builds
-from spsa.db.database import Database
-from spsa.db.exhausted_batches import ACTIVE_SECONDS, fail_exhausted, machine_failures
-from spsa.db.master_lease import MasterLeaseQueries
-from spsa.db.row_values import iteration_of, run_of
-from spsa.db.rows import Failure, Iteration, MasterLease, Run, RunOverview, RunView
+from spsa.db.base import COUNTS, sums_of, tally_of, time_from_now
+from spsa.db.batch_tables import IS_LEASED, Batch
+from spsa.db.database import Database, rows
+from spsa.db.exhausted_batches import MachineFailures, fail_exhausted, machine_failures
+from spsa.db.master_lease import MasterLease, MasterLeaseQueries, locked_run
 from spsa.db.run_status import pause_for_failure
-from spsa.db.schema import (
-    IS_LEASED,
-    IS_OPEN,
-    MISCOUNTED,
-    SUITED,
-    batches,
-    iterations,
-    runs,
-    seconds_from_now,
-    workers,
-)
+from spsa.db.run_tables import IS_OPEN, Iteration, Run
+from spsa.db.statements import execute
 from spsa.lifecycle import BatchStatus, RunStatus
 
-# A row that was damaged by hand, for example with a NaN, does not enter the mean.
-_SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBatch:
+    """A batch of an open iteration that is out of attempts, and why."""
+
+    iteration_id: int
+    seq: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """All that a master's decision depends on: the run, its open iterations, its failed batches.
+
+    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`.
+    `game_seconds` is the mean length of recent games; None before any has been reported.
+    """
+
+    run: Run
+    opened: int  # the highest k that has an iteration
+    open: Sequence[Iteration]
+    failures: Sequence[FailedBatch]
+    ready_games: int
+    leased_games: int
+    leased_batches: int
+    game_seconds: float | None
+    machine_failures: Sequence[MachineFailures] = ()
+    active_workers: int
+    active_slots: int
+    miscounted: str | None = None  # why the next result cannot be applied
 
 
 class RunViewQueries(MasterLeaseQueries):
@@ -39,48 +58,71 @@ class RunViewQueries(MasterLeaseQueries):
     ) -> RunView:
         """Renew the master lease, fail batches that no machine can play, and read the run.
 
-        A run with such a batch, or with an iteration whose counts are not the sums of its batches,
-        is paused with the reason. `builds` is written for those who look at the run.
+        A run with such a batch, or with an iteration whose counts are not the sums over its
+        batches, is paused with the reason. `builds` is written for those who look at the run.
 
         Raises:
             MasterLeaseLost: another master holds this run.
         """
         with self._write() as connection:
-            self._locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
+            locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
             fail_exhausted(connection, master_lease.run_id)
-            _pause_miscounted(connection, master_lease.run_id)
-            return _view(connection, master_lease.run_id)
+            miscounted = _miscounted(connection, master_lease.run_id)
+            return replace(_view(connection, master_lease.run_id), miscounted=miscounted)
 
 
-def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
-    """Prevent a step on counts that are not the sums over the batches."""
-    running = (runs.c.id == run_id, runs.c.status == RunStatus.RUNNING)
-    open_ones = select(iterations.c.id).join(runs, runs.c.id == iterations.c.run_id)
-    ids = connection.scalars(open_ones.where(*running, IS_OPEN)).all()
-    # ids as values: with a subquery the planner would sum up all iterations first
-    found = connection.execute(
-        select(iterations.c.iteration_number)
-        .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
-        .where(MISCOUNTED.c.iteration_id.in_(ids))
-        .limit(1)
-    ).one_or_none()
-    if found is not None:
-        reason = (
-            f"the counts of iteration {found.iteration_number} are not the sums of its batches: "
-            "`spsa-master doctor` shows both"
+def _miscounted(connection: sa.Connection, run_id: int) -> str | None:
+    """Compare the open iterations that have nothing left to play; why one cannot be applied."""
+    left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
+    to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
+    played = Iteration.games_played + Iteration.purged_games == Iteration.target_games
+    ids = connection.scalars(
+        select(Iteration.id).where(
+            Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists())
         )
-        pause_for_failure(connection, run_id, "master", reason)
+    )
+    reasons = [pause_if_miscounted(connection, one) for one in ids.all()]
+    return next(filter(None, reasons), None)
+
+
+def pause_if_miscounted(connection: sa.Connection, iteration_id: int) -> str | None:
+    """Pause a run whose iteration has other counts than its batches; says both figures.
+
+    Returns None if they agree.
+    """
+    one = rows(connection, select(Iteration).where(Iteration.id == iteration_id))[0]
+    sums = sums_of(Batch, (*COUNTS, "void_games"))
+    batches = connection.execute(select(*sums).where(Batch.iteration_id == iteration_id)).one()
+    if _shown(one) == _shown(batches):
+        return None
+    reason = (
+        f"iteration {one.iteration_number} has {_shown(one)}, and its batches have "
+        f"{_shown(batches)}: `spsa-master doctor` shows both"
+    )
+    running = Run.status == RunStatus.RUNNING
+    if connection.scalar(select(Run.id).where(Run.id == one.run_id, running)) is not None:
+        pause_for_failure(connection, one.run_id, "master", reason)
+    return reason
+
+
+def _shown(row: Any) -> str:
+    tally = tally_of(row)
+    counts = f"+{tally.wins} -{tally.losses} ={tally.draws}, pairs {list(tally.pentanomial)}"
+    return f"{tally.games} games ({counts}) and {int(row.void_games)} void ones"
 
 
 def _view(connection: sa.Connection, run_id: int) -> RunView:
-    newest = select(func.max(iterations.c.k)).where(iterations.c.run_id == run_id)
-    open_ones = _open_iterations(connection, run_id)
+    newest = select(func.max(Iteration.k)).where(Iteration.run_id == run_id)
+    open_ones = rows(
+        connection,
+        select(Iteration).where(Iteration.run_id == run_id, IS_OPEN).order_by(Iteration.id),
+    )
     ids = [iteration.id for iteration in open_ones]
-    run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+    run = rows(connection, select(Run).where(Run.id == run_id))[0]
     last = _last_applied(connection, run)
     work = _work(connection, ids if last is None else [*ids, last])
     leased = _with_status(work, BatchStatus.LEASED)
-    seen = connection.execute(_active(ids)).one()
+    workers, slots = _active(connection, ids)
     return RunView(
         run=run,
         opened=connection.scalar(newest) or 0,
@@ -91,47 +133,36 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
         leased_batches=sum(row.batches for row in leased),
         game_seconds=_game_seconds(work, last),
         machine_failures=machine_failures(connection, run_id),
-        active_workers=seen[0],
-        active_slots=int(seen[1]),
+        active_workers=workers,
+        active_slots=slots,
     )
 
 
-def _active(ids: Sequence[int]) -> sa.Select[Any]:
+def _active(connection: sa.Connection, ids: Sequence[int]) -> tuple[int, int]:
     """How many workers were seen recently that may play the newest open iteration; their slots."""
-    counted = select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
-        workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS)
-    )
-    if not ids:
-        return counted
-    suited = select(SUITED.c.worker_id).where(SUITED.c.iteration_id == max(ids))
-    return counted.where(workers.c.id.in_(suited))
+    if ids:
+        row = execute(connection, "active", iteration_id=max(ids)).one()
+    else:
+        row = execute(connection, "active.any").one()
+    return row.workers, int(row.slots)
 
 
-def _open_iterations(connection: sa.Connection, run_id: int) -> list[Iteration]:
-    statement = (
-        select(iterations).where(iterations.c.run_id == run_id, IS_OPEN).order_by(iterations.c.id)
-    )
-    return [iteration_of(row) for row in connection.execute(statement)]
-
-
-def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[Failure]:
-    statement = (
-        select(batches.c.iteration_id, batches.c.seq, batches.c.last_error)
-        .where(batches.c.iteration_id.in_(ids), batches.c.status == BatchStatus.FAILED)
-        .order_by(batches.c.iteration_id, batches.c.seq)
+def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[FailedBatch]:
+    failed = (
+        select(Batch.iteration_id, Batch.seq, Batch.last_error)
+        .where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
+        .order_by(Batch.iteration_id, Batch.seq)
     )
     return [
-        Failure(iteration_id=row.iteration_id, seq=row.seq, error=row.last_error or "")
-        for row in connection.execute(statement)
+        FailedBatch(iteration_id=row.iteration_id, seq=row.seq, error=row.last_error or "")
+        for row in connection.execute(failed)
     ]
 
 
 def _last_applied(connection: sa.Connection, run: Run) -> int | None:
     """The id of the iteration that was applied last."""
-    statement = select(iterations.c.id).where(
-        iterations.c.run_id == run.id, iterations.c.k == run.applied
-    )
-    last: int | None = connection.scalar(statement)
+    own = (Iteration.run_id == run.id, Iteration.k == run.applied)
+    last: int | None = connection.scalar(select(Iteration.id).where(*own))
     return last
 
 
@@ -139,14 +170,14 @@ def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
     """Batches, games and seconds of these iterations, by status."""
     statement = (
         select(
-            batches.c.iteration_id,
-            batches.c.status,
+            Batch.iteration_id,
+            Batch.status,
             func.count().label("batches"),
-            func.sum(batches.c.games).label("games"),
-            func.sum(_SECONDS).label("seconds"),
+            func.sum(Batch.games).label("games"),
+            func.sum(Batch.seconds).label("seconds"),
         )
-        .where(batches.c.iteration_id.in_(ids))
-        .group_by(batches.c.iteration_id, batches.c.status)
+        .where(Batch.iteration_id.in_(ids))
+        .group_by(Batch.iteration_id, Batch.status)
     )
     return connection.execute(statement).all()
 
@@ -166,8 +197,19 @@ def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
     return sum(row.seconds for row in chosen) / games or None if games else None
 
 
-_IS_IN_USE = and_(IS_LEASED, batches.c.lease_expires_at >= seconds_from_now(0))
-_OWN = ("name", "status", "priority", "share", "applied", "max_iterations")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverview:
+    """A row of the overview of all runs; `slots` is how many play for the run now."""
+
+    name: str
+    status: RunStatus
+    priority: int
+    share: float
+    applied: int
+    max_iterations: int
+    slots: int
+    has_master: bool
+    live: bool  # has not ended, or has a validation that is not complete
 
 
 class RunOverviewQueries(Database):
@@ -176,34 +218,33 @@ class RunOverviewQueries(Database):
     def run_overviews(self) -> list[RunOverview]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
         with self._read() as connection:
-            return [
-                RunOverview(**{**row._mapping, "status": RunStatus(row.status)})
-                for row in connection.execute(_overviews())
-            ]
+            return [RunOverview(**row._mapping) for row in connection.execute(_overviews())]
 
 
-def _overviews() -> sa.Select[tuple[object, ...]]:
+_IS_IN_USE = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
+_OWN = (Run.name, Run.status, Run.priority, Run.share, Run.applied, Run.max_iterations)
+
+
+def _overviews() -> Any:
+    slots = func.count(Batch.id).label("slots")
+    held = and_(Batch.iteration_id == Iteration.id, _IS_IN_USE)
     open_ones = (
-        select(iterations.c.run_id, func.count(batches.c.id).label("slots"))
-        .select_from(
-            iterations.outerjoin(
-                batches, and_(batches.c.iteration_id == iterations.c.id, _IS_IN_USE)
-            )
-        )
+        select(Iteration.run_id, slots)
+        .outerjoin_from(Iteration, Batch, held)
         .where(IS_OPEN)
-        .group_by(iterations.c.run_id)
+        .group_by(Iteration.run_id)
         .subquery()
     )
-    ended = case((runs.c.finished_at.is_(None), 0), else_=1)
+    has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now(0))
+    live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
+    ended = case((Run.finished_at.is_(None), 0), else_=1)
     return (
         select(
-            *(runs.c[name] for name in _OWN),
+            *_OWN,
             func.coalesce(open_ones.c.slots, 0).label("slots"),
-            and_(
-                runs.c.master_id.is_not(None), runs.c.lease_expires_at >= seconds_from_now(0)
-            ).label("has_master"),
-            or_(runs.c.finished_at.is_(None), open_ones.c.run_id.is_not(None)).label("live"),
+            has_master.label("has_master"),
+            live.label("live"),
         )
-        .select_from(runs.outerjoin(open_ones, open_ones.c.run_id == runs.c.id))
-        .order_by(ended, runs.c.finished_at.desc(), runs.c.priority.desc(), runs.c.id)
+        .outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
+        .order_by(ended, Run.finished_at.desc(), Run.priority.desc(), Run.id)
     )

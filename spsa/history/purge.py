@@ -14,17 +14,10 @@ from spsa.algorithms.tuning import Tuning
 from spsa.core.estimates import Estimates
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.db.store import (
-    Iteration,
-    NewPurge,
-    Purge,
-    PurgeMatch,
-    PurgeVerdict,
-    Run,
-    Selection,
-    Store,
-    Values,
-)
+from spsa.db.entries import Values
+from spsa.db.purge_records import NewPurge, PurgeMatch, PurgeVerdict, Selection
+from spsa.db.run_tables import Iteration, Purge, Run
+from spsa.db.store import Store
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.history.replay import ReplayedState, counted_after, in_force, replay, with_tally
 from spsa.lifecycle import Purpose

@@ -13,7 +13,9 @@ from spsa.algorithms.observing import noted, without_notes
 from spsa.algorithms.tuning import PlayedGames, Tuning
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import Change, Iteration, PurgedBatch, Run
+from spsa.db.base import counts_of
+from spsa.db.purge_records import PurgedResult
+from spsa.db.run_tables import Change, Iteration, Run
 from spsa.errors import IllegalTransition
 
 
@@ -48,7 +50,7 @@ def games_of(iteration: Iteration) -> PlayedGames:
 
 
 def counted_after(
-    purges: int, results: Iterable[Iteration], purged: Iterable[PurgedBatch]
+    purges: int, results: Iterable[Iteration], purged: Iterable[PurgedResult]
 ) -> list[Iteration]:
     """The results with the games that counted after this number of purges."""
     back: dict[int, Tally] = {}
@@ -59,8 +61,11 @@ def counted_after(
 
 
 def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
-    """The same iteration with other games."""
-    return replace(iteration, tally=tally, games_played=tally.games)
+    """The same iteration with these games."""
+    if tally == iteration.tally:
+        return iteration
+    counts: dict[str, Any] = {**counts_of(tally), "games_played": tally.games}
+    return replace(iteration, **counts)
 
 
 def noted_from(run: Run, results: Sequence[Iteration]) -> int:

@@ -14,7 +14,9 @@ from spsa.config.projection import KEYS
 from spsa.config.section import suggestion
 from spsa.config.space import check_space
 from spsa.core.params import Constraint, Parameter, Space
-from spsa.db.store import NewChange, Run, Store
+from spsa.db.entries import NewChange
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo
 
 _TRIES = 20

@@ -13,7 +13,10 @@ from math import floor
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.db.store import Compared, NewIteration, Run, RunView, Store
+from spsa.db.entries import Compared, NewIteration
+from spsa.db.run_tables import Run
+from spsa.db.run_view import RunView
+from spsa.db.store import Store
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Sides
 from spsa.master.session import MasterSession, RunSettings

@@ -11,7 +11,8 @@ from typing import Self
 from spsa.algorithms.tuning import Proposal
 from spsa.core.builds import Builds
 from spsa.core.params import Space
-from spsa.db.store import RunView, Values
+from spsa.db.entries import Values
+from spsa.db.run_view import RunView
 from spsa.master.decide import BuildProgress
 from spsa.master.delivery import Delivery, Sides
 

@@ -9,7 +9,8 @@ starts. Its row records which results those are, so theta can be computed again 
 
 from dataclasses import dataclass
 
-from spsa.db.store import Iteration, RunView
+from spsa.db.run_tables import Iteration
+from spsa.db.run_view import RunView
 from spsa.lifecycle import Purpose, RunStatus
 
 
@@ -133,7 +134,7 @@ def next_decision(
 def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
-        return Apply(oldest) if oldest.is_played else Idle()
+        return Apply(oldest) if oldest.is_played and view.miscounted is None else Idle()
     if not running or in_build.count or any(it.is_background for it in view.open):
         return Idle()
     return Finish()

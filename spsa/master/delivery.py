@@ -9,7 +9,7 @@ from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
 from spsa.config import read_sources
 from spsa.core.params import Space
-from spsa.db.store import NewEngine
+from spsa.db.entries import NewEngine
 
 log = logging.getLogger("spsa.master")
 

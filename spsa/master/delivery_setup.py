@@ -37,10 +37,10 @@ from spsa.config import (
 from spsa.core.params import Space
 from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput
+from spsa.files import content
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
 from spsa.master.worker_builds import WorkerDelivery
 from spsa.openings import builtin_book
-from spsa.security.files import content
 
 MAX_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -109,7 +109,6 @@ def delivery_of(
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
     if wanted.get("where") == "worker" and store is not None:
-        _refuse_signature(config)
         pinned, notes = pinned_source(config, wanted, source_sha256)
         return _by_workers(store, config, space, wanted, pinned), notes
     if wanted.get("where") == "worker":
@@ -198,13 +197,6 @@ def pinned_source(
         f"{source} has changed since the run began ({', '.join(drift[:5])}); "
         "the run goes on with the source it was started with",
     )
-
-
-def _refuse_signature(config: Config) -> None:
-    """Refuse to sign what workers build, also for a run that was started without a key."""
-    if config.signing_key is not None:
-        found = "signing_key, and workers build the engines of this run: a signature says who did"
-        raise _refused(config, "trust.signing_key", found, "remove it, or start another run")
 
 
 def _here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:

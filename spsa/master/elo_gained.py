@@ -19,8 +19,9 @@ from spsa.algorithms.observing import Observation, Observed
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
 from spsa.core.stored_json import as_written
-from spsa.db.history_rows import MatchLine
-from spsa.db.store import Compared, Run
+from spsa.db.entries import Compared
+from spsa.db.rows import MatchLine
+from spsa.db.run_tables import Run
 from spsa.errors import UnusableState
 from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.session import tuning_of

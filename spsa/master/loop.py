@@ -13,7 +13,11 @@ from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
 from spsa.core.params import Space
-from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, RunView, Store
+from spsa.db.entries import NewIteration, NewStep
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.run_view import RunView
+from spsa.db.store import Store
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose, RunStatus
@@ -43,7 +47,6 @@ from spsa.master.session import (
     notify,
 )
 from spsa.master.verdict import enough
-from spsa.security.signing import Sign
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
 
@@ -69,7 +72,6 @@ class Master:
     watcher: Watcher
     project: Callable[[Run], None]
     stopping: threading.Event
-    sign: Sign | None = None
     background: BackgroundPlan | None = None
     tick: float = TICK_SECONDS
     usual_build: float | None = None
@@ -172,7 +174,7 @@ class Master:
         build = self._builds.first
         new = new_iteration(build, self.settings, self._pacer, view)
         beside = self._background.round_beside(view.run, build.proposal.k)
-        number = self.store.open_iteration(self.master_lease, new, self.sign, beside=beside)
+        number = self.store.open_iteration(self.master_lease, new, beside=beside)
         self._builds.remove_first()
         notify(self.watcher.opened, number, build.proposal)
 

@@ -3,7 +3,10 @@
 import logging
 from dataclasses import dataclass
 
-from spsa.db.store import MachineFailures, Run, RunView, Store
+from spsa.db.exhausted_batches import MachineFailures
+from spsa.db.run_tables import Run
+from spsa.db.run_view import RunView
+from spsa.db.store import Store
 from spsa.text import FAILURE_LENGTH, printable
 
 FAILURE_BUDGET = 3

@@ -8,7 +8,9 @@ from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.config import Config, EarlierRun
 from spsa.core.params import Parameter, Space
-from spsa.db.store import NewRun, Run, Store, Values
+from spsa.db.entries import NewRun, Values
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.history.purge import results_of
 from spsa.history.replay import ReplayedState, in_force, replay

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from spsa.algorithms import rule_entry
 from spsa.core.game_settings.options import whole_option
-from spsa.db.store import RunView
+from spsa.db.run_view import RunView
 from spsa.lab.planning.games_needed import (
     GamesNeeded,
     cut,

@@ -5,12 +5,10 @@ does not.
 """
 
 import logging
-import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 
 from spsa.algorithms import settings_faults
@@ -18,14 +16,16 @@ from spsa.algorithms.tuning import Proposal, Tuning, Update, tuning
 from spsa.config import Config
 from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
+from spsa.core.json_values import from_json
 from spsa.core.params import Space
-from spsa.core.stored_json import as_written, built
-from spsa.db.store import Iteration, MasterLease, Run, RunView, Store
+from spsa.core.stored_json import as_written
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.run_view import RunView
+from spsa.db.store import Store
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
-    LockTimeout,
-    TuningError,
     UnusableState,
 )
 from spsa.master.delivery_setup import delivery_settings
@@ -66,7 +66,7 @@ class RunSettings:
     def from_json(cls, data: Mapping[str, Any], game_settings: GameSettings) -> Self:
         """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `settings`"):
-            return built(cls, data, game_settings=game_settings)
+            return from_json(cls, {**data, "game_settings": game_settings})
 
     def differences(self, wanted: "RunSettings") -> list[str]:
         """One sentence for every setting that is different in the files now."""
@@ -167,19 +167,13 @@ class MasterSession:
     master_lease: MasterLease
     stopping: threading.Event
     tick: float = TICK_SECONDS
-    _stalled_ended_at: float = field(default=-math.inf, init=False)
 
     def view(self, builds: Builds | None = None) -> RunView:
         """Renew the master lease, tell what is being built, and view the run.
 
-        Now and then it ends sessions of workers that are open for too long: they may keep the
-        others from reporting.
-
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
-        if time.monotonic() > self._stalled_ended_at + RETRY_SECONDS:
-            self._end_stalled_sessions()
         return self.store.tick(self.master_lease, LEASE_SECONDS, builds)
 
     def wait(self) -> None:
@@ -196,15 +190,7 @@ class MasterSession:
             yield
         except DatabaseUnreachable as error:
             log.warning("the database is not reachable, waiting: %s", error)
-            if isinstance(error, LockTimeout):
-                self._end_stalled_sessions()
             self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, deciding again: %s", error)
             self.wait()
-
-    def _end_stalled_sessions(self) -> None:
-        self._stalled_ended_at = time.monotonic()
-        with suppress(TuningError):  # a master that may not end them waits
-            for login in self.store.end_stalled_sessions():
-                log.warning("ended a session of %s: its transaction was open for too long", login)

@@ -22,7 +22,8 @@ from spsa.config import (
 from spsa.config.section import suggestion
 from spsa.core.params import ArrayKnob, Parameter, Space, differences
 from spsa.core.stored_json import as_written
-from spsa.db.store import Run, Store
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.errors import (
     MAX_FAULTS,
     BuildFailed,
@@ -37,8 +38,6 @@ from spsa.master.delivery_setup import delivery_of, pinned_source, source_of
 from spsa.master.new_run import Prepared, create
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
-from spsa.security.keys import SigningKey
-from spsa.security.signing import Sign
 
 
 def checked_space(config: Config) -> Space:
@@ -126,15 +125,6 @@ def _is_unmoved(run: Run) -> bool:
     """Whether the files say all that there is of a run: no result, no change, no fork."""
     is_fork = run.start_state is not None and run.settings.get("prior") is None
     return run.applied == 0 and run.changes == 0 and not is_fork
-
-
-def signer(config: Config) -> Sign | None:
-    """Signs orders with the key that [trust] names; None if it names none.
-
-    Raises:
-        InvalidInput: the key's file is missing, is readable by others, or holds no such key.
-    """
-    return None if config.signing_key is None else SigningKey.read(config.signing_key).sign
 
 
 def has_ended(run: Run) -> bool:

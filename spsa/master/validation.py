@@ -13,23 +13,17 @@ from itertools import takewhile
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Model, Sprt, Tally, elo, sprt
-from spsa.db.store import (
-    Compared,
-    Iteration,
-    MasterLease,
-    NewIteration,
-    Run,
-    RunView,
-    Store,
-    Values,
-)
+from spsa.db.entries import Compared, NewIteration, Values
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.run_view import RunView
+from spsa.db.store import Store
 from spsa.errors import NothingToDo, TuningError
 from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
-from spsa.security.signing import Sign
 
 _ROUNDS_OPEN = 2
 
@@ -81,7 +75,6 @@ def validate(
     match: ValidationMatch,
     watcher: Watcher,
     stopping: threading.Event,
-    sign: Sign | None = None,
 ) -> Iteration | None:
     """Play the match, or go on with the same one that was left; its sums when it is complete.
 
@@ -91,11 +84,12 @@ def validate(
     Raises:
         BuildFailed: its engines cannot be built.
         NothingToDo: the run is paused, so workers get none of its games.
-        TuningError: a batch cannot be played, or the validation was abandoned.
+        TuningError: a batch cannot be played, the validation was abandoned, or an iteration has
+            other counts than its batches.
     """
     session = MasterSession(store, master_lease, stopping)
     with BuildThreads(delivery) as build_threads:
-        return _Validation(session, build_threads, match, watcher, sign).play()
+        return _Validation(session, build_threads, match, watcher).play()
 
 
 @dataclass(slots=True)
@@ -104,7 +98,6 @@ class _Validation:
     build_threads: BuildThreads
     match: ValidationMatch
     watcher: Watcher
-    sign: Sign | None = None
     number: int | None = None  # of the match, once its first round is open
     building: Future[Sides] | None = None
     _seen_open: set[int] = field(default_factory=set)  # the numbers of rounds
@@ -121,6 +114,8 @@ class _Validation:
 
     def _advance(self, view: RunView) -> bool:
         """Do what is next; whether the match has ended."""
+        if view.miscounted is not None:
+            raise TuningError(f"run {view.run.name} cannot go on: {view.miscounted}")
         close_played(self.session, view)
         if self.number is None:
             self.number = self._begun(view)
@@ -184,7 +179,7 @@ class _Validation:
         if self.building.done():
             new = match_round(self.match, run, self.building.result(), games, self.number)
             session = self.session
-            opened = session.store.open_iteration(session.master_lease, new, self.sign)
+            opened = session.store.open_iteration(session.master_lease, new)
             self.number = self.number or opened
             self._seen_open.add(opened)
 
@@ -202,8 +197,11 @@ class _Validation:
 
 
 def close_played(session: MasterSession, view: RunView) -> None:
-    """Complete every validation of a run that has all its games, whoever opened it."""
-    for row in view.open:
+    """Complete every validation of a run that has all its games, whoever opened it.
+
+    It completes none while an iteration of the run has other counts than its batches.
+    """
+    for row in view.open if view.miscounted is None else ():
         if row.purpose is Purpose.VALIDATE and row.is_played:
             score = elo(row.tally).value
             session.store.complete_validation(session.master_lease, row.id, score, view.run.purges)

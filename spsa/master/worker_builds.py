@@ -20,8 +20,10 @@ from spsa.builds.requirements import BUILDS, kind_of, lacking
 from spsa.builds.sources import render
 from spsa.config import read_sources
 from spsa.core.params import Space
-from spsa.db.row_values import required_pattern
-from spsa.db.store import NewBuild, NewEngine, OrderedBuild, Store
+from spsa.core.words import required_pattern
+from spsa.db.entries import NewBuild, NewEngine
+from spsa.db.rows import OrderedBuild
+from spsa.db.store import Store
 from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
 from spsa.master.delivery import Sides, Values, different_benches
 
@@ -139,15 +141,16 @@ class WorkerDelivery:
 
     def _kinds(self) -> Counter[Kind]:
         """The kinds of the machines that take part and that some worker builds for; their slots."""
-        machines = self._store.active_machines()
+        workers = self._store.active_workers()
         slots: Counter[Kind] = Counter()
-        for words, number in machines:
-            kind = kind_of(words, self._levels)
-            plays = not lacking(self._require, words) and " ".join(kind) not in self._refused
+        for one in workers:
+            kind = kind_of(one.words, self._levels)
+            plays = not lacking(self._require, one.words) and " ".join(kind) not in self._refused
             if kind and plays:
-                slots[kind] += number
+                slots[kind] += one.slots
+        builders = [one.words for one in workers if one.may_build and BUILDS in one.words]
         for kind in list(slots):
-            if not any(BUILDS in words and not lacking(kind, words) for words, _ in machines):
+            if all(lacking(kind, words) for words in builders):
                 del slots[kind]
                 name = " ".join(kind)
                 self._tell(f"no worker builds for {name}: start one with `compete --spsa --build`")
@@ -226,7 +229,7 @@ class WorkerDelivery:
         return plus, minus
 
     def _bytes(self, sha256: str) -> bytes:
-        content = self._store.engine_bytes(sha256) or b""
+        content = self._store.file(sha256) or b""
         if hashlib.sha256(content).hexdigest() != sha256:
             raise ArtifactMismatch(f"the database does not hold the engine {sha256} any more")
         return content

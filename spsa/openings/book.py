@@ -9,9 +9,9 @@ from pathlib import Path
 
 from spsa.core.game_settings import Book
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.openings import NAME_A_BOOK, builtin_book
+from spsa.files import MAX_BOOK, cache_folder, content, private_folder
+from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes
 from spsa.openings.positions import MAX_OPENINGS, Opening, Positions, opening_number
-from spsa.security.files import MAX_BOOK, cache_folder, content, private_folder
 
 
 class BookOrder(StrEnum):
@@ -93,7 +93,8 @@ def _check_once(name: str, positions: Positions, record: str) -> None:
 
 def _bytes(name: str, copy: Path | None) -> bytes:
     try:
-        return content(copy or builtin_book(name) or Path(name), MAX_BOOK)
+        builtin = None if copy is not None else builtin_bytes(name)
+        return content(copy or Path(name), MAX_BOOK) if builtin is None else builtin
     except OSError as error:
         raise _fault(name, f"cannot be read: {error.strerror}", NAME_A_BOOK) from None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from spsa.db.run_status import ALARM
-from spsa.db.store import Event
+from spsa.db.run_tables import Event
 
 _SHOWN = 5
 

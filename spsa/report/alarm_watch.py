@@ -14,7 +14,9 @@ from pathlib import Path
 
 from spsa.config import Config
 from spsa.db.database_url import parsed
-from spsa.db.store import MasterLease, Run, Store, open_store
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Run
+from spsa.db.store import Store, open_store
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.machines import master_of
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail

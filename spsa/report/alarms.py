@@ -17,8 +17,10 @@ from spsa.algorithms import Vector
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
+from spsa.db.rows import WorkerRow
 from spsa.db.run_status import ALARM, ALARM_OVER
-from spsa.db.store import Iteration, Run, Store, WorkerRow
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED

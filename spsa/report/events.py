@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spsa.db.run_status import ALARM, ALARM_OVER, PARAMS
-from spsa.db.store import Event
+from spsa.db.run_tables import Event
 from spsa.report.alarm import alarm_of
 from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable

@@ -6,8 +6,9 @@ from datetime import datetime
 from io import StringIO
 from typing import Any
 
-from spsa.db.history_rows import IterationLine, WorkerShare
-from spsa.db.store import Run, Store
+from spsa.db.rows import WorkerShare
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.report.status import estimate
 from spsa.text import NAME_LENGTH, printable
 
@@ -47,12 +48,12 @@ def _history(store: Store, run: Run) -> Iterator[Row]:
         yield (point.k, point.at, *(point.theta.get(name) for name in names))
 
 
-def _iterations(lines: Iterable[IterationLine]) -> Iterator[Row]:
+def _iterations(lines: Iterable[Iteration]) -> Iterator[Row]:
     yield (
         *("iteration_number", "purpose", "k", "opened_on", "status", "a_k", "c_k", "target_games"),
         *("games", "plus_wins", "minus_wins", "draws"),
         *(f"ptnml_{i}" for i in range(5)),
-        *("elo", "elo_error", "void_games", "struck_games", "created_at", "completed_at"),
+        *("elo", "elo_error", "void_games", "purged_games", "created_at", "completed_at"),
     )
     for line in lines:
         tally, found = line.tally, estimate(line.tally)
@@ -61,7 +62,7 @@ def _iterations(lines: Iterable[IterationLine]) -> Iterator[Row]:
             *(line.a_k, line.c_k, line.target_games),
             *(tally.games, tally.wins, tally.losses, tally.draws, *tally.pentanomial),
             *((None, None) if found is None else (found.value, found.error)),
-            *(line.void_games, line.struck_games, line.created_at, line.completed_at),
+            *(line.void_games, line.purged_games, line.created_at, line.completed_at),
         )
 
 

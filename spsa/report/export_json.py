@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from spsa import __version__
-from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
-from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
+from spsa.db.purge_records import PurgedResult
+from spsa.db.rows import ResultGroup, WorkerShare
+from spsa.db.run_tables import Event, Iteration, Run
+from spsa.db.store import Store
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
@@ -71,7 +73,7 @@ class Report:
             "made_at": self.made_at,
             "status": self.status.to_json(),
             "settings": self.run.settings,
-            "terms": self.run.game_settings.to_json(),
+            "game_settings": self.run.game_settings.to_json(),
             "space": self.run.space,
             "source_sha256": self.run.source_sha256,
             "history": history_json(self.history)
@@ -123,7 +125,7 @@ def share_json(share: WorkerShare) -> dict[str, Any]:
 
 
 def counted_json(
-    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine | PurgedBatch,
+    value: ResultGroup | ValidationPoint | WorkerShare | PurgedResult,
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}

@@ -12,8 +12,9 @@ from spsa.algorithms import Vector
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
-from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
-from spsa.db.store import Iteration, Run, Store
+from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.lab.strength import StrengthCurve
 from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.report.machines import MachineReport, machine_reports

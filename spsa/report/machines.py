@@ -21,7 +21,7 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.history_rows import WorkerPart
+from spsa.db.rows import WorkerPart
 from spsa.report.alarm import Alarm, AlarmKind
 
 LEVEL = 0.0003

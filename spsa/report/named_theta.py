@@ -6,7 +6,8 @@ from pathlib import Path
 
 from spsa.config import load_space
 from spsa.core.params import Parameter, Space, Values
-from spsa.db.store import Iteration, Run, Store
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput
 from spsa.history.purge import theta_at
 from spsa.master.session import tuning_of

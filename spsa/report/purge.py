@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.store import Purge, PurgeMatch
+from spsa.db.purge_records import PurgeMatch
+from spsa.db.run_tables import Purge
 from spsa.history.purge import PurgePlan
 from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable

@@ -10,7 +10,11 @@ from spsa.algorithms.observing import noted
 from spsa.core.builds import Builds
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
-from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
+from spsa.db.purge_records import PurgedTotals
+from spsa.db.rows import WorkerRow
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.run_view import RunOverview
+from spsa.db.store import Store
 from spsa.lab.strength import StrengthCurve
 from spsa.lifecycle import Purpose
 from spsa.master.elo_gained import measured_gain
@@ -140,7 +144,7 @@ class Status:
             "games": tally_json(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
-            "struck_games": self.purged.games,
+            "purged_games": self.purged.games,
             "purges": run.purges,
             "games_per_second": self.games_per_second,
             "seconds_left": self.seconds_left,

@@ -8,7 +8,9 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from spsa.core.scoring import Tally
-from spsa.db.store import Compared, Iteration, WorkerRow
+from spsa.db.entries import Compared
+from spsa.db.rows import WorkerRow
+from spsa.db.run_tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
 from spsa.report.named_theta import asked
@@ -277,7 +279,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             Column("void", 3),
             Column("time losses", 3),
             Column("knps lately", 4),
-            Column("confinement", 5, is_number=False),
+            Column("sandbox", 5, is_number=False),
             Column("seen", 2),
         ),
     )
@@ -290,7 +292,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             unless_zero(worker.void_games),
             unless_zero(worker.time_losses),
             "" if worker.nps is None else f"{worker.nps / 1000:.0f}",
-            worker.confinement or "",
+            worker.sandbox or "",
             f"{duration(worker.seconds_since_seen)} ago",
         )
     return table

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
-from spsa.db.history_rows import ThetaPoint
-from spsa.db.store import Run, Store
+from spsa.db.rows import ThetaPoint
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 
 POINTS = 16
 _LEVELS = "▁▂▃▄▅▆▇█"

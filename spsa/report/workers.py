@@ -7,8 +7,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.builds.requirements import MACHINE_WORDS
-from spsa.db.history_rows import WorkerShare
-from spsa.db.store import SetAside, Store, WorkerRow
+from spsa.db.batch_tables import SetAside
+from spsa.db.rows import WorkerRow, WorkerShare
+from spsa.db.store import Store
 from spsa.lifecycle import RunStatus
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.machines import MachineReport, folded, of_machines
@@ -270,7 +271,11 @@ def _told(one: SetAside) -> str:
 
 def _json(member: FleetMember) -> dict[str, Any]:
     worker = asdict(member.worker)
-    aside = [{**asdict(one), "at": one.at.isoformat()} for one in member.set_aside]
+    aside = [
+        {name: getattr(one, name) for name in ("machine", "sha256", "reason", "actor")}
+        | {"at": one.at.isoformat()}
+        for one in member.set_aside
+    ]
     return {
         **{"machine" if name == "host" else name: value for name, value in worker.items()},
         "failed_batches": member.failed_batches,

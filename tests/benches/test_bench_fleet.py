@@ -17,9 +17,9 @@ from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
 from spsa.core.game_settings import TimeControl
 from spsa.db import migrate
 from spsa.lab.simulation.simulated_run import SimulatedRun
+from spsa.uci.engine import EngineSpec, UciTimeouts
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
-from worker.uci.engine import EngineSpec, UciTimeouts
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
 

@@ -8,6 +8,7 @@ import pytest
 
 from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
 from spsa.builds.sources import rewrite
+from spsa.builds.subprocesses import Commands
 from spsa.core.params import Location
 from spsa.errors import BuildFailed, SourceChanged
 
@@ -128,3 +129,8 @@ def test_a_pinned_source_that_was_altered_is_refused(tmp_path: Path) -> None:
     pinned.write_text("int main() {}")
     with pytest.raises(SourceChanged, match=r"eval\.cpp \(changed\)"):
         builder.build_one("plus", rendered(TEMPO_BONUS=12))
+
+
+def test_a_build_is_not_told_how_to_open_the_database() -> None:
+    secrets = dict.fromkeys(("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE"), "x")
+    assert Commands({"PATH": "/bin", **secrets}).environment == {"PATH": "/bin"}

@@ -240,15 +240,11 @@ GONE = FAULTY.replace("[margin]", "[margins]").replace("500", "50")
         (("seed = 7", "seed = -7"), "[a]\nvalue =", ["[run] seed", "params.toml] is not TOML"]),
         (("[spsa]", 'book = "b.epd"\n[spsa]'), GONE, ["[margins]", "b.epd:1: [opening]"]),
         (
-            ('"engine"\n', '"gone"\n[trust]\nsigning_key = "none"\n'),
+            ('"engine"\n', '"gone"\n'),
             FAULTY,
-            ["[trust.signing_key]", "[build.source_path]", "[build.constants_file]", "[margin]"],
+            ["[build.source_path]", "[build.constants_file]", "[margin]"],
         ),
-        (
-            ("low = 150", 'low = -1\n[trust]\nsigning_key = "none"'),
-            FAULTY,
-            ["[time_control] low", "[trust.signing_key]", "[margin] min"],
-        ),
+        (("low = 150", "low = -1"), FAULTY, ["[time_control] low", "[margin] min"]),
     ],
 )
 def test_faults_of_config_params_source_and_book_come_in_one_go(

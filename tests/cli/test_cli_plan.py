@@ -19,9 +19,10 @@ from spsa.config import load_config, load_space
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
-from spsa.db.store import BatchResult, open_store
+from spsa.db.store import open_store
 from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings
+from spsa.protocol import BatchResult
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
 

@@ -73,7 +73,7 @@ def file_values(project):
     return {p.name: p.value for p in load_space(project / "params.toml").parameters}
 
 
-def test_what_would_be_struck_is_shown_and_nothing_is_done(tested, project, capsys):
+def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, capsys):
     before = tested.now()
     assert execute(["purge", "--worker", BAD, "--dry-run"]) == 0
     shown = capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_what_would_be_struck_is_shown_and_nothing_is_done(tested, project, caps
     assert tested.now() == before
 
 
-def test_struck_out_and_written_out(tested, project, store, capsys):
+def test_purged_and_written_out(tested, project, store, capsys):
     assert execute(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
     said = capsys.readouterr()
     assert "purge 1: 24 games are removed" in said.out

@@ -19,7 +19,8 @@ from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
-from spsa.db.store import BatchResult, Store, open_store
+from spsa.db.store import Store, open_store
+from spsa.protocol import BatchResult
 from spsa.report.trails import Trail, gauge
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from console import master, worker, write_project
-from dashboards import space
 from screen import on_terminal
+from served import space
 from tuned import tuned
 from uci_tuner import uci_tuner
 

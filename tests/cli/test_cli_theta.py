@@ -16,8 +16,9 @@ from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues
+from spsa.db.entries import Compared
 from spsa.db.migrate import upgrade
-from spsa.db.store import Compared, open_store
+from spsa.db.store import open_store
 from spsa.report.text import estimated
 
 START = {"margin": 200.0, "depth": 3.0}

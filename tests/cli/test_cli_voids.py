@@ -9,12 +9,15 @@ import pytest
 from builders import published, result_of, stage
 from console import compete, write_project
 from engines.faulty import engine, start_book
+from shell import Shell
 from trials import UNHURRIED
+from tuned import tuned
 
 from spsa.cli import execute
+from spsa.config import load_space
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db.entries import KeptVoid
 from spsa.db.store import Store, open_store
+from spsa.protocol import KeptVoid
 
 
 @pytest.fixture
@@ -96,8 +99,8 @@ def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
     assert claim is not None
     kept = KeptVoid(
         pair=0,
-        culprit="nobody",
-        white="\x1b[2J",
+        culprit="",
+        white="",
         detail="a } \x1b[2J",
         position="position startpos moves e2e4 e2e4 x",
         output="one\n\x1b[2Jtwo",
@@ -114,3 +117,29 @@ def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
     assert code == 0 and "\x1b" not in shown and "(nothing)" in shown
     game = chess.pgn.read_game(io.StringIO(Path("out.pgn").read_text()))
     assert game is not None and len(list(game.mainline_moves())) == 1
+
+
+@pytest.mark.parametrize(
+    "log",
+    ["7", "{}", '["a", null, [], {"pair": 1}]', '[{"pair": "0"}]'],
+)
+def test_a_log_that_no_worker_writes_is_no_void_game(
+    here: Path, store: Store, database_url: str, sql: Shell, log: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Such values have to be written by hand: types are checked before a report is."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    staged = tuned(store, load_space(here / "params.toml"), 1, planned=9)
+    staged.open()
+    claim = staged.claim("c")
+    assert claim is not None
+    store.report(claim, result_of(claim, voids={"crash": 1}))
+    odd = {"voids": log, "void_log": log, "claim_id": claim.claim_id}
+    sql(
+        "UPDATE spsa_batch SET void_log = :void_log, voids = :voids WHERE claim_id = :claim_id",
+        **odd,
+    )
+    assert voids(capsys) == (0, "run first has no void games\n")
+    assert [execute([command]) for command in ("status", "report")] == [0, 0]
+    assert not any(batch.voids for batch in store.batches(staged.run.id))
+    assert store.workers()[0].void_games == 1

@@ -1,6 +1,8 @@
 """`spsa-master workers`: who has played, which machines are set aside, and how that ends."""
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from console import call, master, write_project
 from spsa.cli import execute
 from spsa.db.store import open_store
 from spsa.errors import LeaseLost
+from spsa.lifecycle import MachineRole
+from spsa.protocol import Failure
 
 PLUS = new_engine("plus").sha256
 
@@ -28,7 +32,7 @@ def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         bad = store.register_worker(new_worker("bad-1", host="bad", provides=("big", "linux")))
         claim = store.claim("of bad", bad, LEASE)
         assert claim is not None
-        store.fail(claim, "no such book", void_games=2)
+        store.fail(claim, Failure(reason="no such book", void_games=2))
         on.play()
         yield on
 
@@ -103,6 +107,13 @@ def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
         (["exclude", "bad", "--reason", ""], 2, "a reason has 1 to 2000 printable characters"),
         (["exclude", "bad", "--reason", "a\x1b[2J"], 2, "a reason has 1 to 2000 printable"),
         (["exclude"], 2, "Missing argument 'MACHINE'"),
+        (["invite", "bad"], 2, "there is a machine named 'bad'"),
+        (["invite", "bad-1"], 2, "a worker of the machine 'bad' is named 'bad-1'"),
+        (["invite", "a\x1b[2J"], 2, "the name has unprintable characters"),
+        (["invite", ""], 2, "the name has 0 characters"),
+        (["invite", "far", "--url", "tuner.org"], 2, "'tuner.org' is no address"),
+        (["invite", "far", "--url", "https://a b"], 2, "is no address: write https://"),
+        (["revoke", "nobody"], 3, "named 'nobody'; machines: bad, machine"),
     ],
 )
 def test_what_cannot_be_excluded_or_released_is_said(
@@ -111,6 +122,7 @@ def test_what_cannot_be_excluded_or_released_is_said(
     found, _, said = workers(capsys, *arguments)
     assert (found, words in said) == (code, True), said
     assert staged.store.machines_set_aside() == []
+    assert [one.name for one in staged.store.machines()] == ["bad", "machine"]
 
 
 def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
@@ -134,11 +146,56 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(
     assert held is not None
     code, told, _ = workers(capsys, "exclude", "machine", "--withdraw")
     assert (code, told.splitlines()[-1]) == (0, "1 batch of machine can be claimed by others")
-    assert staged.store.renew(["held"], 60) == set()
+    assert staged.store.renew(staged.worker, ["held"], 60) == set()
     with pytest.raises(LeaseLost):
         staged.store.report(held, result_of(held))
     told = [(one.kind, one.detail["machine"]) for one in staged.store.events(staged.run.id, 2)]
     assert told == [("set_aside", "machine"), ("withdraw", "machine")]
+
+
+TOKEN = r"spsa_[\w-]{43}"
+
+
+def test_the_line_for_an_invited_machine_is_all_that_stdout_has(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, said = workers(capsys, "invite", "far", "--url", "https://tuner.org/spsa/")
+    server = "https://tuner.org/spsa"
+    line = f"curl -fO {server}/worker.pyz && SPSA_TOKEN=({TOKEN}) python3 worker.pyz"
+    found = re.fullmatch(f"{line} --server {server}\n", out)
+    assert code == 0 and found is not None, out
+    assert said == "paste this on far; its token is not shown again:\n"
+    known = staged.store.machine_of_token(hashlib.sha256(found[1].encode()).hexdigest())
+    assert known is not None and known[0].name == "far"
+    assert known[0].role is MachineRole.WORKER and "@" in str(known[0].invited_by)
+
+
+def test_an_invitation_to_build_without_an_address_says_what_to_replace(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, said = workers(capsys, "invite", "far", "--may-build")
+    assert code == 0
+    assert out.endswith("python3 worker.pyz --server https://YOUR-SERVER --build\n")
+    assert "put the address of your server in place of https://YOUR-SERVER" in said
+    (far,) = (one for one in staged.store.machines() if one.name == "far")
+    assert far.role is MachineRole.BUILDER
+
+
+def test_machines_that_have_not_come_or_were_revoked_are_listed(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workers(capsys, "invite", "far")
+    code, out, _ = workers(capsys, "revoke", "bad-1")
+    assert (code, out) == (0, "bad may no longer play; 0 batches can be claimed again\n")
+    code, out, _ = workers(capsys, "list")
+    assert re.search(r"^bad was revoked \d{4}-\d\d-\d\d \d\d:\d\d UTC$", out, re.MULTILINE)
+    assert re.search(r"^far was invited .* UTC: no worker yet$", out, re.MULTILINE)
+    assert "machine was" not in out
+    code, out, _ = workers(capsys, "list", "--json")
+    found = {one["name"]: one for one in json.loads(out)["machines"]}
+    assert (found["far"]["role"], found["far"]["revoked_at"]) == ("worker", None)
+    assert (found["bad"]["invited_by"], found["bad"]["revoked_at"] is None) == (None, False)
+    assert "sha256" not in str(found)
 
 
 @pytest.mark.slow

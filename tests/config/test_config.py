@@ -15,7 +15,7 @@ from spsa.core.game_settings import (
     TimeKind,
 )
 from spsa.errors import InvalidInput
-from worker.serve import database_url as worker_url
+from worker.direct import database_url as worker_url
 
 SEED = """
 [time_control]
@@ -327,12 +327,10 @@ def test_what_is_wrong_with_a_build_is_said(write, keys, said):
     assert said in faults(write(f"[build]\n{keys}\n"))[0]
 
 
-def test_what_workers_build_they_get_from_the_database_and_no_master_signs_it(write):
+def test_what_workers_build_they_get_from_the_database(write):
     text = '[build]\nsource_path = "a"\nwhere = "worker"\n'
     build = load_config(write(text), {}).build
     assert (build.where, build.distribute) == ("worker", Distribution.DATABASE)
-    (said,) = faults(write(f'{text}[trust]\nsigning_key = "k"\n'))
-    assert 'signing_key, and [build] where = "worker"' in said
     (said,) = faults(write('[delivery]\nkind = "uci"\nengine = "e"\n[build]\nwhere = "worker"\n'))
     assert "nothing is built; remove where" in said
 
@@ -385,7 +383,6 @@ DEEP = "/".join(["d" * 203] * 20)
         '[build]\nsource_path = "engine"\nengines_path = "{name}"\n',
         '[games]\nbook = "{name}"\n' + BUILD,
         '[run]\nparams = "{name}"\n' + BUILD,
-        '[trust]\nsigning_key = "{name}"\n' + BUILD,
         '[delivery]\nkind = "uci"\nengine = "{name}"\n',
     ],
 )
@@ -408,7 +405,7 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
         ("[run]\nshare = 1e-320\n", "too small"),
         ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
         ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
-        ("[trust]\nsigning_key = '~no such user/key'\n", "is in no user's home"),
+        ("[run]\nparams = '~no such user/params.toml'\n", "is in no user's home"),
         ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
         ("[database]\nurl = 5\n", "[database] url is not a text"),
     ],

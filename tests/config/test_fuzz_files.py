@@ -112,7 +112,6 @@ KEYS = {
     "[adjudication.syzygy]": ["pieces", "folder", "fifty_moves"],
     "[validation]": ["games", "time_control"],
     "[delivery]": ["kind", "engine"],
-    "[trust]": ["signing_key"],
     "[margin]": words("value min max step scale type group note constant option active array table")
     + words("knob first last"),
     "[[margin]]": ["constraints", "x"],

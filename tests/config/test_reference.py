@@ -25,7 +25,7 @@ CONFIGS = (
     "[games]\niterations_in_flight = 2\n",
     "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n"
     "[spsa]\nstop_when = 0.5\nprior = 'run old'\n",
-    "[build]\nrusty_rival_path = 'engine'\n[trust]\nsigning_key = 'key'\n"
+    "[build]\nrusty_rival_path = 'engine'\n"
     "[games]\nscale = 'nps'\ntarget_nps = 1\n[adjudication.syzygy]\npieces = 5\nfolder = 'x'\n",
 )
 PARAMS = """

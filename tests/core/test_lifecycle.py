@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 import spsa.db.store
-from spsa.db import sql_files
 from spsa.db.connection import create_engine, parse_url
+from spsa.db.statements import named_texts, statement
 from spsa.lifecycle import (
     BATCH,
     ITERATION,
@@ -109,31 +109,48 @@ def _inserts(node):
 
 def test_every_change_of_a_status_asks_the_table():
     found = dict(_updates_of_status())
-    assert len(found) >= 7
+    assert len(found) >= 3
     assert {place: text for place, text in found.items() if "may_become(" not in text} == {}
 
 
-_SETS_STATUS = re.compile(
-    r"UPDATE spsa_(batch|iteration)(?: b)?\s+SET status = '(\w+)'(.*?)(?:;|RETURNING)", re.DOTALL
-)
-_ASKS_STATUS = re.compile(r"\bstatus = '(\w+)'")
+_UPDATE = re.compile(r"UPDATE spsa_(batch|iteration)\s+(SET .*?)\sWHERE (.*)", re.DOTALL)
+_WORD = re.compile(r"'(\w+)'")
+_STATUS = re.compile(r"\b(?:b\.|spsa_batch\.)?status (?:= |IN \()('\w+'(?:, '\w+')*)")
+STATEMENTS = {name for kind, name in named_texts("protocol.sql") if kind == "name"}
+CHANGES = {
+    "claim": {("ready", "leased")},
+    "claim.tried": {("ready", "leased"), ("leased", "leased")},
+    "claim.begin": {("pending", "in_progress")},
+    "report": {("leased", "done")},
+    "give_back": {("leased", "ready")},
+    "withdraw": {("leased", "ready")},
+    "exhaust": {("ready", "failed"), ("leased", "failed")},
+    "resume": {("failed", "ready")},
+    "purge": {("done", "ready"), ("done", "purged")},
+}
+"""What the statements of protocol.sql do with the status of a batch or an iteration."""
 
 
-@pytest.mark.parametrize("file", ["worker_functions.sql", "worker_statements.sql"])
-def test_every_change_of_a_status_in_sql_names_the_one_before(file):
-    text = sql_files.text_of(file).replace("spsa_iteration i", "")
-    changes = [
-        (to, _ASKS_STATUS.findall(rest.split("WHERE", 1)[1].split("EXISTS")[0]))
-        for _, to, rest in _SETS_STATUS.findall(text)
-    ]
-    assert sorted(to for to, _ in changes) == sorted(
-        ["leased", "in_progress", "done", "ready", "ready"]
-    )
-    for to, before in changes:
-        if to == "leased":  # locked, and chosen as free by the statement before
-            assert before == []
-        else:
-            table, words = (
-                (ITERATION, IterationStatus) if to == "in_progress" else (BATCH, BatchStatus)
-            )
-            assert before and {words(one) for one in before} <= sources(table, words(to))
+def changes_of(name):
+    """From the text: the words that SET gives the status, and those that the row has before."""
+    for table, gives, condition in _UPDATE.findall(str(statement(name, "postgresql"))):
+        words = BatchStatus if table == "batch" else IterationStatus
+        given = re.search(r"\bstatus = ('\w+'|CASE.*? END)", gives)
+        after = {words(word) for word in _WORD.findall(given[1])} if given else set()
+        before = {word for found in _STATUS.findall(condition) for word in _WORD.findall(found)}
+        yield from ((source, to) for to in after for source in before & set(words))
+
+
+def test_every_change_of_a_status_in_sql_is_in_the_table():
+    found = {name: set(changes_of(name)) for name in STATEMENTS}
+    assert {name: changes for name, changes in found.items() if changes} == CHANGES
+    for name, changes in CHANGES.items():
+        words, table = (
+            (IterationStatus, ITERATION) if name == "claim.begin" else (BatchStatus, BATCH)
+        )
+        assert all(words(to) in table[words(source)] for source, to in changes), name
+
+
+def test_only_statements_of_the_protocol_set_the_status_of_a_batch():
+    found = [text for _, text in _updates_of_status() if "update(Batch)" in text]
+    assert found == []

@@ -1,255 +1,345 @@
-"""Every number and text of `limits`: what lies outside is refused by the store and by the database.
+"""The limits of the protocol's values: in Python, in JSON, and as CHECKs of the tables.
 
-With the name of the column, on both databases.
+Whatever a worker sends is a value within its limits or refused in one sentence with the field.
 """
 
-import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import inf, nan
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from builders import LEASE, new_engine, new_worker, result_of, stage
+from builders import LEASE, Stage, new_worker, result_of, stage
+from hypothesis import given
+from hypothesis import strategies as st
+from shell import Shell
 
-from spsa.core.limits import (
-    COUNTS,
-    LEASE_SECONDS,
-    LEAST_MEASURED,
-    LENGTHS,
-    MEASURED,
-    RANGES,
-    check_values,
-)
+from spsa.core.json_values import checked, checks, from_json, to_json
+from spsa.core.limits import LEAST_MEASURED, Hash, Items, Limit, Range, Text
 from spsa.core.scoring import Tally
-from spsa.db.connection import create_engine, parse_url
-from spsa.db.indexes import metadata
-from spsa.db.store import BatchResult, NewBuild, open_store
-from spsa.errors import OutOfRange
+from spsa.db.migrate import metadata
+from spsa.errors import IllegalTransition, OutOfRange, TuningError
+from spsa.protocol import (
+    MAX_GAMES,
+    MAX_NODES_OF_BATCH,
+    MAX_SLOTS,
+    BatchResult,
+    BuildResult,
+    BuiltFile,
+    ClaimRequest,
+    Failure,
+    HeldBuild,
+    HeldClaim,
+    KeptVoid,
+    RenewRequest,
+    Touch,
+    WorkerInfo,
+)
 
-DOUBLES = {
-    (table, column)
-    for table, columns in RANGES.items()
-    for column in columns
-    if isinstance(metadata.tables[table].c[column].type, sa.Double)
-}
-JSONS = {
-    column
-    for table, columns in LENGTHS.items()
-    for column in columns
-    if isinstance(metadata.tables[table].c[column].type, sa.JSON)
-}
-LIMITED = {
-    (table, column)
-    for tables in (RANGES, LENGTHS)
-    for table, columns in tables.items()
-    for column in columns
-}
+SHA256 = "0123456789abcdef" * 4
+KEPT = KeptVoid(pair=7, culprit="plus", white="", detail="a\nb", position="", output="\x1b")
+FILE = BuiltFile(sha256=SHA256, size=1, bench=5)
+HELD: Mapping[str, Any] = {"worker_id": 1, "batch_id": 2, "claim_id": "c"}
+BUILD: Mapping[str, Any] = {"worker_id": 1, "build_id": 2, "claim_id": "c"}
+RESULT = BatchResult(
+    tally=Tally(1, 1, 2, (0, 0, 2, 0, 0)), voids={"crash": 2}, slot=0, kept_voids=(KEPT,)
+)
+VALUES = (
+    new_worker(provides=("linux",), only_runs=("first",), sandbox="landlock"),
+    Touch(worker_id=1, nps=1e6, scale=1.5),
+    ClaimRequest(worker_id=1, claim_id="c", lease_seconds=60.0),
+    RenewRequest(worker_id=1, claim_ids=("c", "d"), lease_seconds=60.0),
+    HeldClaim(**HELD),
+    RESULT,
+    Failure(reason="why", void_games=1, sha256=SHA256, kept_voids=(KEPT,)),
+    BuildResult(**BUILD, target="x", requires=("linux",), plus=FILE, minus=replace(FILE, size=9)),
+    HeldBuild(**BUILD, reason="why"),
+)
+"""One of every value that a worker sends, with every field given."""
 
-
-def wrong_numbers():
-    """One below, one above, and for a double what is no number."""
-    for table, columns in RANGES.items():
-        for column, (least, most) in columns.items():
-            odd = (nan, inf, -inf) if (table, column) in DOUBLES else ()
-            tiny = (1e-310, LEAST_MEASURED / 2) if column in MEASURED else ()
-            for value in (least - 1, most + 1, *odd, *tiny):
-                yield pytest.param(table, column, value, id=f"{table}.{column}={value:g}")
-
-
-def wrong_texts():
-    for table, columns in LENGTHS.items():
-        for column, (least, most) in columns.items():
-            for length in {max(least - 1, 0), most + 1} - {least}:
-                value = "x" * length if column not in JSONS else '"' + "x" * (length - 2) + '"'
-                yield pytest.param(table, column, value, id=f"{table}.{column}[{length}]")
-            if column == "sha256":
-                for odd in ("x" * 64, "a" * 62 + "\n\x1b"):
-                    yield pytest.param(table, column, odd, id=f"{table}.{column}={odd[-2:]!a}")
+NUMBER_TYPES = (None, True, "5", [5], {}, nan, inf, -inf, 2**64, -(2**64), 10**400)
+TEXT_TYPES = (None, True, 5, ["x"], {}, "\ud800", "a\ud800b")
 
 
-def right_values():
-    for table, columns in RANGES.items():
-        for column, bounds in columns.items():
-            if column not in COUNTS:
-                least = (LEAST_MEASURED,) if column in MEASURED else ()
-                yield from ((table, column, value) for value in (*bounds, *least))
-    for table, columns in LENGTHS.items():
-        for column, bounds in columns.items():
-            if column in JSONS:
-                yield table, column, '"' + "x" * (bounds[1] - 2) + '"'
-            else:
-                letter = "a" if column == "sha256" else "x"
-                yield from ((table, column, letter * length) for length in bounds)
+def paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every place in some JSON with what stands there."""
+    yield path, data
+    for key, part in data.items() if isinstance(data, dict) else ():
+        yield from paths(part, (*path, key))
+    for i, part in enumerate(data if isinstance(data, list) else ()):
+        yield from paths(part, (*path, i))
 
 
-@pytest.fixture(scope="module")
-def limited(shared_database_url):
-    """A database with a row in every table that has limits."""
-    with open_store(shared_database_url, durable=False) as store:
-        run = stage(store)
-        run.open()
-        store.fail(run.claim("failed"), "broken", sha256=new_engine().sha256)
-        store.set_aside("machine", "why", "me", sha256=new_engine("other").sha256)
-        archive = hashlib.sha256(b"").hexdigest()
-        store.keep_archive(archive, b"")
-        words = {"requires": ("builds",), "archive_sha256": archive, "recipe": {"x": 1}}
-        store.order_build(NewBuild(key="k", max_attempts=5, **words))
-        builder = store.register_worker(new_worker(provides=("builds",)))
-        store.fail_build(store.claim_build("b", builder, LEASE), "broken")
-    engine = create_engine(parse_url(shared_database_url), durable=False)
-    yield engine
-    engine.dispose()
+def with_part(data: Any, path: tuple[Any, ...], part: Any) -> Any:
+    """A copy of some JSON with another part at one place."""
+    if not path:
+        return part
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy[path[0]] = with_part(data[path[0]], path[1:], part)
+    return copy
 
 
-def write(engine, table, column, value):
-    """One column of all rows by SQL text, and back again; what the database then holds."""
-    # PostgreSQL: a machine and a worker are named by other rows, whose keys come at the end
-    cast = "CAST(:value AS JSON)" if column in JSONS else ":value"
-    with engine.connect() as connection:
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-            cast = ":value"
+def place(kind: type, path: tuple[Any, ...]) -> str:
+    """The name of such a place in a message."""
+    words = [f"[{p}]" if isinstance(p, int) else f".{p}" for p in path]
+    return f"{kind.__name__}{''.join(words)}"
+
+
+OPTIONAL = {"nps", "scale", "sandbox", "slot", "sha256", "bench", "reason"}
+"""Fields that may be null, in some of the values."""
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_value_is_the_same_after_json(value: Any) -> None:
+    kind = type(value)
+    assert from_json(kind, json.loads(json.dumps(to_json(value)))) == value
+    assert checked(value) is value
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_another_type_is_refused_at_every_place(value: Any) -> None:
+    kind, data = type(value), to_json(value)
+    tried = 0
+    for path, part in paths(data):
+        if isinstance(part, str):
+            odd = TEXT_TYPES
+        elif isinstance(part, int | float):
+            odd = NUMBER_TYPES
         else:
-            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
-        only = "(SELECT MAX(id) FROM spsa_batch)" if table == "spsa_batch" else "NULL"
-        where = f" WHERE id = {only}" if table == "spsa_batch" else ""
-        text = f"UPDATE {table} SET {column} = {cast}{where}"  # noqa: S608
+            odd = (None, True, 5, "x", {} if isinstance(part, list) else [])
+        for wrong in odd:
+            if wrong is None and path and path[-1] in OPTIONAL:
+                continue
+            if isinstance(wrong, str) and path and path[-1] in ("detail", "position", "output"):
+                wrong = wrong or "\ud800"
+            tried += 1
+            with pytest.raises(OutOfRange) as refused:
+                from_json(kind, with_part(data, path, wrong))
+            sentence = str(refused.value)
+            assert sentence.isprintable() and len(sentence) < 300, sentence
+            assert kind.__name__ in sentence
+    assert tried > 10
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_unknown_and_missing_fields_are_refused(value: Any) -> None:
+    kind, data = type(value), to_json(value)
+    for name in ("", "x" * 10**6, "claim_ID", "\ud800", "__class__"):
+        with pytest.raises(OutOfRange, match=f"{kind.__name__} has an unknown field"):
+            from_json(kind, {**data, name: 1})
+    needed = 0
+    for name in data:
+        rest = {other: part for other, part in data.items() if other != name}
         try:
-            connection.execute(sa.text(text), {"value": value})
-            return connection.scalar(sa.text(f"SELECT MAX({column}) FROM {table}{where}"))  # noqa: S608
-        finally:
-            connection.rollback()
+            from_json(kind, rest)
+        except OutOfRange as refused:
+            assert str(refused) == f"{kind.__name__} lacks the field {name}"
+            needed += 1
+    assert needed
 
 
-@pytest.mark.parametrize(("table", "column", "value"), [*wrong_numbers(), *wrong_texts()])
-def test_the_database_refuses_what_lies_outside(limited, table, column, value):
-    if limited.dialect.name == "sqlite" and value != value and table == "spsa_worker":
-        assert write(limited, table, column, value) is None  # SQLite knows no NaN, and NULL may be
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_megabytes_of_text_are_refused_in_a_short_sentence(value: Any) -> None:
+    kind, data = type(value), to_json(value)
+    for path, part in paths(data):
+        many: list[Any] = []
+        if isinstance(part, str):
+            many = ["x" * 10**6, "\x1b" * 10**6]
+        elif isinstance(part, list):
+            many = [[*part, *["x" * 50] * 20_000]]
+        elif isinstance(part, dict) and "crash" in part:
+            many = [{str(n): 1 for n in range(20_000)}, {"x" * 10**6: 1}]
+        for wrong in many:
+            with pytest.raises(OutOfRange) as refused:
+                from_json(kind, with_part(data, path, wrong))
+            assert len(str(refused.value)) < 300
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(VALUES), ANY_JSON, st.integers(0, 10**6))
+def test_any_json_anywhere_is_a_value_or_refused(value: Any, part: Any, where: int) -> None:
+    kind, data = type(value), to_json(value)
+    places = [path for path, _ in paths(data)]
+    try:
+        read = from_json(kind, with_part(data, places[where % len(places)], part))
+    except OutOfRange:
         return
-    # a count alone never agrees with the others of its batch, which is seen before or after
-    names = (column, "counts") if column in COUNTS else (column,)
-    with pytest.raises(sa.exc.IntegrityError) as refused:
-        write(limited, table, column, value)
-    said = str(refused.value.orig)
-    assert any(f"ck_{table}_{name}" in said or f"{table}.{name}" in said for name in names), said
+    assert checked(read) is read
+    json.dumps(to_json(read), allow_nan=False)
 
 
-def test_the_database_takes_the_limits_themselves(limited):
-    for table, column, value in right_values():
-        if column not in JSONS or limited.dialect.name == "sqlite":
-            assert write(limited, table, column, value) == value, (table, column)
+def changed(**fields: Any) -> BatchResult:
+    return replace(RESULT, **fields)
 
 
-def test_every_column_has_a_check_of_its_name(limited):
-    seen = sa.inspect(limited)
+IMPOSSIBLE = {
+    "plus_nodes is ": changed(plus_nodes=10**18),
+    "minus_nodes is ": changed(minus_nodes=-1),
+    "more losses on time than its 4 games": changed(plus_time_losses=5),
+    "moves in 4 games": changed(moves=1_000_000),
+    "slot is ": changed(slot=MAX_SLOTS + 1),
+    "scale is ": changed(scale=1e-9),
+    "seconds is ": changed(seconds=1e-310),
+    "void games": changed(voids={"crash": 6_000, "hang": 6_000}),
+    "crash' is ": changed(voids={"crash": -1}),
+    "do not agree": changed(tally=Tally(1, 1, 2, (0, 1, 1, 0, 0))),
+    "and pairs that": changed(tally=Tally(-1, 1, 4, (1, 0, 1, 0, 0))),
+    f"more than {MAX_GAMES} games": changed(tally=Tally(0, 0, 2**70, (0, 0, 2**69, 0, 0))),
+    "kept_voids": changed(kept_voids=(KEPT,) * 4),
+}
+
+
+@pytest.mark.parametrize("said", IMPOSSIBLE)
+def test_a_result_that_no_games_have_is_refused(said: str) -> None:
+    for _ in range(2):
+        with pytest.raises(OutOfRange, match=said):
+            checked(IMPOSSIBLE[said])
+        with pytest.raises(OutOfRange, match=said):
+            from_json(BatchResult, to_json(IMPOSSIBLE[said]))
+
+
+COLUMNS: list[tuple[str, type, dict[str, str]]] = [
+    (
+        "spsa_worker",
+        WorkerInfo,
+        {name: name for name in ("name", "platform", "version", "sandbox")},
+    ),
+    ("spsa_worker", WorkerInfo, {name: name for name in ("cores", "concurrency")}),
+    ("spsa_worker", WorkerInfo, {name: name for name in ("provides", "only_runs", "not_runs")}),
+    ("spsa_worker", Touch, {"nps": "nps", "scale": "scale"}),
+    ("spsa_batch", BatchResult, {n: n for n in ("voids", "plus_nodes", "minus_nodes", "slot")}),
+    ("spsa_batch", BatchResult, {n: n for n in ("seconds", "think_seconds", "scale")}),
+    ("spsa_batch", ClaimRequest, {"claim_id": "claim_id"}),
+    ("spsa_batch", Failure, {"last_error": "reason"}),
+    ("spsa_failure", Failure, {"sha256": "sha256", "reason": "reason"}),
+    ("spsa_build", ClaimRequest, {"claim_id": "claim_id"}),
+    ("spsa_build", BuiltFile, {"plus_bench": "bench", "minus_bench": "bench"}),
+    ("spsa_build", BuildResult, {"binary_requires": "requires"}),
+    ("spsa_build_failure", HeldBuild, {"reason": "reason"}),
+]
+"""The columns that hold what a worker sends, and the fields that they hold."""
+
+
+@pytest.mark.parametrize(("table", "kind", "columns"), COLUMNS)
+def test_the_checks_of_the_tables_are_the_limits_of_the_fields(
+    table: str, kind: type, columns: dict[str, str]
+) -> None:
     found = {
-        (table, check["name"])
-        for table in {table for table, _ in LIMITED}
-        for check in seen.get_check_constraints(table)
+        str(constraint.name): str(constraint.sqltext)
+        for constraint in metadata.tables[table].constraints
+        if isinstance(constraint, sa.CheckConstraint)
     }
-    named = {(table, "counts" if column in COUNTS else column) for table, column in LIMITED}
-    assert {(table, f"ck_{table}_{name}") for table, name in named} <= found
+    for column, field in columns.items():
+        ((_, condition),) = checks(kind, (field,))
+        assert found[f"ck_{table}_{column}"] == condition.replace(field, column)
 
 
-@pytest.mark.parametrize(("table", "column", "value"), [*wrong_numbers(), *wrong_texts()])
-def test_the_limits_name_the_column(table, column, value):
-    with pytest.raises(OutOfRange, match=rf"{table}\.{column} "):
-        check_values(table, {column: value})
+LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
+    (Range(0, 100), (0, 100), (-1, 101)),
+    (Range(0, MAX_NODES_OF_BATCH), (0, MAX_NODES_OF_BATCH), (-1, MAX_NODES_OF_BATCH + 1)),
+    (
+        Range(0, 1000, measured=True),
+        (0.0, LEAST_MEASURED, 1000.0),
+        (-1e-9, 1e-310, LEAST_MEASURED / 2, 1000.1),
+    ),
+    (Text(1, 5), ("x", "xxxxx", "♜♜♜♜♜"), ("", "xxxxxx", "♜" * 6)),
+    (Hash(), (SHA256,), (SHA256[1:], SHA256 + "0", "g" * 64, SHA256.upper())),
+]
 
 
-@pytest.mark.parametrize("value", [10**400, -(10**5000)], ids=["400 digits", "5000 digits"])
-def test_a_number_beyond_any_double_is_out_of_range(value):
-    with pytest.raises(OutOfRange, match=r"moves is a number of hundreds of digits"):
-        check_values("spsa_batch", {"moves": value})
+@pytest.mark.parametrize(("limit", "right", "wrong"), LIMITS)
+def test_a_limit_is_the_same_in_python_and_in_both_databases(
+    limit: Limit, right: tuple[Any, ...], wrong: tuple[Any, ...], shared_database_url: str
+) -> None:
+    shell = Shell(shared_database_url)
+    kind = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT"}[type(right[0])]
+    condition = limit.condition(f"CAST(:value AS {kind})")
+    for value in (*right, *wrong):
+        ((holds,),) = shell(f"SELECT {condition}", value=value)
+        assert bool(holds) == (value in right), value
+        assert (limit.refusal(value) is None) == (value in right), value
+    shell.close()
 
 
-@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
-def test_text_that_no_database_keeps(text):
-    with pytest.raises(OutOfRange, match=r"spsa_worker\.name has unprintable characters"):
-        check_values("spsa_worker", {"name": text})
+def test_a_column_takes_every_list_that_python_takes(shared_database_url: str) -> None:
+    """As JSON, also where each character takes six of them."""
+    limit, shell = Items(100), Shell(shared_database_url)
+    condition = limit.condition("CAST(:value AS TEXT)")
+    for text in ("x", "\x01", "♜", '"'):
+        longest = max(n for n in range(100) if limit.refusal((text * n,) * 50) is None)
+        value = json.dumps(dict.fromkeys((f"{n:02}{text * (longest - 2)}" for n in range(50)), 1))
+        ((holds,),) = shell(f"SELECT {condition}", value=value)
+        assert holds, (text, longest, len(value))
+    shell.close()
 
 
 @pytest.fixture
-def run(store):
+def run(store: Any) -> Stage:
     started = stage(store)
     started.open()
     return started
 
 
-def test_the_store_refuses_what_a_worker_says_of_itself(run):
-    store = run.store
-    facts = {"name": "", "platform": "x" * 201, "version": "x" * 201, "confinement": "x" * 201}
-    for column, value in {**facts, "cores": 0, "concurrency": 10**6}.items():
-        with pytest.raises(OutOfRange, match=rf"spsa_worker\.{column} "):
-            store.register_worker(new_worker(**{"name": "machine-2"} | {column: value}))
-    with pytest.raises(OutOfRange, match=r"spsa_machine\.name "):
-        store.register_worker(new_worker(host="x" * 221))
-    for nps in (nan, inf, -1.0, 1e13):
-        with pytest.raises(OutOfRange, match=r"spsa_worker\.nps "):
-            store.touch_worker(run.worker, nps)
-    assert [worker.name for worker in store.workers()] == ["machine-1"]
-    assert store.workers()[0].nps is None
-
-
-def odd_results(claim):
-    """Results of a claim of two pairs, each with one column that lies outside."""
-    costs = RANGES["spsa_batch"].keys() - set(COUNTS) - {"void_games"}
-    for column in sorted(costs):
-        least, most = RANGES["spsa_batch"][column]
-        odd = (nan, inf, -inf) if ("spsa_batch", column) in DOUBLES else ()
-        for value in (least - 1, most + 1, *odd):
-            yield column, result_of(claim, **{column: value})
-    yield "void_games", result_of(claim, voids={"crash": 2_000_000_000})
-    yield "void_games", result_of(claim, voids={"crash": -1})
-    yield "void_games", result_of(claim, voids={"crash": -1, "hang": 3})
-    yield "voids", result_of(claim, voids={"x" * 20_000_000: 1})
-    yield "plus_wins", BatchResult(tally=Tally(-1, 1, 4, (1, 0, 1, 0, 0)))
-    yield "ptnml_2", BatchResult(tally=Tally(0, 2, 2, (1, 1, -1, 1, 0)))
-    yield "draws", BatchResult(tally=Tally(0, 0, 2**40, (0, 0, 2**39, 0, 0)))
-
-
-def test_the_store_refuses_results_that_no_games_have(run):
-    claim = run.claim("a")
-    for column, result in odd_results(claim):
-        with pytest.raises(OutOfRange, match=rf"spsa_batch\.{column} "):
-            run.store.report(claim, result)
-    assert run.store.report(claim, result_of(claim)) == "accepted"
-
-
-def test_the_store_refuses_odd_claims_failures_and_leases(run):
+def test_a_direct_worker_is_stopped_by_the_same_limits(run: Stage, sql: Shell) -> None:
+    """In its own process, before any statement: nothing of its rows changes."""
     store, claim = run.store, run.claim("a")
-    for claim_id in ("", "x" * 65):
-        with pytest.raises(OutOfRange, match=r"spsa_batch\.claim_id "):
-            run.claim(claim_id)
-    for seconds in (LEASE_SECONDS[0] - 1, LEASE_SECONDS[1] + 1, nan, inf):
-        with pytest.raises(OutOfRange, match="a lease"):
-            run.claim("b", seconds)
-        with pytest.raises(OutOfRange, match="a lease"):
-            store.renew(["a"], seconds)
-    for column, odd in {
-        "last_error": {"reason": "x" * 2001},
-        "void_games": {"reason": "why", "void_games": 1_000_001},
-        "sha256": {"reason": "why", "sha256": "x"},
-    }.items():
-        with pytest.raises(OutOfRange, match=rf"\.{column} "):
-            store.fail(claim, **odd)
-    with pytest.raises(OutOfRange, match="at most 10000"):
-        store.renew(["a"] * 10_001, LEASE)
-    with pytest.raises(OutOfRange, match=r"spsa_set_aside\.reason "):
-        store.set_aside("machine", "", "me")
+    assert claim is not None
+    tables = ("spsa_batch", "spsa_iteration", "spsa_worker", "spsa_machine", "spsa_failure")
+
+    def rows() -> list[Any]:
+        return [sql(f"SELECT * FROM {table} ORDER BY 1") for table in tables]  # noqa: S608
+
+    before = rows()
+    attempts = [
+        lambda: store.register_worker(new_worker("machine-2", cores=0)),
+        lambda: store.register_worker(new_worker("x" * 201)),
+        lambda: store.register_worker(new_worker("machine-2", provides=("\ud800",))),
+        lambda: store.touch_worker(run.worker, nps=nan),
+        lambda: store.touch_worker(run.worker, scale=1e-9),
+        lambda: run.claim("", LEASE),
+        lambda: run.claim("b", 0.0),
+        lambda: run.claim("b", 3_601.0),
+        lambda: run.claim("b", inf),
+        lambda: store.renew(run.worker, ["a"], 9.0),
+        lambda: store.renew(run.worker, ["a"] * 20_000, LEASE),
+        lambda: store.fail(claim, Failure(reason="")),
+        lambda: store.fail(claim, Failure(reason="x" * 2_001)),
+        lambda: store.fail(claim, Failure(reason="why", void_games=10**6)),
+        lambda: store.fail(claim, Failure(reason="why", sha256="x" * 64)),
+        *(lambda result=result: store.report(claim, result) for result in IMPOSSIBLE.values()),
+    ]
+    for attempt in attempts:
+        with pytest.raises(OutOfRange):
+            attempt()
+    assert rows() == before
     assert store.report(claim, result_of(claim)) == "accepted"
 
 
-def test_the_store_gives_leases_of_no_time_and_of_an_hour(run):
-    for claim_id, seconds in zip("ab", LEASE_SECONDS, strict=True):
-        assert run.claim(claim_id, seconds) is not None
-        assert run.store.renew([claim_id], seconds) == {claim_id}
-
-
-def test_void_games_of_one_machine_never_refuse_the_result_of_another(run, sql):
-    """Each try of a batch may have void games; their sum stops at its limit."""
+def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run: Stage, sql: Shell) -> None:
+    """More games than the batch has are lost; SQL that counts wrongly is refused by the CHECKs."""
     claim = run.claim("a")
-    run.store.fail(claim, "why", void_games=1_000_000)
-    again = run.claim("b")
-    assert run.store.report(again, result_of(again, voids={"crash": 2})) == "accepted"
-    assert sql("SELECT void_games FROM spsa_batch WHERE seq = 0") == [(1_000_000,)]
-    assert sql("SELECT void_games FROM spsa_iteration") == [(1_000_000,)]
+    assert claim is not None and claim.pairs == 2
+    with pytest.raises(TuningError):
+        run.store.report(claim, BatchResult(tally=Tally(0, 0, 6, (0, 0, 3, 0, 0))))
+    assert run.store.report(claim, result_of(claim)) == "accepted"
+    for change in (
+        "plus_wins = plus_wins + 2",
+        "ptnml_2 = ptnml_2 + 1",
+        "draws = -draws - 2",
+        "plus_time_losses = games + 1",
+        "moves = 1000000",
+        "status = 'ready'",
+        "claim_id = NULL",
+    ):
+        with pytest.raises((sa.exc.IntegrityError, IllegalTransition)):
+            sql(f"UPDATE spsa_batch SET {change} WHERE status = 'done'")  # noqa: S608
+    with pytest.raises((sa.exc.IntegrityError, IllegalTransition)):
+        sql("UPDATE spsa_iteration SET games_played = games_played + 2")

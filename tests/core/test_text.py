@@ -172,7 +172,7 @@ def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault() -> None:
 def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> None:
     """With rows as a worker of an older version, or its login, may have left them."""
     found = status(store, played(store, tmp_path).now())
-    worker = replace(found.present[0], name=FORGED, confinement=FORGED)
+    worker = replace(found.present[0], name=FORGED, sandbox=FORGED)
     run = replace(found.run, reason=FORGED * 50, name=FORGED)
     hostile = replace(found, run=run, workers=(worker,))
     stream = io.StringIO()
@@ -191,7 +191,11 @@ def test_commands_show_hostile_rows_as_text(
     with open_store(sqlite_url) as opened:
         moved(RunUnderTest(opened, iterations=6))
     hostile = "box\x1b[2J\r\nrun first: finished\u202e"
-    sql("INSERT INTO spsa_machine (name) VALUES (:said)", said=hostile)
+    sql(
+        "INSERT INTO spsa_machine (name, secret_sha256) VALUES (:said, :x)",
+        said=hostile,
+        x="x" * 64,
+    )
     sql("UPDATE spsa_worker SET name = :said || name, host = :said", said=hostile)
     sql("UPDATE spsa_run SET name = :said, reason = :said", said=hostile)
     for command in (

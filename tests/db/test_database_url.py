@@ -241,12 +241,12 @@ def test_the_url_may_come_from_a_file(project: Path) -> None:
     assert (project / "spsa.db").exists()
     flags = ("--spsa", "--once", "-c", "1", "--database-url-file", "right")
     assert call(worker(*flags), project, DATABASE_URL=wrong).returncode == 3
-    for command in (master("db", "check"), worker("--spsa", "--once", "-c", "1")):
+    for command in (master("doctor"), worker("--spsa", "--once", "-c", "1")):
         done = call(command, project, DATABASE_URL_FILE="right")
         assert done.returncode in (0, 3), done.stderr
 
 
-@pytest.mark.parametrize("program", [master("db", "check"), worker("--spsa", "--once", "-c", "1")])
+@pytest.mark.parametrize("program", [master("doctor"), worker("--spsa", "--once", "-c", "1")])
 def test_a_url_and_a_file_of_one_are_too_much(program: list[str], project: Path) -> None:
     done = call(
         [*program, "--database-url", "sqlite:///x", "--database-url-file", "right"], project
@@ -256,7 +256,7 @@ def test_a_url_and_a_file_of_one_are_too_much(program: list[str], project: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [master("db", "check"), worker("--spsa", "--once", "-c", "1")])
+@pytest.mark.parametrize("program", [master("doctor"), worker("--spsa", "--once", "-c", "1")])
 def test_a_password_in_the_arguments_brings_one_warning(program: list[str], project: Path) -> None:
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     done = call([*program, "--database-url", url], project)
@@ -268,7 +268,7 @@ def test_a_password_in_the_arguments_brings_one_warning(program: list[str], proj
 
 
 def test_a_worker_hands_its_url_on_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    from worker.serve import private_url
+    from worker.direct import private_url
 
     monkeypatch.setenv("DATABASE_URL", "sqlite:///x.db")
     assert private_url(None, None) == "sqlite:///x.db"

@@ -1,6 +1,6 @@
-"""Every call to PostgreSQL ends within its deadline, also where somebody acknowledges for a hole.
+"""Every call to PostgreSQL ends within its deadline, even if a proxy acknowledges what it is sent.
 
-The limits are the product's own, and time flies where only their end is waited for.
+The limits are the product's own, and a faster clock measures them where only their end is awaited.
 """
 
 import signal
@@ -19,7 +19,7 @@ from builders import LEASE, stage
 from console import environment, master, worker, write_project
 from proxy import Proxy
 
-from spsa.db import deadline
+from spsa.db import postgresql
 from spsa.db.connection import create_engine, parse_url, translated
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
@@ -40,9 +40,9 @@ def url(postgresql_url: str, proxy: Proxy) -> str:
 
 
 class Clock:
-    """Measures the deadlines. It is the real one, and a faster one once it `flies`.
+    """Measures the deadlines: as the real clock, and faster while `is_fast`.
 
-    So whatever has to be answered has all the time that the product gives it, on any machine.
+    So a response that has to come has all the time that the product gives it, on any machine.
     """
 
     def __init__(self) -> None:
@@ -52,174 +52,158 @@ class Clock:
         shown, at, speed = self._since
         return shown + (time.monotonic() - at) * speed
 
-    def fly(self) -> None:
-        self._since = (self(), time.monotonic(), FLIGHT)
-
-    def walk(self) -> None:
-        self._since = (self(), time.monotonic(), 1.0)
+    def run(self, *, fast: bool) -> None:
+        self._since = (self(), time.monotonic(), FAST if fast else 1.0)
 
 
-FLIGHT = 40.0
-CONNECTING = rf"no response within {deadline.CONNECT_SECONDS:g} s"
-ANSWERING = rf"no response within {deadline.RESPONSE_SECONDS:g} s"
+FAST = 40.0
+CONNECTING = rf"no response within {postgresql.CONNECT_SECONDS:g} s"
+RESPONDING = rf"no response within {postgresql.RESPONSE_SECONDS:g} s"
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(deadline, "monotonic", made)
+    monkeypatch.setattr(postgresql, "monotonic", made)
     return made
 
 
-def in_the_dark(proxy: Proxy, way: str) -> None:
-    (proxy.stall if way == "stall" else proxy.swallow)()
-
-
 @pytest.mark.parametrize("way", ["stall", "swallow"])
-def test_a_hole_is_given_up_on_old_and_new_connections_and_left_behind(
+def test_a_silent_server_is_given_up_on_old_and_new_connections(
     proxy: Proxy, url: str, way: str, clock: Clock
 ) -> None:
     with open_store(url) as store:
         assert store.runs() == []
-        in_the_dark(proxy, way)
-        clock.fly()
-        for _ in range(3):  # a connection that rested, then new ones
-            with pytest.raises(DatabaseUnreachable, match=CONNECTING):
+        getattr(proxy, way)()
+        clock.run(fast=True)
+        for limit in (RESPONDING, CONNECTING, CONNECTING):  # one that was in use, then new ones
+            with pytest.raises(DatabaseUnreachable, match=limit):
                 store.runs()
-        clock.walk()
+        clock.run(fast=False)
         proxy.end_silence()
         assert store.runs() == []
 
 
-def test_a_hole_in_the_middle_of_a_transaction(proxy: Proxy, url: str, clock: Clock) -> None:
+def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
+    proxy: Proxy, url: str, clock: Clock
+) -> None:
     engine = create_engine(parse_url(url), durable=True)
-    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
+    refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
         connection.execute(sa.text("SELECT 1"))
         proxy.swallow()
-        clock.fly()
+        clock.run(fast=True)
         connection.execute(sa.text("SELECT 2"))
-    clock.walk()
+    clock.run(fast=False)
     proxy.end_silence()
     with engine.begin() as connection:
         assert connection.scalar(sa.text("SELECT 3")) == 3
     engine.dispose()
 
 
-def test_a_hole_under_a_worker_that_asks_again_with_the_same_identifiers(
-    proxy: Proxy, url: str, clock: Clock
-) -> None:
-    """Whatever word of the conversation is the first that is not answered."""
+def test_a_worker_asks_again_with_the_same_claim_id(proxy: Proxy, url: str, clock: Clock) -> None:
+    """Whichever message of a claim is the first that gets no response."""
     with open_store(url) as store:
         on = stage(store)
         on.open()
-        for word in range(1, 4):
-            holes = Holes(proxy, word, clock)
-            claim_id = f"claim {word}"
+        for message in range(1, 4):
+            silence = SilenceAt(proxy, message, clock)
+            claim_id = f"claim {message}"
             with suppress(DatabaseUnreachable):
                 store.claim(claim_id, on.worker, LEASE)
-            holes.end()
+            silence.end()
             claim = store.claim(claim_id, on.worker, LEASE)
             assert claim is not None
             store.release(claim)
 
 
-def test_a_worker_asks_for_work_in_one_round_trip(proxy: Proxy, url: str) -> None:
-    """And in another one finds out that a connection that rested is still there."""
-    with open_store(url, durable=False) as store:
-        on = stage(store)
-        on.open()
-        store.release(on.claim("before"))
-        heard: list[bytes] = []
-        proxy.decide = heard.append
-        on.claim("a")
-        assert len(heard) == 2, heard
-
-
-def test_the_server_itself_ends_a_long_call(
+def test_the_server_itself_ends_a_long_statement(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one of the owner, whose login has no limit of its own; its session keeps none."""
-    monkeypatch.setattr(deadline, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
+    """Also the first one of a transaction; the session keeps no limit."""
+    monkeypatch.setattr(postgresql, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
+    limit = sa.text("SELECT current_setting('statement_timeout')")
     with open_store(postgresql_url) as store:
-        with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._call() as call:
+        with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._write() as call:
             call.execute(sa.text("SELECT pg_sleep(60)"))
-        with store._call() as call:
-            assert call.scalar(sa.text("SELECT current_setting('statement_timeout')")) == "3s"
+        with store._write() as call:
+            assert call.scalar(limit) == "3s"
             driver = call.connection.dbapi_connection
-            with driver.cursor() as cursor:
-                cursor.execute("SHOW statement_timeout")
-                assert cursor.fetchone() == ("0",)
+        with psycopg2.extensions.cursor(driver) as cursor:
+            cursor.execute("SHOW statement_timeout")
+            assert cursor.fetchone() == ("0",)
 
 
-def test_a_server_that_never_says_a_word_is_no_server(clock: Clock) -> None:
+def test_a_port_that_never_responds_is_no_server(clock: Clock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        clock.fly()
+        clock.run(fast=True)
         with pytest.raises(DatabaseUnreachable, match=CONNECTING):
             open_store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
 
 
-def test_one_that_dribbles_is_given_up_too(url: str, clock: Clock) -> None:
-    """The limit is on the answer, not on the silence before its next byte."""
+def test_the_limit_is_for_the_whole_response(url: str, clock: Clock) -> None:
+    """And not for the silence before its next byte."""
     engine = create_engine(parse_url(url), durable=True)
-    dribble = sa.text("SELECT repeat('x', 9000), pg_sleep(0.02) FROM generate_series(1, 500)")
-    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
+    slow = sa.text("SELECT repeat('x', 9000), pg_sleep(0.02) FROM generate_series(1, 500)")
+    refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
-        clock.fly()
-        connection.execute(dribble)
+        clock.run(fast=True)
+        connection.execute(slow)
     engine.dispose()
 
 
-def test_who_wants_to_leave_does_not_wait_as_long(
+def test_a_program_that_is_stopping_waits_less(
     proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadline, "STOPPING_SECONDS", 0.2)
-    leaving = threading.Event()
-    with open_store(url, is_stopping=leaving.is_set) as store:
+    monkeypatch.setattr(postgresql, "STOPPING_SECONDS", 0.2)
+    stopping = threading.Event()
+    with open_store(url, is_stopping=stopping.is_set) as store:
         proxy.stall()
-        threading.Timer(0.3, leaving.set).start()
+        threading.Timer(0.3, stopping.set).start()
         with pytest.raises(DatabaseUnreachable, match=r"no response within 0\.2 s"):
             store.runs()
 
 
-def test_an_answer_in_time_is_waited_for_by_those_who_leave(url: str) -> None:
+def test_a_program_that_is_stopping_gets_a_response_in_time(url: str) -> None:
     with open_store(url, is_stopping=lambda: True) as store:
         assert store.runs() == []
 
 
 @pytest.mark.slow
-def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
-    proxy: Proxy, url: str, clock: Clock
-) -> None:
+def test_one_transaction_may_have_a_longer_limit(url: str, clock: Clock) -> None:
     engine = create_engine(parse_url(url), durable=True)
-    too_long = sa.text(f"SELECT pg_sleep({1.5 * deadline.RESPONSE_SECONDS / FLIGHT})")
+    too_long = sa.text(f"SELECT pg_sleep({1.5 * postgresql.RESPONSE_SECONDS / FAST})")
     with engine.begin() as connection:
         connection.connection.dbapi_connection.timeout = 3600
-        clock.fly()
+        clock.run(fast=True)
         connection.execute(too_long)
-        clock.walk()
-    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
+        clock.run(fast=False)
+    refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
-        clock.fly()
+        clock.run(fast=True)
         connection.execute(sa.text("SELECT pg_sleep(60)"))
     engine.dispose()
+
+
+def test_an_upgrade_gives_a_silent_server_up(proxy: Proxy, url: str, clock: Clock) -> None:
     proxy.stall()
+    clock.run(fast=True)
     with pytest.raises(DatabaseUnreachable, match=CONNECTING):
         upgrade(url)
 
 
-def test_other_peoples_connections_wait_as_they_like(url: str, proxy: Proxy) -> None:
+def test_connections_of_other_code_have_no_limit(url: str) -> None:
     open_store(url).close()
-    theirs = psycopg2.connect(url.replace("+psycopg2", ""))
-    assert deadline._limit(theirs) == float("inf")
-    with theirs.cursor() as cursor:
+    other = psycopg2.connect(url.replace("+psycopg2", ""))
+    assert postgresql._limit(other) == float("inf")
+    with other.cursor() as cursor:
         cursor.execute("SELECT 1")
-    theirs.close()
+    other.close()
 
 
-def test_a_server_that_only_reads_now_is_waited_for(postgresql_url: str) -> None:
-    """As a standby is, until it is the primary."""
+def test_a_server_that_only_reads_now_may_soon_write(postgresql_url: str) -> None:
+    """As a standby does once it is the primary."""
     engine = create_engine(parse_url(postgresql_url), durable=True)
     refused = pytest.raises(DatabaseUnreachable, match="read-only")
     with refused, translated(parse_url(postgresql_url)), engine.begin() as connection:
@@ -229,83 +213,65 @@ def test_a_server_that_only_reads_now_is_waited_for(postgresql_url: str) -> None
 
 
 COMMANDS = {
-    "run": (master("run"), 130),
-    "status": (master("status"), 130),
-    "compete": (worker("--spsa", "-c", "1"), 130),
+    "run": master("run"),
+    "status": master("status"),
+    "compete": worker("--spsa", "-c", "1"),
 }
 
 
 @pytest.fixture
-def heard() -> Iterator[None]:
-    """Children that hear Ctrl-C, also where these tests run in the background of a shell."""
+def interruptible() -> Iterator[None]:
+    """Children take Ctrl-C, also where these tests run in the background of a shell."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("when", ["connecting", "asking"])
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("messages", [1, 6], ids=["connecting", "asking"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
-    name: str, when: str, proxy: Proxy, url: str, tmp_path: Path
+def test_ctrl_c_ends_a_command_whose_server_is_silent(
+    name: str, messages: int, proxy: Proxy, url: str, tmp_path: Path
 ) -> None:
     """Well within any of the product's own deadlines, of which none is shortened here."""
-    command, code = COMMANDS[name]
     write_project(tmp_path)
-    hole = Hole(proxy, when)
+    silence = SilenceAt(proxy, messages)
     process = subprocess.Popen(
-        command,
+        COMMANDS[name],
         cwd=tmp_path,
         env=environment(DATABASE_URL=url),
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
     )
-    hole.wait()
+    assert silence.began.wait(240)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=240)
-    assert process.returncode == code, said
+    assert process.returncode == 130, said
     assert "Traceback" not in said and "defect" not in said
-    assert time.monotonic() - began < 0.9 * deadline.RESPONSE_SECONDS
+    assert time.monotonic() - began < 0.9 * postgresql.RESPONSE_SECONDS
 
 
-class Holes:
-    """One that opens at the n-th thing that is said from now on."""
+class SilenceAt:
+    """The server gets nothing from the n-th message on; the clock, if any, is fast meanwhile."""
 
-    def __init__(self, proxy: Proxy, word: int, clock: Clock) -> None:
-        self._proxy, self._left, self._clock = proxy, word, clock
+    def __init__(self, proxy: Proxy, message: int, clock: Clock | None = None) -> None:
+        self.began = threading.Event()
+        self._proxy, self._left, self._clock = proxy, message, clock
         proxy.decide = self._hear
 
-    def _hear(self, said: bytes) -> None:
+    def _hear(self, _said: bytes) -> None:
         self._left -= 1
         if self._left == 0:
             self._proxy.swallow()
-            self._clock.fly()
+            if self._clock is not None:
+                self._clock.run(fast=True)
+            self.began.set()
 
     def end(self) -> None:
-        self._clock.walk()
+        if self._clock is not None:
+            self._clock.run(fast=False)
         self._proxy.decide = lambda said: None
         self._proxy.end_silence()
-
-
-class Hole:
-    """Opens under whoever has come as far as to connect, or to ask for something."""
-
-    def __init__(self, proxy: Proxy, when: str) -> None:
-        self._fell = threading.Event()
-        self._proxy = proxy
-        self._questions = 0
-        self._enough = 1 if when == "connecting" else 12
-        proxy.decide = self._hear
-
-    def _hear(self, said: bytes) -> None:
-        self._questions += 1
-        if self._questions >= self._enough:
-            self._proxy.swallow()
-            self._proxy.stall()
-            self._fell.set()
-
-    def wait(self) -> None:
-        assert self._fell.wait(240)

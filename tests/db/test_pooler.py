@@ -3,29 +3,29 @@
 Whatever a client leaves in its session the next client would find there, and itself would miss.
 """
 
+import os
+import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_worker, result_of, stage
-from fleet import ProcessSettings
+from engines.faulty import wait_until
 from pooler import Pooler, pooling
-from processes import LONG, assert_undisturbed, of_six, working
-from shell import Shell
 from uci_tuner import uci_tuner
 
 from spsa.db.connection import create_engine, parse_url
-from spsa.db.grants import CONNECTIONS, Grant, GrantQueries, Role
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
+from spsa.errors import DatabaseUnreachable
 from spsa.history.doctor import check_run
 
-SECONDS = 30 if LONG else 1.0
-RESTARTS = 10 if LONG else 1
+RESTARTS = 30 if os.environ.get("SPSA_TEST_LONG") else 2
 SETTINGS = ("statement_timeout", "synchronous_commit", "TimeZone", "DateStyle", "search_path")
 
 
@@ -45,31 +45,55 @@ def settings_of(url: str) -> dict[str, str]:
         }
 
 
-@pytest.mark.slow
-def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figures) -> None:
-    began = time.monotonic()
-    with working(pooler.url, of_six(ProcessSettings(pooler.url))) as works:
-        time.sleep(SECONDS)
-        (sessions,) = works.sql(
-            "SELECT COUNT(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND backend_type = 'client backend'"
-        )
-        assert sessions[0] <= 2
-        works.finish()
-        games = assert_undisturbed(works)
-    figures(games=games, seconds=time.monotonic() - began)
+def insistent(call: Callable[[], Any]) -> Any:
+    """The response to a call that is repeated until there is one."""
+    while True:
+        try:
+            return call()
+        except DatabaseUnreachable:
+            time.sleep(0.05)
 
 
-@pytest.mark.slow
-def test_a_pooler_that_is_killed_and_started_again(pooler: Pooler) -> None:
-    with working(pooler.url, of_six(ProcessSettings(pooler.url))) as works:
-        for _ in range(RESTARTS):
-            time.sleep(works.chance.uniform(0.2, 0.6))
-            pooler.kill()
-            time.sleep(0.2)
-            pooler.start()
-        works.finish()
-        assert_undisturbed(works)
+def play(url: str, name: str, stopping: threading.Event) -> None:
+    """A worker that plays whatever is free until it is stopped."""
+    with insistent(lambda: open_store(url, durable=False)) as store:
+        worker = insistent(lambda: store.register_worker(new_worker(name)))
+        while not stopping.is_set():
+            claim_id = uuid.uuid4().hex
+            claim = insistent(partial(store.claim, claim_id, worker, LEASE))
+            if claim is None:
+                time.sleep(0.01)
+            else:
+                insistent(partial(store.report, claim, result_of(claim)))
+
+
+@pytest.mark.parametrize("restarts", [0, RESTARTS])
+def test_four_workers_share_two_connections(
+    postgresql_url: str, pooler: Pooler, restarts: int
+) -> None:
+    """Also if the pooler is killed and started again while they play."""
+    on = stage(master := open_store(postgresql_url))
+    on.open(target_games=160)
+    stopping = threading.Event()
+    workers = [
+        threading.Thread(target=play, args=(pooler.url, f"machine-{n}", stopping))
+        for n in range(2, 6)
+    ]
+    for worker in workers:
+        worker.start()
+    for _ in range(restarts):
+        time.sleep(0.3)
+        pooler.kill()
+        time.sleep(0.1)
+        pooler.start()
+    wait_until(lambda: all(found.is_played for found in master.open_iterations(on.run.id)))
+    stopping.set()
+    for worker in workers:
+        worker.join()
+    on.apply()
+    assert master.totals(on.run.id).tally.games == 160
+    assert check_run(master, on.now()) == []
+    master.close()
 
 
 def test_nothing_stays_in_a_session(postgresql_url: str) -> None:
@@ -103,36 +127,20 @@ def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: s
             assert store.runs() == []
 
 
-@pytest.fixture
-def logins(postgresql_url: str) -> Iterator[dict[Role, str]]:
-    """Names of users who may do the part of a master, and of a worker."""
-    names = {role: f"{role}_{uuid.uuid4().hex[:8]}" for role in (Role.MASTER, Role.WORKER)}
-    with GrantQueries(postgresql_url) as owner:
-        for role, user in names.items():
-            owner.grant(Grant(role=role, user=user, connections=CONNECTIONS[role]))
-    yield names
-    with closing(Shell(postgresql_url)) as sql:
-        for user in names.values():
-            sql(f"DROP OWNED BY {user}")
-            sql(f"DROP ROLE {user}")
-
-
-def test_logins_of_a_master_and_a_worker(postgresql_url: str, logins: dict[Role, str]) -> None:
-    """What the role sets holds for a worker's single statements, which are no transactions."""
+def test_a_master_and_a_worker(postgresql_url: str) -> None:
     with (
-        pooling(postgresql_url, connections=1, users=tuple(logins.values())) as pooler,
-        open_store(pooler.url_of(logins[Role.MASTER])) as master,
-        open_store(pooler.url_of(logins[Role.WORKER]), durable=False) as worker,
+        pooling(postgresql_url, connections=1) as pooler,
+        open_store(pooler.url) as master,
+        open_store(pooler.url, durable=False) as worker,
     ):
         on = stage(master)
         on.open()
         player = worker.register_worker(new_worker("machine-2"))
         while (claim := worker.claim(uuid.uuid4().hex, player, LEASE)) is not None:
-            assert worker.renew([claim.claim_id], LEASE) == {claim.claim_id}
+            assert worker.renew(player, [claim.claim_id], LEASE) == {claim.claim_id}
             worker.report(claim, result_of(claim))
         on.apply()
         assert check_run(master, on.now()) == []
-        assert settings_of(pooler.url_of(logins[Role.WORKER]))["statement_timeout"] == "15s"
 
 
 @pytest.mark.slow

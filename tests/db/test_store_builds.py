@@ -1,27 +1,39 @@
 """Engines that workers build: ordered by a master, leased to one machine, published once."""
 
 import hashlib
-import time
 from dataclasses import replace
 
 import pytest
 from builders import LEASE, new_worker
-from shell import Shell
 
-from spsa.db.grants import Grant, GrantQueries, Role
-from spsa.db.store import NewBuild, Published, open_store
-from spsa.errors import NotPermitted, OutOfRange
+from spsa.db.entries import NewBuild
+from spsa.errors import IllegalTransition, OutOfRange
+from spsa.lifecycle import MachineRole
+from spsa.protocol import BuildResult, BuiltFile, HeldBuild, RegisteredWorker
 
 WORDS = ("linux", "x86-64")
 ARCHIVE = b"an archive"
-PLUS, MINUS = Published(b"plus", 1234), Published(b"minus", 4321)
+PLUS, MINUS = b"plus", b"minus"
+
+
+def built(content, bench=None):
+    sha256 = hashlib.sha256(content).hexdigest()
+    return BuiltFile(sha256=sha256, size=len(content), bench=bench)
+
+
+def result_of(build, **over):
+    """What a worker says of `PLUS` and `MINUS`."""
+    facts = {"target": "x86_64-linux", "requires": WORDS}
+    facts |= {"plus": built(PLUS, 1234), "minus": built(MINUS, 4321)}
+    claim = {"build_id": build.id, "claim_id": build.claim_id, "worker_id": build.worker_id}
+    return BuildResult(**claim | facts | over)
 
 
 class Orders:
     """One order for `WORDS`, and the workers that ask for it."""
 
-    def __init__(self, store):
-        self.store, self.asked = store, 0
+    def __init__(self, store, sql):
+        self.store, self.sql, self.asked = store, sql, 0
         self.sha256 = hashlib.sha256(ARCHIVE).hexdigest()
         store.keep_archive(self.sha256, ARCHIVE)
         store.keep_archive(self.sha256, ARCHIVE)
@@ -46,10 +58,12 @@ class Orders:
         return self.store.claim_build(f"c{self.asked}", worker, LEASE)
 
     def claim_expired(self, worker):
-        self.asked += 1
-        build = self.store.claim_build(f"c{self.asked}", worker, 0)
-        time.sleep(0.005)  # SQLite's clock has steps of a millisecond
+        build = self.claim(worker)
+        self.sql("UPDATE spsa_build SET lease_expires_at = leased_at, leased_at = created_at")
         return build
+
+    def publish(self, build, **over):
+        return self.store.publish_build(result_of(build, **over), PLUS, MINUS)
 
     @property
     def state(self):
@@ -58,8 +72,8 @@ class Orders:
 
 
 @pytest.fixture
-def orders(store):
-    return Orders(store)
+def orders(store, sql):
+    return Orders(store, sql)
 
 
 def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders, sql):
@@ -73,16 +87,16 @@ def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders
     assert orders.claim(two) is None
     assert store.claim_build(build.claim_id, one, LEASE) == build
     assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.sha256)
-    assert store.engine_bytes(build.archive_sha256) == ARCHIVE
+    assert store.file(build.archive_sha256) == ARCHIVE
     assert store.renew_build(build, LEASE)
-    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "accepted"
+    assert orders.publish(build) == "accepted"
     assert sql("SELECT status, recipe FROM spsa_build") == [("done", None)]
-    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "already"
+    assert orders.publish(build) == "already"
     assert not store.renew_build(build, LEASE)
     store.fail_build(build, "published before")
     plus, minus = orders.state.engines
-    assert store.engine_bytes(plus.sha256) == b"plus"
-    assert (minus.sha256, minus.size) == (hashlib.sha256(b"minus").hexdigest(), 5)
+    assert store.file(plus.sha256) == PLUS
+    assert (minus.sha256, minus.size) == (hashlib.sha256(MINUS).hexdigest(), 5)
     assert (plus.bench, minus.bench, plus.target) == (1234, 4321, "x86_64-linux")
     assert store.claim_build(build.claim_id, one, LEASE) is None, "published"
     assert (orders.state.requires, orders.state.failures) == (WORDS, ())
@@ -121,9 +135,9 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql
     ]
     lost = orders.claim_expired(one)
     found = orders.claim(two)
-    assert store.publish_build(lost, "x", (), PLUS, MINUS) == "lost"
+    assert orders.publish(lost) == "lost"
     store.fail_build(lost, "too late")
-    assert store.publish_build(found, "x", (), PLUS, MINUS) == "accepted"
+    assert orders.publish(found) == "accepted"
     assert orders.state.failures == ()
 
 
@@ -144,11 +158,15 @@ def test_a_build_whose_workers_disappear_is_given_up(orders):
 
 def test_a_claim_gives_the_right_to_its_own_build_only(orders):
     build = orders.claim(orders.worker("one"))
-    for other in (replace(build, id=build.id + 1), replace(build, claim_id="forged")):
+    for other in (
+        replace(build, id=build.id + 1),
+        replace(build, claim_id="forged"),
+        replace(build, worker_id=orders.worker("two").id),
+    ):
         orders.store.fail_build(other, "no compiler")
-        assert orders.store.publish_build(other, "x", (), PLUS, MINUS) == "lost"
-    assert not orders.store.renew_build(replace(build, claim_id="forged"), LEASE)
-    assert orders.store.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
+        assert orders.publish(other) == "lost"
+        assert not orders.store.renew_build(other, LEASE)
+    assert orders.publish(build) == "accepted"
 
 
 def test_a_machine_that_gets_no_batches_of_one_binary_builds(orders):
@@ -162,32 +180,37 @@ def test_a_machine_that_gets_no_batches_of_one_binary_builds(orders):
 def test_engines_whose_bytes_were_deleted_are_built_again(orders, sql):
     for name in ("one", "two"):
         build = orders.claim(orders.worker(name))
-        assert orders.store.publish_build(build, "x", WORDS, PLUS, MINUS) == "accepted"
-        plus, minus = orders.state.engines
-        found = [orders.store.engine_bytes(engine.sha256) for engine in (plus, minus)]
-        assert found == [b"plus", b"minus"]
+        assert orders.publish(build) == "accepted"
+        assert [orders.store.file(engine.sha256) for engine in orders.state.engines] == [
+            PLUS,
+            MINUS,
+        ]
         sql("UPDATE spsa_engine SET bytes = NULL")
         orders.order()
 
 
 def test_what_is_published_has_limits(orders):
     build = orders.claim(orders.worker("one"))
-    for target, words, plus in (
-        ("", (), PLUS),
-        ("x" * 101, (), PLUS),
-        ("a\x1b[31m", (), PLUS),
-        ("x", ("a\x1b[31m",), PLUS),
-        ("x", ("x" * 5000,), PLUS),
-        ("x", (), Published(b"", None)),
-        ("x", (), Published(b"plus", -1)),
-        ("x", (), Published(b"plus", 10**18 + 1)),
+    for over, words in (
+        ({"target": ""}, "target has 0 characters"),
+        ({"target": "x" * 101}, "target has 101 characters"),
+        ({"target": "a\x1b[31m"}, "target has unprintable characters"),
+        ({"requires": ("a\x1b[31m",)}, "requires.*unprintable"),
+        ({"requires": ("x" * 5000,)}, "requires.*5000 characters"),
+        ({"plus": built(b"")}, "plus.size is 0"),
+        ({"plus": built(PLUS, -1)}, "plus.bench is -1"),
+        ({"plus": built(PLUS, 10**18 + 1)}, "plus.bench is 1e"),
+        ({"minus": replace(built(MINUS), size=4)}, "minus has 5 bytes .* it says 4 bytes"),
+        ({"minus": replace(built(MINUS), sha256="0" * 64)}, "it says 5 bytes that hash to 0000"),
     ):
-        with pytest.raises(OutOfRange):
-            orders.store.publish_build(build, target, words, plus, MINUS)
-    with pytest.raises(OutOfRange, match="0 bytes"):
-        orders.store.publish_build(build, "x", (), PLUS, Published(b"", None))
+        with pytest.raises(OutOfRange, match=words):
+            orders.publish(build, **over)
     with pytest.raises(OutOfRange, match="reason"):
         orders.store.fail_build(build, "a\x1b[31m")
+    with pytest.raises(OutOfRange, match="lease_seconds is 5; allowed: 10 to 3,600"):
+        orders.store.renew_build(build, 5)
+    with pytest.raises(OutOfRange, match="lease_seconds is 0"):
+        orders.store.claim_build("c", orders.worker("one"), 0)
 
 
 def test_a_master_that_no_longer_asks_gets_nothing(orders, sql):
@@ -198,28 +221,36 @@ def test_a_master_that_no_longer_asks_gets_nothing(orders, sql):
     assert orders.claim(orders.worker("two")) is None
 
 
-def test_only_the_login_of_a_builder_publishes(postgresql_url):
-    with open_store(postgresql_url, durable=False) as store:
-        orders = Orders(store)
-        user = f"builder_{hashlib.sha256(postgresql_url.encode()).hexdigest()[:12]}"
-        url = postgresql_url.replace("//postgres@", f"//{user}@")
-        with GrantQueries(postgresql_url) as owner:
-            owner.grant(Grant(role=Role.WORKER, user=user, connections=9))
-            with open_store(url, durable=False) as mine:
-                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
-                with pytest.raises(NotPermitted):
-                    mine.claim_build("c", worker, LEASE)
-                assert orders.state.builders == 0, "it says that it builds"
-                owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
-                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
-                assert orders.state.builders == 1
-                mine.fail_build(mine.claim_build("a", worker, LEASE), None)
-                build = mine.claim_build("c", worker, LEASE)
-                assert mine.renew_build(build, LEASE)
-                assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
-                with pytest.raises(NotPermitted):
-                    mine.keep_archive("a" * 64, b"x")
-    shell = Shell(postgresql_url)
-    shell(f"DROP OWNED BY {user}")
-    shell(f"DROP ROLE {user}")
-    shell.close()
+def test_what_the_server_is_told_of_a_build_is_what_its_worker_says(orders):
+    build = orders.claim(orders.worker("one"))
+    claim = {"claim_id": build.claim_id, "worker_id": build.worker_id}
+    held = HeldBuild(build_id=build.id, **claim)
+    assert orders.store.renew_build(held, LEASE)
+    orders.store.fail_build(held, "no compiler")
+    assert orders.state.failures == (("one", "no compiler"),)
+
+
+def test_a_worker_that_is_not_registered_is_told_so(orders):
+    with pytest.raises(IllegalTransition, match="worker 99 is not registered"):
+        orders.claim(RegisteredWorker(id=99, machine="one"))
+
+
+@pytest.mark.parametrize(("role", "may"), [(MachineRole.BUILDER, 1), (MachineRole.WORKER, 0)])
+def test_only_an_invited_machine_that_may_build_is_asked(orders, role, may):
+    orders.store.invite_machine("far", role, "me")
+    info = new_worker("far-1", host="any", provides=(*WORDS, "builds"))
+    worker = orders.store.register_worker(info, "far")
+    assert orders.state.builders == may
+    assert [one.may_build for one in orders.store.active_workers()] == [bool(may)]
+    assert (orders.claim(worker) is not None) == bool(may)
+
+
+def test_a_machine_that_is_revoked_loses_its_build_and_gets_no_other(orders, sql):
+    one, two = orders.worker("one"), orders.worker("two")
+    build = orders.claim(one)
+    orders.store.revoke_machine("one", "me")
+    assert sql("SELECT status, claim_id, attempt FROM spsa_build") == [("ready", None, 0)]
+    assert orders.publish(build) == "lost"
+    assert orders.claim(one) is None
+    assert [worker.words for worker in orders.store.active_workers()] == [("builds", *WORDS)]
+    assert orders.claim(two).id == build.id

@@ -1,8 +1,12 @@
 """Which machine is given which batch, and when a batch, or a machine, has failed often enough."""
 
+import hashlib
+from dataclasses import replace
+
 import pytest
 from builders import (
     LEASE,
+    TERMS,
     new_engine,
     new_iteration,
     new_validation,
@@ -12,11 +16,20 @@ from builders import (
 )
 from invariants import broken
 
-from spsa.core.limits import MACHINES_A_DAY, WORKERS_A_DAY
-from spsa.db.store import Failure, RegisteredWorker
-from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NothingToDo, TuningError
-from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.core.game_settings import Book, EngineFile
+from spsa.db.entries import NewBuild
+from spsa.db.run_view import FailedBatch
+from spsa.errors import (
+    LeaseLost,
+    NameTaken,
+    NothingToDo,
+    NotPermitted,
+    OutOfRange,
+    TooManyRequests,
+)
+from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
 from spsa.master.machines import machines_to_set_aside
+from spsa.protocol import MAX_WORKERS, Failure
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
 
@@ -42,7 +55,7 @@ class Fleet:
     def fails(self, machine, **more):
         """The machine takes a batch and cannot play it; which it was."""
         claim = self.claim(machine)
-        self.store.fail(claim, f"{machine} has no book", **more)
+        self.store.fail(claim, Failure(reason=f"{machine} has no book", **more))
         return claim.seq
 
     def plays(self, machine):
@@ -94,7 +107,7 @@ def test_a_machine_alone_tries_again_as_often_as_the_batch_allows(fleet):
     row = fleet.batches()[0]
     assert (row.status, row.attempt) == (BatchStatus.FAILED, 3)
     assert view.failures == [
-        Failure(iteration_id=row.iteration_id, seq=0, error="a has no book"),
+        FailedBatch(iteration_id=row.iteration_id, seq=0, error="a has no book"),
     ]
 
 
@@ -197,7 +210,7 @@ def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
     assert "every worker that claimed it disappeared without a report" in view.run.reason
     assert view.machine_failures == []
     fleet.store.release(lost)
-    fleet.store.fail(lost, "I am back")
+    fleet.store.fail(lost, Failure(reason="I am back"))
     with pytest.raises(LeaseLost):
         fleet.store.report(lost, result_of(lost))
     assert fleet.batches()[0].status is BatchStatus.FAILED
@@ -237,7 +250,7 @@ def test_a_machine_that_is_set_aside_is_given_nothing_until_it_is_released(fleet
     assert fleet.store.set_aside("a", "no such book", "me", sha256=sha256) is True
     assert fleet.store.set_aside("a", "again", "me", sha256=sha256) is False
     assert fleet.claim("a") is None
-    assert fleet.store.renew([held.claim_id], LEASE) == {held.claim_id}
+    assert fleet.store.renew(fleet.here("a"), [held.claim_id], LEASE) == {held.claim_id}
     assert fleet.store.report(held, result_of(held)) == "accepted"
     told = fleet.store.touch_worker(fleet.here("a"))
     assert told == ("no such book" if sha256 is None else None)
@@ -264,7 +277,7 @@ def test_what_a_machine_holds_is_withdrawn_for_others(fleet):
     held = fleet.claim("a")
     assert fleet.store.withdraw_batches("a", "me") == 1
     assert fleet.claim("b").batch_id == held.batch_id
-    assert fleet.store.renew([held.claim_id], LEASE) == frozenset()
+    assert fleet.store.renew(fleet.here("a"), [held.claim_id], LEASE) == frozenset()
 
 
 def test_a_batch_of_the_validation_of_a_run_that_has_ended_is_withdrawn_too(store):
@@ -275,6 +288,25 @@ def test_a_batch_of_the_validation_of_a_run_that_has_ended_is_withdrawn_too(stor
     assert on.claim("held") is not None
     assert store.withdraw_batches("machine", "me") == 1
     assert [event.actor for event in store.events(on.run.id, kinds=["withdraw"])] == ["me"]
+
+
+def test_only_workers_that_are_gone_and_never_had_a_batch_are_forgotten(store, sql):
+    on = stage(store)
+    on.open()
+    on.claim("held")
+    store.register_worker(new_worker("machine-2"))
+    then = "2020-01-01 00:00:00.000"
+    sql("UPDATE spsa_worker SET last_seen_at = :then", then=then)
+    store.register_worker(new_worker("machine-3"))
+    names = [row.name for row in sql("SELECT name FROM spsa_worker ORDER BY name")]
+    assert names == ["machine-1", "machine-3"]
+
+
+def test_a_running_run_between_two_iterations_is_told_of_a_machine_that_is_set_aside(store):
+    on = stage(store)
+    on.whole_iteration()
+    store.set_aside("machine", "no such book", "me")
+    assert [event.actor for event in store.events(on.run.id, kinds=["set_aside"])] == ["me"]
 
 
 def test_the_failures_of_a_machine_name_the_binaries_that_it_alone_is_set_aside_for(fleet):
@@ -318,7 +350,7 @@ def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store,
         claims = {name: store.claim(f"{name} {asked}", w, LEASE) for name, w in workers.items()}
         asked += 1
         if claims["bad"] is not None:
-            store.fail(claims["bad"], "no such book", sha256=PLUS)
+            store.fail(claims["bad"], Failure(reason="no such book", sha256=PLUS))
         if claims["good"] is not None:
             store.report(claims["good"], result_of(claims["good"]))
         for bad in machines_to_set_aside(store.tick(on.master, LEASE)):
@@ -349,50 +381,6 @@ def test_a_workers_name_belongs_to_its_machine(store):
     assert store.register_worker(new_worker("w1", host="mine", cores=2)) == mine
 
 
-def test_a_wrong_secret_is_no_right_to_claim_or_to_touch(store):
-    on = stage(store)
-    on.open()
-    thief = RegisteredWorker(id=on.worker.id, machine="machine", secret="guessed")
-    with pytest.raises(IllegalTransition, match="not registered by this machine"):
-        store.claim("a", thief, LEASE)
-    store.touch_worker(thief, 1e6)
-    assert store.workers()[0].nps is None
-    assert "of machine" not in repr(on.worker)
-
-
-MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :most) "
-OWN_LOGIN = "(SELECT login FROM spsa_machine WHERE name = 'machine')"
-
-
-@pytest.mark.parametrize(
-    ("registered", "most"),
-    [
-        (
-            f"INSERT INTO spsa_machine (name, login, secret_sha256) {MANY}"  # noqa: S608
-            f"SELECT 'm' || i, {OWN_LOGIN}, i || '-' FROM n",
-            MACHINES_A_DAY,
-        ),
-        (
-            "INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version) "  # noqa: S608
-            f"{MANY} SELECT 'w' || i, 'machine', '', 1, 1, '' FROM n",
-            WORKERS_A_DAY,
-        ),
-    ],
-    ids=["machines", "workers"],
-)
-def test_a_day_has_so_many_new_machines_and_workers(store, sql, registered, most):
-    run = stage(store)  # which has registered one
-    sql(registered, most=most - 2)
-    other = store.register_worker(new_worker("other", host="other"))
-    with pytest.raises(TuningError, match=r"within a day.* when a day has passed"):
-        store.register_worker(new_worker("one too many", host="third"))
-    assert store.register_worker(new_worker("other", host="other")) == other
-    assert run.store.register_worker(new_worker()) == run.worker
-    sql("UPDATE spsa_machine SET created_at = '2020-01-01 00:00:00.000'")
-    sql("UPDATE spsa_worker SET first_seen_at = '2020-01-01 00:00:00.000'")
-    assert store.register_worker(new_worker("one too many", host="third")).machine == "third"
-
-
 def test_a_worker_is_not_named_like_the_machine_of_another(fleet):
     """`workers exclude b` means the machine b."""
     fleet.here("b")
@@ -401,20 +389,155 @@ def test_a_worker_is_not_named_like_the_machine_of_another(fleet):
         fleet.store.register_worker(namesake)
 
 
-HOSTILE_LOGS = ("[1]", "[null]", "{}", '"x"', "[" + "1" * 5000 + "]", "[" * 9000 + "]" * 9000)
-
-
-@pytest.mark.parametrize("log", HOSTILE_LOGS, ids=lambda log: log[:6])
-def test_what_a_machine_sends_as_void_games_is_read_or_left_out(fleet, sql, log):
-    claim = fleet.claim("a")
-    fleet.store.report(claim, result_of(claim, voids={"crash": 2}))
-    sql(f"UPDATE spsa_batch SET void_log = '{log}' WHERE status = 'done'")  # noqa: S608
-    assert fleet.store.void_games(fleet.on.run.id, 100) == []
-    assert fleet.store.batches(fleet.on.run.id)
-
-
 def test_binaries_are_found_by_the_first_characters_of_their_hash(store):
     Fleet(store)
     assert store.binaries_starting("") == sorted((PLUS, MINUS))
     assert store.binaries_starting(PLUS[:7]) == [PLUS]
     assert store.binaries_starting(PLUS[1:7]) == []
+
+
+def hashed(token):
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+@pytest.fixture
+def far(fleet):
+    """A machine that was invited, with a worker."""
+    fleet.token = fleet.store.invite_machine("far", MachineRole.WORKER, "me")
+    fleet.workers["far"] = fleet.store.register_worker(new_worker("far-1", host="lies"), "far")
+    return fleet
+
+
+def test_an_invited_machine_is_known_by_its_token_alone(far):
+    assert (far.token[:5], len(far.token)) == ("spsa_", 48)
+    machine, owner = far.store.machine_of_token(hashed(far.token), far.here("far").id)
+    assert (machine.name, machine.role, machine.invited_by) == ("far", MachineRole.WORKER, "me")
+    assert (machine.revoked_at, machine.may_build, owner) == (None, False, "far")
+    other = far.here("near")
+    assert far.store.machine_of_token(hashed(far.token), other.id) == (machine, "near")
+    assert far.store.machine_of_token(hashed(far.token)) == (machine, None)
+    assert far.store.machine_of_token(hashed("spsa_guessed")) is None
+    assert far.claim("far").run_name == "first"
+
+
+def test_the_database_keeps_no_token(far, sql):
+    (row,) = sql("SELECT * FROM spsa_machine WHERE name = 'far'")
+    assert far.token not in str(row) and hashed(far.token) in str(row)
+
+
+def test_the_secret_of_a_direct_machine_is_no_token(fleet):
+    fleet.here("a")
+    assert fleet.store.machine_of_token(hashed("of a")) is None
+    fleet.store.register_worker(new_worker("b-1", host="b", secret=""))
+    assert fleet.store.machine_of_token(hashed("")) is None
+
+
+@pytest.mark.parametrize("name", ["far", "near", "near-1"])
+def test_a_name_that_is_taken_is_not_given_to_another_machine(far, name):
+    far.here("near")
+    with pytest.raises(NameTaken, match=name):
+        far.store.invite_machine(name, MachineRole.WORKER, "me")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\x1b[31m"])
+def test_a_machine_is_invited_by_a_printable_name(store, name):
+    with pytest.raises(OutOfRange, match="the machine's name has"):
+        store.invite_machine(name, MachineRole.WORKER, "me")
+
+
+def test_a_machine_that_is_revoked_holds_nothing_and_gets_nothing(far):
+    held, other = far.claim("far"), far.claim("near")
+    assert far.store.revoke_machine("far-1", "me") == 1
+    assert far.store.renew(far.here("far"), [held.claim_id], LEASE) == frozenset()
+    with pytest.raises(LeaseLost):
+        far.store.report(held, result_of(held))
+    assert far.claim("far") is None
+    assert far.store.report(other, result_of(other)) == "accepted"
+    assert far.claim("near").batch_id == held.batch_id
+    machine, owner = far.store.machine_of_token(hashed(far.token), far.here("far").id)
+    assert (machine.revoked_at is not None, owner) == (True, "far")
+    assert far.store.revoke_machine("far", "me") == 0
+    (event,) = far.store.events(far.on.run.id, kinds=["revoke"])
+    assert (event.actor, event.detail) == ("me", {"machine": "far", "batches": 1})
+    with pytest.raises(NothingToDo):
+        far.store.revoke_machine("nowhere", "me")
+
+
+def test_a_machine_that_is_invited_again_has_another_token(far):
+    far.store.revoke_machine("far", "me")
+    again = far.store.invite_machine("far", MachineRole.BUILDER, "you")
+    assert far.store.machine_of_token(hashed(far.token)) is None
+    machine, owner = far.store.machine_of_token(hashed(again), far.here("far").id)
+    assert (machine.revoked_at, machine.may_build, machine.invited_by) == (None, True, "you")
+    assert owner == "far" and far.claim("far") is not None
+
+
+def test_the_machines_are_those_that_were_invited_or_came(far, sql):
+    far.here("near")
+    found = {one.name: one.invited_by for one in far.store.machines()}
+    assert found == {"far": "me", "near": None, "machine": None}
+
+
+def test_a_direct_machine_that_is_revoked_does_not_register_again(fleet):
+    fleet.here("a")
+    fleet.store.revoke_machine("a", "me")
+    with pytest.raises(NotPermitted, match="'a' was revoked"):
+        fleet.store.register_worker(new_worker("a-2", host="a"))
+
+
+def test_a_machine_has_so_many_workers_at_a_time(fleet, leave):
+    for number in range(MAX_WORKERS):
+        fleet.store.register_worker(new_worker(f"a-{number}", host="a"))
+    with pytest.raises(TooManyRequests, match=f"{MAX_WORKERS} workers of the machine 'a'"):
+        fleet.store.register_worker(new_worker("one too many", host="a"))
+    assert fleet.store.register_worker(new_worker("a-1", host="a")).machine == "a"
+    leave("a")
+    assert fleet.store.register_worker(new_worker("one too many", host="a")).machine == "a"
+
+
+BOOK, NET = hashlib.sha256(b"book").hexdigest(), hashlib.sha256(b"net").hexdigest()
+
+
+def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
+    """Of plus and minus, also those for other kinds, of the book and the side files."""
+    on = stage(store)
+    settings = replace(
+        TERMS,
+        book=Book(name="/books/a.epd", sha256=BOOK),
+        engine_files={"EvalFile": EngineFile(path="/nets/a.nnue", sha256=NET)},
+    )
+    third, fourth = new_engine("third"), new_engine("fourth")
+    on.open(game_settings=settings, variants={"x86-64-v3": (third, fourth)})
+    names = {PLUS, MINUS, third.sha256, fourth.sha256, BOOK, NET}
+
+    def given(machine):
+        return {
+            name for name in (*names, "", "0" * 64) if store.place_of(machine, name) is not None
+        }
+
+    assert given("machine") == set()
+    claim = on.claim("c")
+    assert given("machine") == names
+    assert given("another") == set()
+    store.release(claim)
+    assert given("machine") == set()
+    on.claim("d")
+    store.stop("first", "me", "enough")
+    assert given("machine") == set(), "its iteration is abandoned"
+
+
+def test_a_machine_that_builds_is_given_the_source(store):
+    archive = hashlib.sha256(b"archive").hexdigest()
+    store.keep_archive(archive, b"archive")
+    store.order_build(
+        NewBuild(
+            key="k", requires=("builds",), archive_sha256=archive, recipe={"a": 1}, max_attempts=2
+        )
+    )
+    worker = store.register_worker(new_worker(host="a", provides=("builds",)))
+    assert store.place_of("a", archive) is None
+    build = store.claim_build("c", worker, LEASE)
+    assert store.place_of("a", archive) == ""
+    assert store.place_of("b", archive) is None
+    store.fail_build(build, None)
+    assert store.place_of("a", archive) is None

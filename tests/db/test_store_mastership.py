@@ -21,6 +21,7 @@ from spsa.cli import held_run as master_session
 from spsa.core.seeds import derived_seed
 from spsa.errors import IllegalTransition, LeaseLost, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.protocol import Failure
 
 
 def iterations(run):
@@ -169,8 +170,9 @@ def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
     other = store.create_run(new_run(name="second", seed=43))
     store.open_iteration(store.acquire_master_lease(other.id, "m1", LEASE), new_iteration())
     rows = store.batches(run.run.id)
+    numbers = {row.id: row.iteration_number for row in iterations(run)}
     assert [b.seed for b in rows] == [
-        derived_seed(42, "batch", b.iteration_number, b.seq) for b in rows
+        derived_seed(42, "batch", numbers[b.iteration_id], b.seq) for b in rows
     ]
     seeds = [b.seed for b in rows + store.batches(other.id)]
     seeds += [row.rng_seed for row in sql("SELECT rng_seed FROM spsa_iteration")]
@@ -385,9 +387,9 @@ def test_engines_of_an_old_iteration_are_given_up(store):
     run.whole_iteration(plus=old, minus=old, variants={"x86-64-v3": (level, kept)})
     run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)})
     assert sorted(store.retire_engines(run.master, 1)) == [level.build_key, old.build_key]
-    left = [store.engine_bytes(engine.sha256) for engine in (old, level, kept, new)]
+    left = [store.file(engine.sha256) for engine in (old, level, kept, new)]
     assert left == [None, None, b"kept", b"new"]
-    assert store.engine_bytes("0" * 64) is None
+    assert store.file("0" * 64) is None
 
 
 def test_engines_of_a_validation_are_given_up_with_the_iteration_that_it_was_opened_beside(store):
@@ -402,7 +404,7 @@ def test_engines_of_a_validation_are_given_up_with_the_iteration_that_it_was_ope
     tuning = new_iteration(k=2, opened_on=1, plus=new, minus=new)
     store.open_iteration(run.master, tuning, beside=beside)
     assert sorted(store.retire_engines(run.master, 1)) == [old.build_key, round_1.build_key]
-    assert store.engine_bytes(round_2.sha256) == b"round 2"
+    assert store.file(round_2.sha256) == b"round 2"
 
 
 def test_a_round_belongs_to_the_first_match_of_its_values(store, sql):
@@ -440,7 +442,7 @@ def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     run.whole_iteration()
     store.finish(run.master)
     store.open_iteration(run.master, new_validation(opened_on=1, max_attempts=1))
-    store.fail(run.claim("v"), "it broke")
+    store.fail(run.claim("v"), Failure(reason="it broke"))
     view = store.tick(run.master, LEASE)
     assert [failure.error for failure in view.failures] == ["it broke"]
     assert view.run.status is RunStatus.FINISHED
@@ -454,7 +456,7 @@ def test_engines_that_something_younger_names_are_kept(store):
     run.whole_iteration(plus=same)
     run.open(minus=same)
     assert same.build_key not in store.retire_engines(run.master, 1)
-    assert store.engine_bytes(same.sha256) == b"same"
+    assert store.file(same.sha256) == b"same"
 
 
 def test_an_engine_that_was_published_again_is_found_at_its_new_place(store):

@@ -11,8 +11,10 @@ from shell import Shell
 
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
+from spsa.db.statements import execute
 from spsa.db.store import open_store
 from spsa.errors import IllegalTransition, MasterLeaseLost
+from spsa.protocol import Failure
 from worker.batches.database_client import RECONNECT, DatabaseClient
 
 WORKERS = 8
@@ -24,7 +26,7 @@ def play_all(store, name):
     worker = store.register_worker(new_worker(name))
     played = []
     while (claim := store.claim(f"{name}-{len(played)}", worker, LEASE)) is not None:
-        store.renew([claim.claim_id], LEASE)
+        store.renew(worker, [claim.claim_id], LEASE)
         assert store.report(claim, result_of(claim)) == "accepted"
         assert store.report(claim, result_of(claim)) == "already"
         played.append(claim.batch_id)
@@ -72,9 +74,11 @@ def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresq
         if expired:
             for claim in leased:
                 shell.expire(claim.batch_id)
-        slow = store.register_worker(new_worker("slow", secret="mine"))
-        claims = sa.text("SELECT id FROM spsa_claim(:id, 'mine', 'slow', 0.5, 60)")
-        batch = connection.execute(claims, {"id": slow.id}).scalar_one()
+        slow = store.register_worker(new_worker("slow"))
+        values = {"worker_id": slow.id, "claim_id": "slow", "lease_seconds": LEASE}
+        values["iteration_id"] = leased[0].iteration_id
+        statement = "claim.tried" if expired else "claim"
+        batch = execute(connection, statement, **values).one().id
         claim = store.claim("quick", store.register_worker(new_worker("quick")), LEASE)
         assert claim is not None and claim.batch_id == batch + 1
         connection.commit()
@@ -136,30 +140,6 @@ def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_u
         engine.dispose()
 
 
-def test_workers_are_locked_in_the_order_of_their_ids(postgresql_url):
-    """Two runs whose iterations complete at the same moment do not wait for each other."""
-    with open_store(postgresql_url, durable=False) as store:
-        run = stage(store)
-        run.open()
-        second = store.register_worker(new_worker("machine-2"))
-        for worker in (run.worker, second):
-            claim = store.claim(f"c{worker.id}", worker, LEASE)
-            store.report(claim, result_of(claim))
-        store.touch_worker(run.worker)  # now its row comes after the other one in the table
-        lock = sa.text("SELECT id FROM spsa_worker WHERE id = :id FOR NO KEY UPDATE NOWAIT")
-        engine = create_engine(parse_url(postgresql_url), durable=False)
-        with engine.connect() as other, ThreadPoolExecutor(1) as pool:
-            other.exec_driver_sql("ANALYZE")
-            other.commit()
-            other.execute(lock, {"id": run.worker.id})
-            applied = pool.submit(run.apply)
-            _until_somebody_waits(engine)
-            other.execute(lock, {"id": second.id})
-            other.commit()
-            applied.result(120)
-        engine.dispose()
-
-
 def _until_somebody_waits(engine):
     waiting = sa.text(
         "SELECT count(*) FROM pg_stat_activity"
@@ -195,7 +175,7 @@ def test_workers_and_an_impatient_owner(database_url):
                 if claim is None:
                     continue
                 if count % 5 == 0:
-                    store.fail(claim, "clumsy", void_games=1)
+                    store.fail(claim, Failure(reason="clumsy", void_games=1))
                 elif count % 5 == 1:
                     store.release(claim)
                 else:

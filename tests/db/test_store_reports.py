@@ -4,11 +4,10 @@ import json
 
 import pytest
 from builders import LEASE, new_worker, stage, tally_of_seed
-from invariants import COUNTS, miscounted
+from invariants import miscounted
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import KeptVoid
-from spsa.db.store import BatchResult
+from spsa.protocol import BatchResult, Failure, KeptVoid
 
 COSTS = {
     "plus_nodes": 11,
@@ -20,9 +19,6 @@ COSTS = {
     "think_seconds": 1.25,
     "slot": 3,
 }
-NOTHING = "status = 'ready', claim_id = NULL, lease_expires_at = NULL, " + ", ".join(
-    f"{name} = 0" for name in (*COUNTS, "void_games")
-)
 
 
 @pytest.fixture
@@ -53,8 +49,8 @@ def test_a_batch_keeps_what_its_games_have_cost(run, sql):
 
 
 def test_void_games_add_up_over_attempts(run, sql):
-    run.store.fail(run.claim("a"), "it broke", 2)
-    run.store.fail(run.claim("b"), "it broke again", 1)
+    run.store.fail(run.claim("a"), Failure(reason="it broke", void_games=2))
+    run.store.fail(run.claim("b"), Failure(reason="it broke again", void_games=1))
     reported(run, "c", voids={"crash": 4})
     ((of_batch,),) = sql("SELECT void_games FROM spsa_batch")
     ((of_iteration,),) = sql("SELECT void_games FROM spsa_iteration")
@@ -79,14 +75,14 @@ def test_the_last_void_games_are_kept_with_the_machine_that_had_them(run):
     def known():
         return [(void.machine, void.kept.pair) for void in store.void_games(run.run.id, 9)]
 
-    store.fail(run.claim("a"), "it broke", 1, kept_voids=kept(1))
+    store.fail(run.claim("a"), Failure(reason="it broke", void_games=1, kept_voids=kept(1)))
     assert known() == [("machine", 1)]
-    store.fail(store.claim("b", other, LEASE), "no book")
+    store.fail(store.claim("b", other, LEASE), Failure(reason="no book"))
     assert known() == [("machine", 1)]
     report("c", third, voids={"crash": 1}, kept_voids=kept(2))
     assert known() == [("third", 2)]
     run.open(k=2, in_flight=2, target_games=4)
-    store.fail(run.claim("d"), "it broke", 1, kept_voids=kept(3))
+    store.fail(run.claim("d"), Failure(reason="it broke", void_games=1, kept_voids=kept(3)))
     report("e", other)
     assert known() == [("third", 2), ("machine", 3)]
 
@@ -101,22 +97,21 @@ def test_leases_that_a_machine_lost_and_batches_that_it_failed_are_told_apart(ru
         sql.expire(run.claim(name).batch_id)
     claim = run.claim("c")
     assert failure(sql) == ("machine", 0, 2, None, None)
-    run.store.fail(claim, "no engine", sha256="a" * 64)
+    run.store.fail(claim, Failure(reason="no engine", sha256="a" * 64))
     assert failure(sql) == ("machine", 1, 2, "a" * 64, "no engine")
     sql.expire(run.claim("d").batch_id)
     claim = run.claim("e")
     assert failure(sql) == ("machine", 1, 3, "a" * 64, "no engine")
-    run.store.fail(claim, "no book", sha256="b" * 64)
+    run.store.fail(claim, Failure(reason="no book", sha256="b" * 64))
     assert failure(sql) == ("machine", 2, 3, "b" * 64, "no book")
-    ((failures, last_error),) = sql("SELECT failures, last_error FROM spsa_batch")
-    assert (failures, last_error) == (1, "no book")
+    assert [row.last_error for row in sql("SELECT last_error FROM spsa_batch")] == ["no book"]
 
 
 def test_a_failure_is_dated_by_its_latest_time(run, sql):
-    run.store.fail(run.claim("a"), "no engine")
+    run.store.fail(run.claim("a"), Failure(reason="no engine"))
     sql("UPDATE spsa_failure SET at = :then", then="2000-01-01 00:00:00.000")
     assert run.store.tick(run.master, LEASE).machine_failures == [], "it is too long ago"
-    run.store.fail(run.claim("b"), "no engine")
+    run.store.fail(run.claim("b"), Failure(reason="no engine"))
     view = run.store.tick(run.master, LEASE)
     assert [(f.machine, f.batches) for f in view.machine_failures] == [("machine", 1)]
 
@@ -130,8 +125,8 @@ def test_what_is_given_back_is_as_it_was(run, sql):
 
 
 @pytest.mark.slow
-def test_every_kind_of_pair_is_added_and_taken_back(store, sql):
-    """All nine results of a pair, two of each; what is taken back is what was added."""
+def test_every_kind_of_pair_is_added(store, sql):
+    """All nine results of a pair, two of each."""
     run = stage(store)
     run.open(target_games=36, batch_games=2)
     results = [Tally.of_pair(one, other) for one in range(3) for other in range(3)] * 2
@@ -142,10 +137,4 @@ def test_every_kind_of_pair_is_added_and_taken_back(store, sql):
         (iteration,) = store.iterations(run.run.id)
         assert (iteration.tally, iteration.games_played) == (total, total.games)
         assert iteration.void_games == number * (number + 1) // 2
-    for seq in range(len(results)):
-        sql(f"UPDATE spsa_batch SET {NOTHING} WHERE seq = :seq", seq=seq)  # noqa: S608
-        (iteration,) = store.iterations(run.run.id)
-        left = sum(results[seq + 1 :], Tally())
-        assert (iteration.tally, iteration.games_played) == (left, left.games)
-    assert iteration.void_games == 0
     assert miscounted(sql) == []

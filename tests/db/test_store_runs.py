@@ -301,5 +301,5 @@ def test_a_file_that_two_runs_have_is_kept_once(store):
     sha256 = hashlib.sha256(b"a book").hexdigest()
     for name in ("first", "second"):
         store.create_run(new_run(name=name, files={sha256: b"a book"}))
-    assert store.engine_bytes(sha256) == b"a book"
-    assert store.engine_bytes("0" * 64) is None
+    assert store.file(sha256) == b"a book"
+    assert store.file("0" * 64) is None

@@ -1,12 +1,13 @@
 """Which batch the next claim gets, at the edges: runs without work, machines that come and go."""
 
 from itertools import count
+from random import Random
 
 import pytest
 from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
 
-from spsa.db.worker_queries import random_fraction
 from spsa.errors import LeaseLost
+from spsa.protocol import Failure
 
 OTHER = "2000-01-01 00:00:00.000"
 
@@ -26,9 +27,13 @@ class Runs:
         return run
 
     def claim(self, low=0.0, high=1.0, worker=None):
-        """By a claim whose draw falls between these."""
-        ids = (f"claim {n}" for n in self.asked)
-        drawn = next(claim_id for claim_id in ids if low < random_fraction(claim_id) < high)
+        """By a claim whose first two draws fall between these."""
+        ids = ((f"claim {n}", Random(f"claim {n}")) for n in self.asked)
+        drawn = next(
+            claim_id
+            for claim_id, chance in ids
+            if low < chance.random() < high and low < chance.random() < high
+        )
         return self.store.claim(drawn, worker or self.worker, LEASE)
 
 
@@ -52,11 +57,13 @@ def paused(runs, claim):
 
 def tried_enough(runs, claim):
     runs.store.release(claim)
-    runs.sql("UPDATE spsa_batch SET failures = max_attempts WHERE id = :id", id=claim.batch_id)
+    tried = "INSERT INTO spsa_failure (batch_id, machine, lost_leases) VALUES (:id, 'machine', 3)"
+    runs.sql(tried, id=claim.batch_id)
+    runs.sql("UPDATE spsa_batch SET attempt = 3 WHERE id = :id", id=claim.batch_id)
 
 
 def left_and_tried_enough(runs, claim):
-    runs.sql("UPDATE spsa_batch SET failures = max_attempts WHERE id = :id", id=claim.batch_id)
+    runs.sql("UPDATE spsa_batch SET max_attempts = 1 WHERE id = :id", id=claim.batch_id)
     runs.sql.expire(claim.batch_id)
 
 
@@ -120,7 +127,9 @@ def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):
     runs.open("going", batches=1)
     going = runs.claim()
     runs.store.stop("stopped", "me", "why")
-    assert runs.store.renew([stopped.claim_id, going.claim_id], LEASE) == {going.claim_id}
+    assert runs.store.renew(runs.worker, [stopped.claim_id, going.claim_id], LEASE) == {
+        going.claim_id
+    }
     with pytest.raises(LeaseLost):
         played(runs, stopped)
     played(runs, going)
@@ -135,7 +144,7 @@ def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):
 
 def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
     run = runs.open("only", batches=1, max_attempts=1)
-    runs.store.fail(runs.claim(), "it broke")
+    runs.store.fail(runs.claim(), Failure(reason="it broke"))
     master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
     view = runs.store.tick(master, LEASE)
     assert [failure.error for failure in view.failures] == ["it broke"]
@@ -146,7 +155,7 @@ def test_a_failure_does_not_replace_the_reason_of_a_pause(runs):
     run = runs.open("only", batches=1, max_attempts=1)
     claim = runs.claim()
     runs.store.pause("only", "me", "dinner")
-    runs.store.fail(claim, "it broke")
+    runs.store.fail(claim, Failure(reason="it broke"))
     master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
     view = runs.store.tick(master, LEASE)
     assert (view.run.status, view.run.reason) == ("paused", "dinner")
@@ -173,7 +182,7 @@ class Fleet:
 
     def fail(self):
         claim = self.claim("machine")
-        self.runs.store.fail(claim, "it broke")
+        self.runs.store.fail(claim, Failure(reason="it broke"))
 
     def claim(self, name):
         return self.runs.claim(worker=self.workers[name])
@@ -228,7 +237,7 @@ def test_a_machine_that_is_given_nothing_of_these_binaries_is_not_waited_for(fle
 def test_a_worker_that_registers_again_brings_its_row_up_to_date(store, sql):
     store.register_worker(new_worker("w"))
     sql("UPDATE spsa_worker SET last_seen_at = :then", then=OTHER)
-    changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "confinement": "x"}
+    changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "sandbox": "x"}
     store.register_worker(new_worker("w", **changed))
     (row,) = sql("SELECT * FROM spsa_worker")
     assert {name: row._mapping[name] for name in changed} == changed

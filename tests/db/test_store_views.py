@@ -3,10 +3,9 @@
 import pytest
 from builders import new_worker, result_of, stage
 
-from spsa.core.estimates import Estimates
 from spsa.core.scoring import Tally
-from spsa.db.schema import VIEWS
-from spsa.db.store import BatchResult
+from spsa.db.migrate import VIEWS
+from spsa.protocol import BatchResult, Failure
 
 
 @pytest.fixture
@@ -74,38 +73,6 @@ def test_the_history_of_a_parameter_is_that_of_the_log(played, sql):
     ]
 
 
-def test_every_theta_of_every_parameter(store, sql):
-    run = stage(store)
-    names = sorted(run.run.theta)
-    known = {
-        "averaged": dict.fromkeys(names, 2.5),
-        "averaged_sd": {"margin": 0.25},
-        "supported": dict.fromkeys(names, -1e-7),
-        "supported_sd": {"margin": 3.0, "ratio": 1 / 3},
-    }
-    run.open()
-    run.play()
-    run.apply(estimates=Estimates(**known))
-    now = run.now()
-    known |= {"start": now.start_theta, "final": now.theta}
-    rows = sql("SELECT * FROM spsa_theta ORDER BY parameter")
-    assert [(row.run, row.parameter) for row in rows] == [("first", name) for name in names]
-    for row in rows:
-        for what, values in known.items():
-            wanted = values.get(row.parameter)
-            assert getattr(row, what) == (wanted and pytest.approx(wanted, rel=1e-14))
-
-
-def test_a_theta_that_nobody_knows_yet_is_none(store, sql):
-    run = stage(store)
-    stage(store, name="second")
-    rows = sql("SELECT * FROM spsa_theta ORDER BY run, parameter")
-    assert [row.run for row in rows] == ["first"] * 3 + ["second"] * 3
-    for row in rows:
-        assert row.final == row.start == pytest.approx(run.run.theta[row.parameter], rel=1e-14)
-        assert (row.averaged, row.averaged_sd, row.supported, row.supported_sd) == (None,) * 4
-
-
 def test_worker_stats_agree_with_the_store(played, sql):
     (row,) = sql("SELECT * FROM spsa_worker_stats")
     (known,) = played.store.workers()
@@ -121,7 +88,7 @@ def test_void_games_count_for_the_worker_that_had_them(store, sql):
     run.open(target_games=2, batches=[2])
     lost = run.claim("sick")
     for _ in range(2):  # a repeated call changes nothing
-        store.fail(lost, "it crashed", 3)
+        store.fail(lost, Failure(reason="it crashed", void_games=3))
     sound = store.register_worker(new_worker("sound", host="other"))
     claim = store.claim("sound", sound, 60.0)
     store.report(claim, result_of(claim, voids={"crash": 1, "hang": 1}))
@@ -150,14 +117,3 @@ def test_time_losses_of_both_sides_count_for_the_worker(store):
 def test_the_views_are_there_before_anything_is(store, sql):
     for view in VIEWS:
         assert sql(f"SELECT * FROM {view}") == []  # noqa: S608
-
-
-def test_a_slot_that_is_slower_than_its_neighbours_shows(store, sql):
-    run = stage(store)
-    run.open()
-    for slot, nodes in enumerate((3000, 900)):
-        claim = run.claim(f"c{slot}")
-        spent = {"plus_nodes": nodes, "minus_nodes": nodes, "think_seconds": 2.0}
-        store.report(claim, result_of(claim, slot=slot, **spent))
-    rows = sql("SELECT worker, slot, batches, nps FROM spsa_slot_stats ORDER BY slot")
-    assert [tuple(row) for row in rows] == [("machine-1", 0, 1, 3000.0), ("machine-1", 1, 1, 900.0)]

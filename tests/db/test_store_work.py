@@ -7,9 +7,9 @@ from builders import LEASE, new_iteration, new_worker, result_of, stage
 from invariants import miscounted
 
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult
 from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
 from spsa.lifecycle import BatchStatus, IterationStatus
+from spsa.protocol import BatchResult, Failure
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_reported_batch_is_neither_released_nor_failed(run):
     claim = run.claim("a")
     run.store.report(claim, result_of(claim))
     run.store.release(claim)
-    run.store.fail(claim, "too late")
+    run.store.fail(claim, Failure(reason="too late"))
     row = batches(run)[0]
     assert (row.status, row.attempt, row.last_error) == (BatchStatus.DONE, 1, None)
 
@@ -121,9 +121,9 @@ def test_a_late_report_counts_while_nobody_else_has_the_batch(run, expire):
 
 def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
     claim = run.claim("a")
-    assert run.store.renew(["a"], LEASE) == {"a"}
+    assert run.store.renew(run.worker, ["a"], LEASE) == {"a"}
     sql("UPDATE spsa_batch SET leased_at = '2020-01-01 00:00:00.000'")
-    assert run.store.renew(["a"], LEASE) == set()
+    assert run.store.renew(run.worker, ["a"], LEASE) == set()
     assert run.store.report(claim, result_of(claim)) == "accepted"
 
 
@@ -149,7 +149,7 @@ def test_another_claim_can_neither_release_nor_fail_a_batch(run, expire):
     expire(lost.batch_id)
     taken = run.claim("b")
     run.store.release(lost)
-    run.store.fail(lost, "engine crashed", void_games=1)
+    run.store.fail(lost, Failure(reason="engine crashed", void_games=1))
     row = batches(run)[0]
     assert (row.status, row.attempt, row.last_error) == (BatchStatus.LEASED, 2, None)
     assert iteration(run).void_games == 0
@@ -189,7 +189,7 @@ def test_a_claim_that_lost_its_batch_cannot_report_it_beside_its_next_one(run, e
     assert (taken.batch_id, again.batch_id != lost.batch_id) == (lost.batch_id, True)
     with pytest.raises(LeaseLost):
         run.store.report(lost, result_of(lost))
-    run.store.fail(lost, "too late")
+    run.store.fail(lost, Failure(reason="too late"))
     run.store.release(lost)
     for claim in (taken, again):
         assert run.store.report(claim, result_of(claim)) == "accepted"
@@ -200,7 +200,7 @@ def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
     claim = run.claim("a")
     run.store.pause("first", "me", "dinner")
     assert run.claim("b") is None
-    assert run.store.renew(["a"], LEASE) == {"a"}
+    assert run.store.renew(run.worker, ["a"], LEASE) == {"a"}
     assert run.store.report(claim, result_of(claim)) == "accepted"
     assert not run.store.work_left()
     run.store.resume("first", "me")
@@ -211,18 +211,18 @@ def test_renewing_lengthens_and_names_what_is_still_held(run, expire):
     held, lost = run.claim("a"), run.claim("b")
     expire(held.batch_id)
     expire(lost.batch_id)
-    assert run.store.renew(["a"], LEASE) == {"a"}
+    assert run.store.renew(run.worker, ["a"], LEASE) == {"a"}
     assert run.claim("c").batch_id == lost.batch_id
-    assert run.store.renew(["a", "b", "never"], LEASE) == {"a"}
-    assert run.store.renew([], LEASE) == frozenset()
+    assert run.store.renew(run.worker, ["a", "b", "never"], LEASE) == {"a"}
+    assert run.store.renew(run.worker, [], LEASE) == frozenset()
 
 
 def test_a_stop_takes_the_work_away(run):
     claim = run.claim("a")
     run.store.stop("first", "me", "enough")
     assert iteration(run).status is IterationStatus.ABANDONED
-    assert run.store.renew(["a"], LEASE) == frozenset()
-    with pytest.raises(LeaseLost, match="abandoned"):
+    assert run.store.renew(run.worker, ["a"], LEASE) == frozenset()
+    with pytest.raises(LeaseLost, match="its iteration is over"):
         run.store.report(claim, result_of(claim))
     assert batches(run)[0].tally == Tally()
     assert iteration(run).games_played == 0

@@ -20,8 +20,13 @@ from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, execute
 from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.database_url import parsed
-from spsa.db.tls import is_local, root_certificates, tls_warnings, with_verified_tls
+from spsa.db.database_url import (
+    is_local,
+    parsed,
+    root_certificates,
+    tls_warnings,
+    with_verified_tls,
+)
 from spsa.errors import DatabaseUnreachable
 
 SECRET = "s3cret"
@@ -249,7 +254,7 @@ def project(tmp_path: Path) -> Path:
 
 
 PROGRAMS = {
-    "master": master("db", "check"),
+    "master": master("doctor"),
     "worker": worker("--spsa", "--once", "-c", "1"),
 }
 
@@ -276,9 +281,9 @@ def test_a_password_may_be_in_a_file_of_its_own(secure: Secured, tmp_path: Path)
     url = secure.url(f"sslrootcert={secure.ca}").replace(f":{SECRET}", "")
     assert reached(f"{url}&passfile={kept}").startswith("TLS")
     write_project(tmp_path)
-    done = call(master("db", "check"), tmp_path, DATABASE_URL=url, PGPASSFILE=str(kept))
+    done = call(master("doctor"), tmp_path, DATABASE_URL=url, PGPASSFILE=str(kept))
     assert done.returncode == 3, done.stderr
-    assert call(master("db", "check"), tmp_path, DATABASE_URL=url).returncode == 5
+    assert call(master("doctor"), tmp_path, DATABASE_URL=url).returncode == 5
 
 
 TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"
@@ -295,18 +300,17 @@ WRONG = {
     "scheme": "postgress://tuner:{secret}@127.0.0.1:{port}/postgres",
     "mode": TRUE + "?sslmode={secret}",
 }
-WITHOUT_A_DATABASE = {"init", "simulate", "key", "demo", "probe"}
+WITHOUT_A_DATABASE = {"init", "simulate", "demo", "probe"}
 ARGUMENTS = {
     "status": ["--json"],
     "watch": ["--json"],
     "extend": ["5"],
     "params": ["diff"],
-    "db": ["check"],
+    "db": ["backup", "copy.db"],
     "plan": ["--json"],
     "plot": ["out.svg"],
     "purge": ["--worker", "machine", "--reason", "x"],
     "prioritize": ["--priority", "1"],
-    "grant": ["--role", "worker"],
 }
 """What a command needs to get as far as its database; any other is called without arguments."""
 
@@ -323,7 +327,7 @@ def test_no_output_of_any_command_has_the_secret(
 ) -> None:
     monkeypatch.chdir(project)
     monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
-    changing = {"run", "grant"} if wrong == "no tables" else set()
+    changing = {"run"} if wrong == "no tables" else set()
     for name in COMMANDS.keys() - WITHOUT_A_DATABASE - changing:
         code = execute([name, *ARGUMENTS.get(name, [])])
         said = "".join(capfd.readouterr()) + caplog.text
@@ -353,7 +357,7 @@ def test_a_defect_does_not_show_it_either(project: Path) -> None:
         "from spsa.db import connection\n"
         "def broken(*_, **__): raise RuntimeError(repr(connection.parse_url(os.environ['U'])))\n"
         "connection.sa.create_engine = broken\n"
-        "from spsa.cli import main; main(['db', 'check'])\n"
+        "from spsa.cli import main; main(['doctor'])\n"
     )
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     start = [sys.executable, "-c", defect]

@@ -21,7 +21,8 @@ import click
 from postgres_server import CrashingServer, binaries
 from tuner import Tuner
 
-from spsa.db.store import Iteration, Run, open_store
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import open_store
 
 PLANNED = 5_000
 DEEDS = {"kill a worker": 14, "crash the server": 4, "kill a master": 1}

@@ -9,7 +9,8 @@ from shell import Shell
 from tuner import Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db.store import Run, open_store
+from spsa.db.run_tables import Run
+from spsa.db.store import open_store
 from spsa.lifecycle import RunStatus
 
 pytestmark = pytest.mark.timeout(600)

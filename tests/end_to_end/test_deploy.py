@@ -12,7 +12,6 @@ from console import ROOT
 
 from spsa.cli import cli
 from spsa.errors import BuildFailed, InvalidInput, NothingToDo, SchemaMismatch
-from worker.cli import compete
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -38,8 +37,7 @@ def seconds(words: str) -> int:
 def verify(unit: Path, folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
     """As systemd reads it, on a machine that has the programs it starts."""
     there = folder / unit.name.replace("@", "@demo")
-    there.write_text(text.replace("/opt/spsa/bin/compete", "/bin/true"))
-    there.write_text(there.read_text().replace("/opt/spsa/bin/spsa-master", "/bin/true"))
+    there.write_text(text.replace("/opt/spsa/bin/spsa-master", "/bin/true"))
     command = ["systemd-analyze", "verify", "--man=no", str(there)]
     return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
@@ -58,7 +56,7 @@ def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
     (command,) = settings(unit)["ExecStart"]
     program, *words = command.split()
     assert Path(program).name in SCRIPTS
-    started = compete if program.endswith("compete") else cli.get_command(CONTEXT, words[0])
+    started = cli.get_command(CONTEXT, words[0])
     known = {name for option in started.params for name in option.opts}
     assert {word for word in words if word.startswith("--")} <= known
 
@@ -67,19 +65,10 @@ def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
 def test_a_unit_is_not_started_again_where_that_cannot_help(unit: Path) -> None:
     (codes,) = settings(unit)["RestartPreventExitStatus"]
     hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
-    if "master" in unit.name:
+    if "spsa-master" in unit.name:
         hopeless.add(BuildFailed.exit_code)
     assert {int(code) for code in codes.split()} == hopeless
     assert settings(unit)["Restart"] == ["on-failure"]
-
-
-def test_systemd_waits_for_longer_than_games_in_play_may_take() -> None:
-    unit = settings(DEPLOY / "systemd" / "compete.service")
-    drains = [e.split("=")[1] for e in unit["Environment"] if e.startswith("COMPETE_DRAIN=")]
-    assert seconds(unit["TimeoutStopSec"][0]) >= int(drains[0]) + 10
-    example = (DEPLOY / "systemd" / "compete.env.example").read_text()
-    assert f"COMPETE_DRAIN={drains[0]}" in example.splitlines()
-    assert (unit["KillSignal"], unit["KillMode"]) == (["SIGTERM"], ["mixed"])
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -105,13 +94,24 @@ def test_a_service_is_stopped_gently_and_keeps_its_secrets_in_files(name: str) -
     assert {volume for volume in named if volume[0] not in "./$"} <= set(COMPOSE["volumes"])
 
 
-def test_the_database_is_reached_from_this_machine_alone_and_waited_for() -> None:
+def test_database_and_server_are_reached_from_this_machine_alone() -> None:
     database = SERVICES["database"]
     assert all(port.startswith("127.0.0.1:") for port in database["ports"])
     assert "pg_isready" in database["healthcheck"]["test"][1]
-    for name in ("master", "worker"):
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES["server"]["ports"])
+    for name in ("master", "worker", "server"):
         assert SERVICES[name]["depends_on"] == {"database": {"condition": "service_healthy"}}
-        assert "ports" not in SERVICES[name]
+        assert ("ports" in SERVICES[name]) is (name == "server")
+
+
+def test_the_service_of_the_server_has_options_that_serve_has() -> None:
+    name, *words = SERVICES["server"]["command"]
+    command = cli.get_command(CONTEXT, name)
+    assert command is not None
+    found = command.make_context(name, words).params
+    assert (found["host"], found["plain_http"]) == ("0.0.0.0", True)
+    secret = Path(found["token_file"])
+    assert secret.parent == Path("/run/secrets") and secret.name in COMPOSE["secrets"]
 
 
 def test_a_worker_in_a_container_has_the_time_it_drains_for() -> None:
@@ -126,7 +126,7 @@ def test_the_image_has_the_targets_and_programs_that_are_asked_for() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     stages = [line.split()[-1] for line in lines if line.startswith("FROM ")]
     built = [s["build"] for s in SERVICES.values() if "build" in s]
-    assert [build["target"] for build in built] == stages[::-1]
+    assert list(dict.fromkeys(build["target"] for build in built)) == stages[::-1]
     assert all((DEPLOY / build["context"] / build["dockerfile"]).exists() for build in built)
     started = [line for line in lines if line.startswith("ENTRYPOINT")]
     assert {line.split('"')[1] for line in started} == SCRIPTS

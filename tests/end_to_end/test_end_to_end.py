@@ -17,7 +17,8 @@ import pytest
 from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
-from spsa.db.store import Iteration, Run, open_store
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import open_store
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -64,7 +64,7 @@ def test_a_machine_is_purged_from_a_run_that_goes_on(tuner: Tuner, sql: Shell) -
         theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]
         assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
         totals = store.purged_totals(run.id)
-    assert tuner.status()["struck_games"] == totals.games >= removed["games"] + 4
+    assert tuner.status()["purged_games"] == totals.games >= removed["games"] + 4
 
 
 def most_busy(tuner: Tuner) -> str:

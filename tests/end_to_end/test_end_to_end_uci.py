@@ -9,7 +9,6 @@ from tuner import Tuner
 from uci_tuner import CONFIG, ENGINE, PARAMS
 
 from spsa.db.store import open_store
-from spsa.lifecycle import Purpose, RunStatus
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -38,24 +37,8 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
         rows = store.iterations(run.id)
         assert len({sha for it in rows for sha in (it.plus_sha256, it.minus_sha256)}) == 1
         assert run.applied == 3 and run.source_sha256 is None
-        assert store.engine_bytes(rows[-1].plus_sha256)
+        assert store.file(rows[-1].plus_sha256)
     assert {it.plus_parameters["calm"] > it.minus_parameters["calm"] for it in rows}
-
-
-@pytest.mark.slow
-def test_a_signed_run_is_played_by_those_who_trust_its_key(tuner: Tuner) -> None:
-    """Iterations and the match at the end, by a worker that executes nothing unsigned."""
-    key = tuner.ask("key", "new", "master.key").stdout.strip()
-    with (tuner.folder / "config.toml").open("a") as config:
-        config.write('[validation]\ngames = 4\n[trust]\nsigning_key = "master.key"\n')
-    master = tuner.master()
-    tuner.wait_for_tables()
-    worker = tuner.worker("--once", "--trust-key", key)
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
-    with open_store(tuner.url) as store:
-        run = store.run()
-        assert [it.purpose for it in store.iterations(run.id)].count(Purpose.VALIDATE) == 1
-        assert (run.status, run.applied) == (RunStatus.FINISHED, 3)
 
 
 def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(tuner: Tuner) -> None:

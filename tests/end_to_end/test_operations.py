@@ -15,6 +15,7 @@ from uci_tuner import engines_of, uci_tuner, wait_for_engines
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
 from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.protocol import Failure
 
 THINKING = 3.0
 """Seconds a move: a pair of games lasts for minutes, far longer than any test waits."""
@@ -170,7 +171,7 @@ def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_
         assert store.tick(run.master, LEASE).run.status is RunStatus.RUNNING  # another may play it
         claim = run.claim("the other machine")
         assert claim is not None
-        store.fail(claim, "refused option: it declares no option 'Nonsense'")
+        store.fail(claim, Failure(reason="refused option: it declares no option 'Nonsense'"))
         now = store.tick(run.master, LEASE).run
         assert now.status is RunStatus.PAUSED
         assert now.reason is not None

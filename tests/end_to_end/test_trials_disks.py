@@ -19,10 +19,11 @@ from trials import trial
 from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db.store import Engine, open_store
+from spsa.db.store import open_store
 from spsa.errors import ArtifactMismatch
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
+from spsa.protocol import Engine
 from worker.batches.engine_cache import EngineCache
 
 GAMES = 4

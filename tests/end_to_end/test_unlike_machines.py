@@ -189,7 +189,7 @@ def test_a_worker_builds_for_machines_that_have_no_source(
         master = tuner.master()
         player = two.worker("--max-batches", "2")
         with open_store(tuner.url) as store:
-            while not store.active_machines() and player.poll() is None:
+            while not store.active_workers() and player.poll() is None:
                 time.sleep(0.05)
             builder = three.worker("--max-batches", "2", "--build")
             played = []

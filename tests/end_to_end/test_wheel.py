@@ -57,13 +57,13 @@ def test_every_file_that_is_no_module_is_in_it(installed: Path) -> None:
     assert missing == []
 
 
-def test_the_dashboard_answers(installed: Path, tmp_path: Path) -> None:
+def test_the_server_answers(installed: Path, tmp_path: Path) -> None:
     write_project(tmp_path)
     own = own_environment()
     subprocess.run(
         [installed / "spsa-master", "db", "upgrade"], cwd=tmp_path, env=own, check=True, timeout=120
     )
-    command = [installed / "spsa-master", "dashboard", "--port", "0"]
+    command = [installed / "spsa-master", "serve", "--port", "0"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as server:
@@ -71,8 +71,8 @@ def test_the_dashboard_answers(installed: Path, tmp_path: Path) -> None:
             address = _address(server)
             for path, expected in (
                 ("", "There is no run yet"),
-                ("static/dashboard.css", "color-scheme"),
-                ("static/dashboard.js", "use strict"),
+                ("static/pages.css", "color-scheme"),
+                ("static/pages.js", "use strict"),
             ):
                 with urllib.request.urlopen(address + path, timeout=60) as answer:
                     assert expected in answer.read().decode()

@@ -12,9 +12,9 @@ from spsa.algorithms.observing import without_notes
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.params import Constant, Location, Parameter, PlayedValues, Space
-from spsa.db.sql_files import triggers
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
+from spsa.protocol import Failure
 
 SPACE = Space(
     tuple(
@@ -51,12 +51,10 @@ def run(sqlite_url, tmp_path):
 
 @pytest.fixture
 def break_by(sql):
-    """Run a statement that the constraints and triggers would refuse."""
+    """Run a statement that the constraints would refuse."""
 
     def unchecked(text, **values):
         sql("PRAGMA ignore_check_constraints = ON")
-        for trigger in triggers():
-            sql(f"DROP TRIGGER IF EXISTS {trigger}")
         return sql(text, **values)
 
     return unchecked
@@ -77,7 +75,7 @@ def test_however_a_run_comes_to_rest_it_is_sound(run, end):
     if end == "fail":
         for attempt in (1, 2, 3):
             store.release(claim) if (claim := store.claim("y", run.worker, LEASE)) else None
-            store.fail(run.claim(f"try {attempt}"), "crash", void_games=1)
+            store.fail(run.claim(f"try {attempt}"), Failure(reason="crash", void_games=1))
         store.tick(run.master, LEASE)
         assert run.now().status == "paused"
     elif end in ("stop", "pause"):

@@ -7,7 +7,7 @@ from masters import RunUnderTest
 from purges import BAD, moved
 
 from spsa.algorithms.observing import without_notes
-from spsa.db.store import Selection
+from spsa.db.purge_records import Selection
 from spsa.history.purge import plan, results_of, steps_apart
 from spsa.history.replay import noted_from, replay
 

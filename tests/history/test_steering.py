@@ -6,7 +6,7 @@ import pytest
 from masters import SPACE, FakeSleep, RunUnderTest, parameter, play
 
 from spsa.core.params import Space
-from spsa.db.store import Selection
+from spsa.db.purge_records import Selection
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
 from spsa.history.doctor import RunRows, check_run
 from spsa.history.doctor.theta import changes

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, MachineFailures, Run, RunView
+from spsa.db.exhausted_batches import MachineFailures
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.run_view import RunView
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import (
     Apply,
@@ -54,7 +55,7 @@ def iteration(k: int, games: int = 0, target: int = 10) -> Iteration:
         minus_sha256="b",
         target_games=target,
         games_played=games,
-        tally=Tally(),
+        game_settings=TERMS,
         void_games=0,
         status=IterationStatus.IN_PROGRESS,
         base_parameters={},
@@ -123,6 +124,13 @@ def test_a_run_that_has_enough_ends_with_what_it_has_opened() -> None:
     assert next_decision(view(4, [], most=4), two, None, "enough") == Finish()
     paused = view(2, open_ones, status=RunStatus.PAUSED)
     assert next_decision(paused, two, None, "enough") == Idle()
+
+
+def test_a_result_whose_counts_are_not_those_of_its_batches_is_not_applied() -> None:
+    seen = view(0, [iteration(1, games=10)], most=1)
+    assert next_decision(seen, InOrder(1)) == Apply(seen.open[0])
+    miscounted = replace(seen, miscounted="iteration 1 has 10 games, and its batches have 8")
+    assert next_decision(miscounted, InOrder(1)) == Idle()
 
 
 def test_a_new_run_opens_as_many_iterations_as_may_be_in_flight() -> None:

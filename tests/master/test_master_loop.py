@@ -6,6 +6,7 @@ import time
 import pytest
 from builders import new_worker
 from cutting import KillableStore, Killed
+from fuzzing import LONG, SEED
 from invariants import broken
 from masters import (
     ATTEMPTS,
@@ -18,7 +19,6 @@ from masters import (
     Watched,
     play,
 )
-from processes import LONG, SEED
 
 from spsa.algorithms import algorithms
 from spsa.core.builds import Builds
@@ -34,6 +34,7 @@ from spsa.errors import (
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
+from spsa.protocol import Failure
 from spsa.report.status import status
 from spsa.report.text import headlines
 
@@ -293,7 +294,7 @@ def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
     def meanwhile():
         claim = store.claim(f"bad {fake_sleep.count}", bad, 1000)
         if claim is not None:
-            store.fail(claim, "no such book", void_games=0)
+            store.fail(claim, Failure(reason="no such book", void_games=0))
         play(store)
 
     fake_sleep = FakeSleep(meanwhile)
@@ -324,7 +325,7 @@ def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
         elif reasons:
             play(store)
         elif (claim := store.claim(f"try {fake_sleep.count}", worker, 1000)) is not None:
-            store.fail(claim, "no such option", void_games=1)
+            store.fail(claim, Failure(reason="no such option", void_games=1))
 
     fake_sleep = FakeSleep(meanwhile)
     assert tested.master(fake_sleep).run() is RunStatus.FINISHED

@@ -125,7 +125,7 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     (project / "mine.epd").unlink()
     shared = config.build.engines_path / FILES / book.sha256
     assert shared.exists() == (distribute == "path")
-    content = shared.read_bytes() if distribute == "path" else store.engine_bytes(book.sha256)
+    content = shared.read_bytes() if distribute == "path" else store.file(book.sha256)
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 

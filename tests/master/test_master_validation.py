@@ -10,10 +10,11 @@ from cutting import CutStore
 from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play
 
 from spsa.core.scoring import Tally
-from spsa.db.store import Compared
+from spsa.db.entries import Compared
 from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.validation import ValidationMatch, sprt_of, validate
+from spsa.protocol import Failure
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -118,7 +119,7 @@ def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, tested, 
 
     def fail():
         if (claim := tested.store.claim(f"try {fake_sleep.count}", worker, 1000)) is not None:
-            tested.store.fail(claim, "the engine crashed")
+            tested.store.fail(claim, Failure(reason="the engine crashed"))
 
     fake_sleep = FakeSleep(fail)
     with AbandonCut(database_url) as queries:
@@ -157,12 +158,23 @@ def test_a_failure_of_the_tune_does_not_cost_the_match(store):
     assert validated(tested, one_move()) is None
     worker = store.register_worker(new_worker())
     for attempt in range(2):
-        store.fail(store.claim(f"try {attempt}", worker, 1000), "no such option")
+        store.fail(store.claim(f"try {attempt}", worker, 1000), Failure(reason="no such option"))
     with pytest.raises(NothingToDo, match="paused"):
         validated(tested)
     assert [row.status for row in matches(tested)] == [IterationStatus.PENDING]
     store.resume(tested.name, "anna")
     assert validated(tested).status is IterationStatus.COMPLETE
+
+
+def test_a_match_that_is_miscounted_is_not_completed(tested, sql):
+    assert validated(tested, one_move()) is None
+    play(tested.store)
+    (row,) = matches(tested)
+    sql("UPDATE spsa_iteration SET void_games = 3 WHERE id = :id", id=row.id)
+    words = "run tested cannot go on: iteration 3 has 12 games .* 3 void ones, and its batches have"
+    with pytest.raises(TuningError, match=words):
+        validated(tested)
+    assert matches(tested)[0].status is IterationStatus.IN_PROGRESS
 
 
 def test_a_match_whose_run_is_stopped_says_so(store):

@@ -11,7 +11,8 @@ from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import Mixture
-from spsa.db.store import Run, Store
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.errors import IllegalTransition
 from spsa.history.replay import replay
 from spsa.lab.simulation.suite import SIZES, Suite

@@ -1,5 +1,6 @@
 """Engines that workers build: which kinds are ordered, used and refused, and what is said."""
 
+import hashlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,11 @@ from masters import parameter
 from spsa.builds.builder import BuildCancelled, BuildSettings, pin
 from spsa.builds.orders import BuildOrder, ordered
 from spsa.core.params import Space
-from spsa.db.store import Published, Store
+from spsa.db.store import Store
 from spsa.errors import ArtifactMismatch, BuildFailed
 from spsa.master import worker_builds
 from spsa.master.worker_builds import WorkerDelivery
+from spsa.protocol import BuildResult, BuiltFile
 
 ARM = ("aarch64", "linux")
 V3 = ("linux", "x86-64", "x86-64-v2", "x86-64-v3")
@@ -53,6 +55,11 @@ def delivery(
     )
 
 
+def built(content: bytes, bench: int) -> BuiltFile:
+    sha256 = hashlib.sha256(content).hexdigest()
+    return BuiltFile(sha256=sha256, size=len(content), bench=bench)
+
+
 class Builder:
     """A worker that builds what `benches` says for each kind; without a bench it fails."""
 
@@ -80,9 +87,18 @@ class Builder:
                 if bench is None:
                     self.store.fail_build(build, "no compiler")
                 else:
-                    plus, minus = (Published(f"{s} {name}".encode(), bench) for s in "+-")
+                    plus, minus = (f"{side} {name}".encode() for side in "+-")
                     words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
-                    self.store.publish_build(build, name, words, plus, minus)
+                    result = BuildResult(
+                        worker_id=worker.id,
+                        build_id=build.id,
+                        claim_id=build.claim_id,
+                        target=name,
+                        requires=tuple(words),
+                        plus=built(plus, bench),
+                        minus=built(minus, bench),
+                    )
+                    self.store.publish_build(result, plus, minus)
 
 
 def prepared(delivery: WorkerDelivery, builder: Builder):
@@ -107,7 +123,7 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     assert order.command == ["sh", "build.sh", "x86-64-v3"]
     assert builder.orders["linux aarch64"].command == ["sh", "build.sh", ""]
     assert order.plus_files == {"constants.h": "const int margin = 55;\n"}
-    archive = sqlite_store.engine_bytes(order.archive_sha256)
+    archive = sqlite_store.file(order.archive_sha256)
     with ordered(order, archive, tmp_path / "other", {}) as (built, *_):
         copy = built.crate
         assert (copy / "constants.h").read_text() == (source / "constants.h").read_text()

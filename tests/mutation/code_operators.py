@@ -237,6 +237,8 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 def _called(node: ast.AST) -> Iterator[ast.AST]:
     """Other functions, a condition or a value less, an ORDER BY less."""
+    if isinstance(node, ast.Tuple) and all(isinstance(e, ast.Compare) for e in node.elts):
+        yield from _shortened(node)
     if not isinstance(node, ast.Call):
         return
     function = node.func
@@ -262,7 +264,13 @@ def _made_less(node: ast.Call) -> Iterator[ast.AST]:
         )
 
 
-def _told(new: ast.Call, dropped: ast.AST) -> ast.Call:
+def _shortened(node: ast.Tuple) -> Iterator[ast.AST]:
+    """Conditions that are passed to a query together: one less."""
+    for i, dropped in enumerate(node.elts):
+        yield _told(ast.Tuple(node.elts[:i] + node.elts[i + 1 :], node.ctx), dropped)
+
+
+def _told(new: ast.AST, dropped: ast.AST) -> ast.AST:
     new.told = f"without {_short(dropped)}"  # type: ignore[attr-defined]
     return new
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import select
-import shutil
 import signal
 import time
 from collections import Counter
@@ -26,9 +25,7 @@ from typing import Any
 
 import psycopg2
 import pytest
-import sqlalchemy as sa
 
-from spsa.db import sql_files
 from spsa.db.connection import parse_url
 
 from . import targets
@@ -48,8 +45,6 @@ test comes last.
 
 LIMIT_FACTOR, LIMIT_SECONDS = 10.0, 5.0
 AT_ONCE = 2
-NOT_BEHAVIOUR = ("test_the_functions_of_a_database_are_those_of_this_program",)
-"""Tests that compare texts: they would find every mutant of SQL and prove nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self._items = [i for i in session.items if i.name.partition("[")[0] not in NOT_BEHAVIOUR]
+        self._items = session.items
         self._databases()
         self._known = self._baseline()
         self.judges = sum(self._judges(item.nodeid) for item in self._items)
@@ -169,23 +164,6 @@ class Judge:
         connection.autocommit = True
         with contextlib.closing(connection), connection.cursor() as cursor:
             cursor.execute(text)
-
-    def _use_script(self, mutant: Mutant) -> None:
-        """Databases whose own programs have the defect."""
-        if mutant.dialect == "sqlite":
-            changed = self._folder / f"{os.getpid()}.db"
-            shutil.copy(self._sqlite, changed)
-            engine = sa.create_engine(f"sqlite:///{changed}")
-            with engine.begin() as connection:
-                for statement in sql_files._STATEMENT.split(str(mutant.script))[1:]:
-                    connection.exec_driver_sql(statement)
-            engine.dispose()
-            self._sqlite = changed
-            return
-        name = f"spsa_mutant_{os.getpid()}"
-        self._ask("postgres", f"CREATE DATABASE {name} TEMPLATE {self._template}")
-        self._template = name
-        self._ask(name, f"SET search_path = public, pg_temp; {mutant.script}")
 
     # the tests without a mutant
 
@@ -271,7 +249,6 @@ class Judge:
             for number, item in enumerate(self._items)
             if self._judges(item.nodeid)
             and not set(mutant.reached).isdisjoint(self._known[item.nodeid].reached)
-            and (mutant.dialect is None or _dialect_of(item) in (mutant.dialect, None))
         ]
         seen: Counter[str] = Counter()
         ordered = []
@@ -369,12 +346,9 @@ class Judge:
             os.write(pipe, (json.dumps(said) + "\n").encode())
 
         if mutant is not None:
-            try:
-                mutant.make()
-                if mutant.script is not None:
-                    self._use_script(mutant)
-            except Exception as error:  # noqa: BLE001 (a defect may raise anything)
-                tell("invalid", repr(error))
+            mutant.make()
+            if (why := targets.refusal(mutant, self._sqlite)) is not None:
+                tell("invalid", why)
                 return
         reached = targets.watch() if mutant is None else set[str]()
         items = [self._items[number] for number in numbers]
@@ -386,14 +360,6 @@ class Judge:
             tell(number, self._failure, time.monotonic() - began, sorted(reached))
             if mutant is not None and self._failure:
                 break
-        if mutant is not None and mutant.script is not None:
-            self._drop(mutant)
-
-    def _drop(self, mutant: Mutant) -> None:
-        if mutant.dialect == "sqlite":
-            self._sqlite.unlink(missing_ok=True)
-        else:
-            self._ask("postgres", f"DROP DATABASE {self._template} WITH (FORCE)")
 
 
 def _end(child: _Child) -> None:
@@ -403,14 +369,6 @@ def _end(child: _Child) -> None:
         os.kill(child.pid, signal.SIGKILL)
     os.waitpid(child.pid, 0)
     os.close(child.pipe)
-
-
-def _dialect_of(item: pytest.Item) -> str | None:
-    """The database of a test; None where it is not said."""
-    names = (item.nodeid, *getattr(item, "fixturenames", ()))
-    if any("postgresql" in name or "test_protocol_functions" in name for name in names):
-        return "postgresql"
-    return "sqlite" if any("sqlite" in name for name in names) else None
 
 
 def _digest(*parts: str) -> str:

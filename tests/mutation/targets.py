@@ -7,86 +7,44 @@ tried. What counts games is tried more densely than what only shows them.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import sqlalchemy as sa
 
-from spsa.db import build_queries, sql_files, worker_queries
+from spsa.db import statements
+from spsa.db.connection import create_engine, parse_url
 
 from . import code_operators, sql_operators
 
-STATEMENTS = "worker_statements.sql"
-FUNCTIONS = "worker_functions.sql"
-
-SQL_STRIDES: Mapping[str, int] = {
-    STATEMENTS: 7,
-    FUNCTIONS: 12,
-    "counting.sqlite.sql": 6,
-    "counting.postgresql.sql": 6,
-}
+PROTOCOL = "spsa/db/protocol.sql"
+SQL_STRIDE = 5
 CODE_STRIDES: Mapping[str, int] = {
     "spsa.db.worker_queries": 6,
-    "spsa.db.worker_functions": 3,
-    "spsa.db.exhausted_batches": 13,
-    "spsa.db.machine_queries": 9,
-    "spsa.db.purge_queries": 9,
+    "spsa.db.claims": 4,
+    "spsa.db.exhausted_batches": 10,
+    "spsa.db.machine_queries": 10,
+    "spsa.db.purge_queries": 10,
     "spsa.db.purge_records": 12,
     "spsa.db.master_queries": 9,
     "spsa.db.master_lease": 6,
-    "spsa.db.iteration_rows": 13,
+    "spsa.db.iteration_rows": 12,
     "spsa.db.run_queries": 15,
     "spsa.db.run_status": 8,
     "spsa.db.run_view": 12,
-    "spsa.db.totals": 12,
+    "spsa.db.build_queries": 12,
     "spsa.history.replay": 6,
-    "spsa.history.purge": 7,
+    "spsa.history.purge": 8,
     "spsa.algorithms.tuning": 9,
-    "worker.batches.database_client": 5,
+    "spsa.server.workers": 12,
+    "spsa.server.worker_requests": 12,
+    "worker.batches.database_client": 7,
+    "worker.batches.active_batch": 6,
+    "worker.remote": 8,
     "worker.runner.count": 6,
-    "worker.batches.active_batch": 5,
 }
-
-_BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
-
-_CALLERS = {  # the functions of a server that no worker calls, and who calls them
-    "spsa_own_machine": ("spsa_register_worker",),
-    "spsa_machine_of": ("spsa_claim", "spsa_touch_worker"),
-    "spsa_check_registrations": ("spsa_register_worker",),
-    "spsa_lease_batch": ("spsa_claim",),
-    "spsa_next_run": ("spsa_claim",),
-    "spsa_may_retry": ("spsa_claim",),
-    "spsa_note_failure": ("spsa_fail", "spsa_claim"),
-    "spsa_check_range": ("spsa_claim", "spsa_renew", "spsa_report", "spsa_fail"),
-    "spsa_check_text": ("spsa_register_worker", "spsa_fail"),
-    "spsa_check_voids": ("spsa_report",),
-}
-
 
 _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the product
-    (
-        r"spsa_next_run: .*LIMIT 2",
-        "a function that returns one value returns that of the first row",
-    ),
-    (
-        r"spsa_lease_batch: .*LIMIT 2 FOR UPDATE",
-        "SELECT INTO takes one row and asks for no other, so no other is locked",
-    ),
-    (
-        r"(lease_batch\.begin|spsa_lease_batch): AND status = 'pending' -> \(nothing\)",
-        "only batches of iterations that are pending or in progress are claimed",
-    ),
-    (
-        r"spsa_check_voids: \(p_void_games <> 0 OR p_voids::TEXT <> '\{\}'\) AND -> \(nothing\)",
-        "no reasons add up to no void games; the condition only saves time",
-    ),
-    (
-        r"touch_worker.*: .*min\(reason\).* -> .*max\(reason\)",
-        "one row sets a machine aside for all binaries",
-    ),
-    (
-        r"next_run: .*'pending', 'in_progress'.* -> .*'in_progress', 'in_progress'",
-        "a leased batch begins its iteration, which is never pending again",
-    ),
+    (r"fragment suited|touch: .*min\(a\.reason\)", "one row sets a machine aside for all binaries"),
     (r"run_queries\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),
     (r"Tuning\._signs: True -> False", "there are as many signs as active parameters"),
 )
@@ -96,8 +54,8 @@ _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the p
 class Mutant:
     """One defect.
 
-    `reached` are the places of which a test has to execute one to notice it, as `judge` names them;
-    `script` is what a database of the dialect has to execute to have it.
+    `reached` are the functions (`module:name`) and statements of which a test has to execute one to
+    notice it; `statements` are those whose text it changes.
     """
 
     file: str
@@ -106,9 +64,8 @@ class Mutant:
     before: str
     after: str
     reached: tuple[str, ...]
-    make: Callable[[], None] = lambda: None
-    dialect: str | None = None
-    script: str | None = None
+    make: Callable[[], None]
+    statements: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -117,7 +74,7 @@ class Mutant:
 
 def sample() -> list[Mutant]:
     """The mutants that are tried."""
-    chosen = [m for file, n in SQL_STRIDES.items() for m in sql_mutants(file)[n // 2 :: n]]
+    chosen = sql_mutants()[SQL_STRIDE // 2 :: SQL_STRIDE]
     for module, stride in CODE_STRIDES.items():
         chosen += code_mutants(module)[stride // 2 :: stride]
     return chosen
@@ -142,50 +99,74 @@ def _of_code(change: code_operators.CodeChange) -> Mutant:
         after=change.after,
         reached=(f"{change.module}:{change.function}",),
         make=lambda: code_operators.apply(change),
-        dialect="postgresql" if change.module == "spsa.db.worker_functions" else None,
     )
 
 
-def sql_mutants(file: str) -> list[Mutant]:
-    """Every mutant of one of the SQL files."""
-    text = sql_files.text_of(file)
-    return [_of_sql(file, text, change) for change in sql_operators.changes(text)]
+def sql_mutants() -> list[Mutant]:
+    """Every mutant of the statements and fragments of protocol.sql."""
+    return [
+        _of_sql(kind, name, text, change)
+        for (kind, name), text in statements._texts().items()
+        for change in sql_operators.changes(text)
+    ]
 
 
-def _of_sql(file: str, text: str, change: sql_operators.Change) -> Mutant:
-    changed = change.applied(text)
-    place = _place(text, change.start)
-    dialect = "sqlite" if file in (STATEMENTS, "counting.sqlite.sql") else "postgresql"
+def _of_sql(kind: str, name: str, text: str, change: sql_operators.Change) -> Mutant:
     before, after = _shown(text, change)
+    changed = _with(name) if kind == "fragment" else (name,)
     return Mutant(
-        file=f"spsa/db/sql/{file}",
-        line=text.count("\n", 0, change.start) + 1,
-        place=place,
+        file=PROTOCOL,
+        line=_line(kind, name, text) + text.count("\n", 0, change.start),
+        place=name,
         before=before,
         after=after,
-        reached=_reached(file, place),
-        make=(lambda: _use_statements(changed)) if file == STATEMENTS else (lambda: None),
-        dialect=dialect,
-        script=None if file == STATEMENTS else changed,
+        reached=changed,
+        make=lambda: _use(kind, name, change.applied(text)),
+        statements=changed,
     )
 
 
-def _place(text: str, offset: int) -> str:
-    """The statement, function or trigger that a place of a file is in."""
-    marks = ("-- name: ", "CREATE OR REPLACE FUNCTION ", "TRIGGER ", "REVOKE ")
-    starts = [(text.rfind(mark, 0, offset + len(mark)), mark) for mark in marks]
-    start, mark = max(starts)
-    return text[start + len(mark) :].split("(")[0].split()[0] if start >= 0 else "?"
+def _line(kind: str, name: str, text: str) -> int:
+    """Where the text of a statement or fragment begins."""
+    path = Path(statements.__file__).with_name("protocol.sql")
+    whole = statements._COMMENT.sub("", path.read_text(encoding="utf-8"))
+    start = whole.index(text, whole.index(f"-- {kind}: {name}\n"))
+    return whole.count("\n", 0, start) + 1
 
 
-def _reached(file: str, place: str) -> tuple[str, ...]:
-    if file == STATEMENTS:
-        return (f"sqlite:{place}",)
-    if file == FUNCTIONS:
-        return tuple(f"postgresql:{name}" for name in _CALLERS.get(place, (place,)))
-    if file == "counting.sqlite.sql":
-        return ("sqlite:report", "sqlite:fail")
-    return ("postgresql:spsa_report", "postgresql:spsa_fail")
+def _with(fragment: str) -> tuple[str, ...]:
+    """The statements that have a fragment, also inside another one."""
+    found: list[str] = []
+    for (kind, name), text in statements._texts().items():
+        if any(place[1] == fragment for place in statements._PLACE.finditer(text)):
+            found += _with(name) if kind == "fragment" else [name]
+    return tuple(dict.fromkeys(found))
+
+
+def _use(kind: str, name: str, text: str) -> None:
+    """Give this process another text."""
+    statements._texts()[kind, name] = text
+    statements.statement.cache_clear()
+
+
+def refusal(mutant: Mutant, path: Path) -> str | None:
+    """What SQLite says against a statement of a mutant that was made, None if it takes all."""
+    engine = create_engine(parse_url(f"sqlite:///{path}"), durable=False)
+    try:
+        with engine.connect() as connection:
+            for name in mutant.statements:
+                _explain(connection, statements.statement(name, "sqlite"))
+    except sa.exc.DatabaseError as error:
+        return str(error.orig)
+    finally:
+        engine.dispose()
+    return None
+
+
+def _explain(connection: sa.Connection, made: sa.TextClause) -> None:
+    parameters = made._bindparams
+    explained = sa.text(f"EXPLAIN {made.text}").bindparams(*parameters.values())
+    connection.execute(explained, {n: [0] if p.expanding else 0 for n, p in parameters.items()})
 
 
 def _shown(text: str, change: sql_operators.Change) -> tuple[str, str]:
@@ -203,64 +184,25 @@ def _short(text: str) -> str:
     return words if len(words) <= 90 else f"{words[:50]} ... {words[-35:]}"
 
 
-def _use_statements(changed: str) -> None:
-    """Make the changed statements those of the modules that have asked for them."""
-    known = sql_files.named_statements(STATEMENTS)
-    before = dict(known)
-    for name, text in _named(changed).items():
-        if text != before[name]:
-            known[name] = text
-            for module in (worker_queries, build_queries):
-                for variable, made in list(vars(module).items()):
-                    if _text_of(made) == before[name]:
-                        setattr(module, variable, _made_again(name, made))
-
-
-def _named(changed: str) -> Mapping[str, str]:
-    original = sql_files.text_of
-    try:
-        sql_files.text_of = lambda file: changed
-        return sql_files.named_statements.__wrapped__(STATEMENTS)
-    finally:
-        sql_files.text_of = original
-
-
-def _text_of(made: Any) -> str | None:
-    if isinstance(made, sa.TextualSelect):
-        made = made.element
-    return made.text if isinstance(made, sa.TextClause) else None
-
-
-def _made_again(name: str, made: Any) -> Any:
-    typed = made.column_args if isinstance(made, sa.TextualSelect) else ()
-    return worker_queries.statement(name, **{column.name: column.type for column in typed})
-
-
 def watch() -> set[str]:
-    """From now on the places that this process has executed; `Mutant.reached` names them so."""
+    """From now on what this process executes; `Mutant.reached` names it so."""
     reached: set[str] = set()
     for module in CODE_STRIDES:
         code_operators.watch(module, reached)
-    statements = {
-        _BIND.sub("?", text): f"sqlite:{name}"
-        for name, text in sql_files.named_statements(STATEMENTS).items()
-    }
+    known = statements.statement
 
-    def asked(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if statement in statements:
-            reached.add(statements[statement])
-        reached.update(f"postgresql:{name}" for name in re.findall(r"(spsa_\w+)\(", statement))
+    def noted(name: str, dialect: str) -> sa.TextClause:
+        reached.add(name)
+        return known(name, dialect)
 
-    sa.event.listen(sa.Engine, "before_cursor_execute", asked)
+    vars(statements)["statement"] = noted
     return reached
 
 
 def picked(file: str, place: str, before: str, after: str) -> Mutant:
     """The one mutant of a file that is in this place, from a text with `before` to `after`."""
-    if file.endswith(".sql"):
-        possible = sql_mutants(file)
-    else:
-        possible = code_mutants(file.removesuffix(".py").replace("/", "."))
+    module = file.removesuffix(".py").replace("/", ".")
+    possible = sql_mutants() if file == PROTOCOL else code_mutants(module)
     found = [m for m in possible if m.place == place and before in m.before and after in m.after]
     if len(found) != 1:
         raise LookupError(f"{len(found)} mutants of {file} {place} with {before!r} -> {after!r}")

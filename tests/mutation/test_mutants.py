@@ -1,68 +1,41 @@
-"""Eight defects that would count wrongly: a story finds each one, and holds without it.
+"""Defects of several kinds: a story finds each one, and holds without it.
 
-`make mutants` tries hundreds, against many more tests. The first three are those that an earlier
-version of these tests did not notice.
+tests/db/test_protocol_model.py has more of the statements; `make mutants` tries hundreds, against
+many more tests.
 """
 
 import os
 from collections import deque
+from contextlib import closing
 
 import pytest
 from builders import LEASE, new_worker, result_of, stage
 from cutting import CutStore
-from protocol import Protocol
-from protocol_server import machine as on_server  # noqa: F401
+from protocol_machine import Place, ProtocolMachine
 from protocol_stories import STORIES, tell
+from shell import Shell
 
-from mutation.targets import Mutant, picked
-from spsa.db.connection import create_engine, parse_url
+from mutation.targets import PROTOCOL, Mutant, picked
 from spsa.errors import DatabaseUnreachable
 from worker.batches.database_client import POLL, DatabaseClient, PendingReport
 
-STATEMENTS, FUNCTIONS = "worker_statements.sql", "worker_functions.sql"
-VOIDS = "claim fail:2 claim:2 report:1"
-TWICE = STORIES["a report is repeated, and a lie"]
-
-ON_SQLITE = {
-    "void games are written, not added": (
-        picked(STATEMENTS, "report", "void_games = void_games +", "void_games = min"),
-        VOIDS,
+DEFECTS = {
+    "a lease is no lease": (
+        picked(PROTOCOL, "free", "b.lease_expires_at < ", "b.lease_expires_at >= "),
+        STORIES["a late report"],
     ),
-    "a report that comes twice is counted twice": (
-        picked(STATEMENTS, "report", "AND status = 'leased'", "(nothing)"),
-        TWICE,
-    ),
-    "whoever had a batch before may fail it": (
-        picked(STATEMENTS, "fail", "AND claim_id = :claim_id", "(nothing)"),
-        "claim a_lease_runs_out claim:2 fail",
+    "a batch is given up for as long as no machine failed it": (
+        picked(PROTOCOL, "exhausted", "AND NOT ({gave_up})", "AND ({gave_up})"),
+        STORIES["all machines that are there break a batch"],
     ),
     "a master that was replaced still writes": (
         picked(
             "spsa/db/master_lease.py",
-            "MasterLeaseQueries._locked_run",
-            ".where",
-            "without runs.c.epoch == master_lease.epoch",
+            "locked_run",
+            "Run.id == master_lease.run_id",
+            "without Run.epoch == master_lease.epoch",
         ),
         STORIES["a master of the same name is another one"],
-    ),
-}
-ON_POSTGRESQL = {
-    "void games are written, not added": (
-        picked(FUNCTIONS, "spsa_report", "void_games = void_games +", "void_games = least"),
-        VOIDS,
-    ),
-    "a report that comes twice is counted twice": (
-        picked(FUNCTIONS, "spsa_report", "AND b.status = 'leased'", "(nothing)"),
-        TWICE,
-    ),
-    "a lease is no lease": (
-        picked(
-            FUNCTIONS,
-            "spsa_lease_batch",
-            "b.lease_expires_at < statement_timestamp()",
-            "b.lease_expires_at >= statement_timestamp()",
-        ),
-        STORIES["a zombie comes back"],
     ),
 }
 
@@ -79,31 +52,18 @@ def holds(act) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize("defect", ON_SQLITE)
-def test_a_defect_is_found_on_sqlite(defect, sqlite_template):
-    mutant, story = ON_SQLITE[defect]
-    machine = type("Chosen", (Protocol,), {"template": sqlite_template})
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_is_found(defect, sqlite_url):
+    mutant, story = DEFECTS[defect]
 
     def told(mutant: Mutant | None):
         if mutant is not None:
             mutant.make()
-        tell(machine, story)
+        with CutStore(sqlite_url) as store, closing(Shell(sqlite_url)) as shell:
+            tell(type("Chosen", (ProtocolMachine,), {"place": Place(store, shell)}), story)
 
     assert holds(lambda: told(None))
     assert not holds(lambda: told(mutant))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("defect", ON_POSTGRESQL)
-def test_a_defect_is_found_on_postgresql(defect, on_server, postgresql_url):  # noqa: F811
-    mutant, story = ON_POSTGRESQL[defect]
-    tell(on_server, story)
-    engine = create_engine(parse_url(postgresql_url), durable=False)
-    with engine.begin() as connection, connection.connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL search_path = public, pg_temp; {mutant.script}")
-    engine.dispose()
-    with pytest.raises(AssertionError):
-        tell(on_server, story)
 
 
 class Forgetful(DatabaseClient):

@@ -283,7 +283,7 @@ def _told_once(tuner: Tuner, server: Server) -> None:
     master.terminate()
     assert tuner.ended(master) == 130
     tuner.master()
-    tuner.worker("--lease", "5")
+    tuner.worker("--lease", "10")
     until(lambda: len(told()) == 2)
     assert told()[0].startswith("alarm: small: no worker plays")
     assert told()[1] == "over: small: no worker plays"

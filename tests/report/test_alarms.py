@@ -14,8 +14,10 @@ from tuned import space_from, tuned, validated
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.store import BatchResult, Event, Store
+from spsa.db.run_tables import Event
+from spsa.db.store import Store
 from spsa.lab.strength import StrengthCurve
+from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
 from spsa.report.alarms import of_history, of_noise, with_alarms
 from spsa.report.events import kind_told, told
@@ -134,7 +136,9 @@ def test_void_games_and_time_losses(staged: Stage) -> None:
 def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
     """It reports no batch: others play what it hands back."""
     staged.open(target_games=20, batch_games=20)
-    staged.store.fail(staged.claim("sick"), "its pair was void 4 times", 8)
+    staged.store.fail(
+        staged.claim("sick"), Failure(reason="its pair was void 4 times", void_games=8)
+    )
     found = alarms(staged)[AlarmKind.VOID_GAMES]
     assert (found.subject, found.found) == ("machine-1", "8 void games beside 0 that count")
 

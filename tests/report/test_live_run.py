@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 from builders import LEASE, Stage
-from dashboards import space
 from screen import Screen, ScreenFile, console_of
+from served import space
 from tuned import iterate, tuned, validated
 
 from spsa.core.builds import Builds
-from spsa.db.history_rows import ThetaPoint
+from spsa.db.rows import ThetaPoint
 from spsa.db.store import open_store
 from spsa.live_display import LiveDisplay
 from spsa.output import StderrLines, echo

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from builders import Stage, new_worker, stage
 from console import write_project
-from dashboards import client_of
 from fuzzing import LONG
+from served import client_of
 from tuned import space_from
 
 from spsa.cli import execute
 from spsa.core.scoring import Tally
-from spsa.db.history_rows import WorkerPart, WorkerShare
-from spsa.db.store import BatchResult, Store
+from spsa.db.rows import WorkerPart, WorkerShare
+from spsa.db.store import Store
+from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
 from spsa.report.export_json import report
@@ -248,7 +249,7 @@ def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> Non
     bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
     claim = store.claim("first", bad, 1000.0)
     assert claim is not None
-    store.fail(claim, "void 4 times", 4)
+    store.fail(claim, Failure(reason="void 4 times", void_games=4))
     again = store.claim("second", good, 1000.0)
     assert again is not None
     store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))

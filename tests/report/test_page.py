@@ -15,7 +15,8 @@ from builders import new_worker
 from tuned import iterate, space_from, tuned, validated
 
 from spsa.config.formats import params_file
-from spsa.db.store import Event, open_store
+from spsa.db.run_tables import Event
+from spsa.db.store import open_store
 from spsa.report import export_html as page_module
 from spsa.report.export_html import inline_svg, page
 from spsa.report.export_json import Report, report

@@ -6,21 +6,13 @@ from pathlib import Path
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.store import (
-    BatchResult,
-    Claim,
-    MasterLease,
-    NewEngine,
-    NewIteration,
-    NewRun,
-    NewStep,
-    RegisteredWorker,
-    Run,
-    Store,
-    WorkerInfo,
-)
+from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.master_lease import MasterLease
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import Purpose
+from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
 
 THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}
 TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))

@@ -6,7 +6,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OWN = ("DATABASE_URL", "SPSA_CONFIG", "SPSA_DEBUG", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+OWN = (
+    "DATABASE_URL",
+    "SPSA_SERVER",
+    "SPSA_TOKEN",
+    "SPSA_CONFIG",
+    "SPSA_DEBUG",
+    "COLUMNS",
+    "NO_COLOR",
+    "FORCE_COLOR",
+)
 Done = subprocess.CompletedProcess[str]
 
 

@@ -3,12 +3,8 @@
 from contextlib import contextmanager
 from typing import Literal
 
-import sqlalchemy as sa
-
-from spsa.db.store import ServerStore, Store
-from spsa.errors import (
-    DatabaseUnreachable,
-)
+from spsa.db.store import Store
+from spsa.errors import DatabaseUnreachable
 
 Cut = Literal["before", "after"] | None
 
@@ -38,44 +34,6 @@ class CutStore(Store):
                 raise DatabaseUnreachable("cut before the commit")
         if cut == "after":
             raise DatabaseUnreachable("cut after the commit")
-
-
-class ServerCutStore(CutStore, ServerStore):
-    """The same on a PostgreSQL server, where a worker calls functions."""
-
-    @contextmanager
-    def _call(self):
-        with self._write() as connection:
-            yield connection
-
-
-def cut_store(url: str) -> CutStore:
-    """The one for the database of this URL."""
-    return (CutStore if url.startswith("sqlite") else ServerCutStore)(url)
-
-
-class StatementCutStore(Store):
-    """Counts all its statements, reading ones too; the one numbered `at` never arrives."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url, durable=False)
-        self.statements = 0
-        self.at: int | None = None
-        sa.event.listen(self._engine, "before_cursor_execute", self._pass)
-
-    def _pass(self, *_: object) -> None:
-        self.statements += 1
-        if self.statements == self.at:
-            raise DatabaseUnreachable("cut before a statement")
-
-
-class ServerStatementCutStore(StatementCutStore, ServerStore):
-    """The same on a PostgreSQL server."""
-
-
-def statement_cut_store(url: str) -> StatementCutStore:
-    """The one for the database of this URL."""
-    return (StatementCutStore if url.startswith("sqlite") else ServerStatementCutStore)(url)
 
 
 class Killed(BaseException):

@@ -44,13 +44,13 @@ _QUERIES = {
          WHERE {GAMES} <> CASE WHEN status = 'done' THEN games ELSE 0 END""",  # noqa: S608
     "what an iteration lost for good are its purged batches, and on record": """
         SELECT i.id FROM spsa_iteration i
-         WHERE i.struck_games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
+         WHERE i.purged_games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
                                    WHERE b.iteration_id = i.id AND b.status = 'purged')
-            OR i.struck_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
+            OR i.purged_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_purged s
                                    WHERE s.iteration_id = i.id AND NOT s.played_again)""",
     "a purge says how much it removed": """
         SELECT p.id FROM spsa_purge p
-         WHERE p.games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
+         WHERE p.games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_purged s
                             WHERE s.purge_id = p.id)""",
     "a run knows its purges": """
         SELECT r.id FROM spsa_run r
@@ -63,7 +63,7 @@ _QUERIES = {
     "a complete iteration has its games, and one step if it tunes": """
         SELECT i.id FROM spsa_iteration i LEFT JOIN spsa_step s ON s.iteration_id = i.id
          WHERE (i.status = 'complete') <> (i.completed_at IS NOT NULL)
-            OR (i.status = 'complete' AND i.games_played + i.struck_games <> i.target_games)
+            OR (i.status = 'complete' AND i.games_played + i.purged_games <> i.target_games)
             OR (i.status = 'complete' AND i.purpose = 'tune') <> (s.id IS NOT NULL)""",
     "a step is of the k, the run and the master of its iteration": """
         SELECT s.id FROM spsa_step s JOIN spsa_iteration i ON i.id = s.iteration_id
@@ -80,12 +80,9 @@ _QUERIES = {
         SELECT id FROM spsa_batch
          WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')
             OR (status NOT IN ('leased', 'done') AND lease_expires_at IS NOT NULL)""",
-    "a batch is not tried by more machines than allowed": """
-        SELECT b.id FROM spsa_batch b
-         WHERE b.max_attempts < (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",
-    "a batch knows how many machines have failed it": """
-        SELECT b.id FROM spsa_batch b
-         WHERE b.failures <> (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",
+    "a batch is not tried by more machines than allowed, and by two in any case": """
+        SELECT b.id FROM spsa_batch b JOIN spsa_failure f ON f.batch_id = b.id
+         GROUP BY b.id, b.max_attempts HAVING COUNT(*) > b.max_attempts AND COUNT(*) > 2""",
     "epochs do not go back": """
         SELECT a.id FROM spsa_step a JOIN spsa_step b ON a.run_id = b.run_id AND a.k < b.k
          WHERE a.epoch > b.epoch""",

@@ -33,15 +33,15 @@ server_login_retry = 1
 
 
 class Pooler:
-    """Passes what clients say to the server of a URL, over so few `connections` for each login."""
+    """Passes what clients say to the server of a URL, over so few `connections`."""
 
-    def __init__(self, url: str, folder: Path, connections: int, users: tuple[str, ...]) -> None:
+    def __init__(self, url: str, folder: Path, connections: int) -> None:
         program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
         if program is None:
             (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no pgbouncer")
         server, self._port = parse_url(url), free_port()
         listed = folder / "users.txt"
-        listed.write_text("".join(f'"{user}" ""\n' for user in ("postgres", *users)))
+        listed.write_text('"postgres" ""\n')
         self._file = folder / "pgbouncer.ini"
         self._file.write_text(
             _CONFIGURATION.format(
@@ -51,9 +51,6 @@ class Pooler:
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self.url = server.set(port=self._port).render_as_string(hide_password=False)
-
-    def url_of(self, user: str) -> str:
-        return parse_url(self.url).set(username=user).render_as_string(hide_password=False)
 
     def start(self) -> None:
         self._process = subprocess.Popen(
@@ -73,12 +70,11 @@ class Pooler:
 
 
 @contextmanager
-def pooling(url: str, connections: int, users: tuple[str, ...] = ()) -> Iterator[Pooler]:
-    """One that also lets these users in, beside the owner."""
+def pooling(url: str, connections: int) -> Iterator[Pooler]:
     with tempfile.TemporaryDirectory(prefix="spsa-pooler-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        pooler = Pooler(url, folder, connections, users)
+        pooler = Pooler(url, folder, connections)
         pooler.start()
         try:
             yield pooler

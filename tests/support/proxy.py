@@ -5,7 +5,6 @@ side is gone: no client is ever told. A cut resets the connection before or afte
 said was passed on; after it, whether that was done is unknown to the client.
 """
 
-import random
 import socket
 import struct
 import threading
@@ -107,28 +106,3 @@ def _reset(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         connection.shutdown(socket.SHUT_RD)  # wakes whoever reads it
         connection.close()
-
-
-class ConnectionCutter:
-    """Cuts a part of all that is said before, and a part after it was passed on; counts both.
-
-    Of commits it cuts `of_commits` more, after they were passed on.
-    """
-
-    def __init__(self, part: float, of_commits: float, seed: int) -> None:
-        self._part, self._of_commits = part, of_commits
-        self._chance = random.Random(seed)
-        self._lock = threading.Lock()
-        self.cuts = {"before": 0, "after": 0}
-        self.commits = 0
-
-    def __call__(self, said: bytes) -> Cut | None:
-        """Decide; a commit that was passed on and whose answer is cut is one of `commits`."""
-        with self._lock:
-            chance, is_commit = self._chance.random(), b"COMMIT" in said
-            if chance >= 2 * self._part + is_commit * self._of_commits:
-                return None
-            cut: Cut = "before" if chance < self._part else "after"
-            self.cuts[cut] += 1
-            self.commits += is_commit and cut == "after"
-            return cut

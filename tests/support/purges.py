@@ -12,11 +12,11 @@ from invariants import broken
 from masters import FakeSleep, play
 
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult
 from spsa.history.doctor import check_run
 from spsa.history.purge import results_of
 from spsa.history.replay import replay
 from spsa.lifecycle import BatchStatus, Purpose
+from spsa.protocol import BatchResult
 
 BAD, GOOD = "bad-1", "good-1"
 

@@ -105,14 +105,38 @@ class Tuner:
         return self._start("spsa.master", *arguments)
 
     def worker(self, *arguments: str) -> subprocess.Popen[bytes]:
-        usual = ("--spsa", "-c", "1", "--lease", "5", "--engines-cache", self.cache)
+        usual = ("--spsa", "-c", "1", "--lease", "10", "--engines-cache", self.cache)
         return self._start("worker", *usual, *(arguments or ("--once",)))
 
     def worker_on(self, machine: str, *arguments: str) -> subprocess.Popen[bytes]:
         """A worker with the caches, and so the secret, of a machine of its own."""
         caches = (self.folder / machine).as_posix()
-        usual = ("--spsa", "-c", "1", "--lease", "5", "--engines-cache", f"{caches}/engines")
+        usual = ("--spsa", "-c", "1", "--lease", "10", "--engines-cache", f"{caches}/engines")
         return self._start("worker", *usual, *arguments, XDG_CACHE_HOME=caches)
+
+    def server(self, port: int) -> subprocess.Popen[bytes]:
+        """The server of remote workers, at `address(port)`."""
+        return self.start("serve", "--port", str(port))
+
+    @staticmethod
+    def address(port: int) -> str:
+        return f"http://127.0.0.1:{port}"
+
+    def invite(self, machine: str, *arguments: str) -> str:
+        """The token of a machine that is invited now."""
+        found = self.ask("workers", "invite", machine, *arguments)
+        assert found.returncode == 0, found.stderr
+        return found.stdout.partition("SPSA_TOKEN=")[2].split()[0]
+
+    def remote_worker(
+        self, port: int, machine: str, token: str, *arguments: str
+    ) -> subprocess.Popen[bytes]:
+        """A worker that knows the server's address and a token, and no database."""
+        caches = (self.folder / machine).as_posix()
+        usual = ("--spsa", "--server", self.address(port), "-c", "1")
+        usual = (*usual, "--engines-cache", f"{caches}/engines")
+        known = {"SPSA_TOKEN": token, "DATABASE_URL": "", "XDG_CACHE_HOME": caches}
+        return self._start("worker", *usual, *arguments, **known)
 
     @property
     def cache(self) -> str:

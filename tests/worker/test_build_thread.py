@@ -4,17 +4,23 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from builders import LEASE, new_worker
+from served import serving
 
 from spsa.builds import orders
 from spsa.builds.builder import BuildSettings, Rendered, pin
 from spsa.builds.orders import BuildOrder, archive_of
 from spsa.builds.requirements import BUILDS
-from spsa.db.store import NewBuild, OrderedBuild, Store
+from spsa.db.entries import NewBuild
+from spsa.db.rows import OrderedBuild
+from spsa.db.store import Store
+from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
+from worker.remote import RemoteStore
 
 ENGINE = """#!/bin/sh
 if [ "$1" = bench ]; then echo "Nodes searched: MARGIN"; exit; fi
@@ -73,8 +79,25 @@ def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered) -> 
         state = until(sqlite_store, key, lambda one: one.engines)
     plus, minus = state.engines
     assert (plus.bench, minus.bench) == (55, 45)
-    assert sqlite_store.engine_bytes(plus.sha256) == ENGINE.replace("MARGIN", "55").encode()
+    assert sqlite_store.file(plus.sha256) == ENGINE.replace("MARGIN", "55").encode()
     assert not list((tmp_path / "builds").glob("*/engines-*"))
+
+
+@pytest.mark.parametrize("role", [MachineRole.BUILDER, MachineRole.WORKER])
+def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role, caplog) -> None:
+    key = ordered(BUILD)
+    token = sqlite_store.invite_machine("remote", role, "me")
+    with (
+        serving(sqlite_store) as address,
+        closing(RemoteStore(address, token)) as store,
+        builder(store, tmp_path) as thread,
+    ):
+        if role is MachineRole.BUILDER:
+            state = until(sqlite_store, key, lambda one: one.engines)
+            assert sqlite_store.file(state.engines[0].sha256).endswith(b"done\n")
+        else:
+            thread._thread.join(60)
+            assert "was invited without --may-build" in caplog.text
 
 
 def test_the_folders_of_old_sources_are_removed(sqlite_store, tmp_path, ordered) -> None:
@@ -110,7 +133,7 @@ def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
     sqlite_store, tmp_path, ordered, sql
 ) -> None:
     ordered(["sleep", "600"])
-    with builder(sqlite_store, tmp_path, lease=1):
+    with builder(sqlite_store, tmp_path, lease=10):
         wait_for_status(sql, "leased")
         sql("UPDATE spsa_build SET wanted_until = created_at")
         wait_for_status(sql, "ready")

@@ -22,7 +22,8 @@ from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.openings.book import OpeningBook, load
 from spsa.text import NAME_LENGTH
-from worker import cli, serve
+from spsa.uci.engine import UciTimeouts
+from worker import cli
 from worker.batches.service import WorkerSettings
 from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
@@ -30,7 +31,7 @@ from worker.match.report import as_json, report_lines
 from worker.replay import place_of
 from worker.runner.clock import game_clock
 from worker.runner.position import Position
-from worker.uci.engine import UciTimeouts
+from worker.start import settings_of
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
@@ -100,7 +101,7 @@ def ready(typed: Sequence[str]) -> MatchCommand | WorkerSettings | None:
     if given["replay"]:
         place_of(given["replay"])
     if given["spsa"] or given["replay"]:
-        return serve.service_of(given)
+        return settings_of(given)
     return MatchCommand.of(*engines, given)
 
 
@@ -214,17 +215,15 @@ WORKER_REFUSED = {
     "label": (("--label", "Fast_1"), "'Fast_1' is not a word of at most 40 small letters"),
     "label of a machine": (("--label", "x86-64-v4"), "the worker knows that by itself"),
     "lease": (("--lease", "1e9"), "x<=3600"),
+    "short lease": (("--lease", "9.9"), "10.0<=x"),
     "drain": (("--drain", "1e308"), "x<=3162"),
     "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
     "url file": (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),
     "url file: pipe": (("--database-url-file", "pipe"), "16,777,216 bytes"),
     "url file: long path": (("--database-url-file", LONG_PATH), "File name too long"),
     "url: long path": (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
-    "builds what no key signed": (
-        ("--database-url", "sqlite:///s.db", "--build", "--trust-key", "x"),
-        "leave out --trust-key",
-    ),
-    "key": (("--database-url", "sqlite:///s.db", "--trust-key", "/dev/zero"), "regular file"),
+    "token file": (("--server", "http://127.0.0.1:9", "--token-file", "/dev/zero"), "regular file"),
+    "server": (("--server", "ftp://h", "--token-file", "url"), "other parts than https"),
     "cache": (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
 }
 

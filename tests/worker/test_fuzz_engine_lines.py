@@ -27,18 +27,18 @@ from spsa.core.game_settings.numbers import (
     counted,
 )
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult
 from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
+from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
+from spsa.uci.engine import Limit, UciEngine
+from spsa.uci.process import StopSignal
+from spsa.uci.search_reply import SearchReply, last_info
 from worker.batches.active_batch import result_of
 from worker.match.pgn import PgnFormat
 from worker.runner.count import GameTotals
 from worker.runner.game import Game, Pair, Pairing, VoidGame
 from worker.runner.position import Termination, drawn
-from worker.uci.engine import Limit, UciEngine
-from worker.uci.process import StopSignal
-from worker.uci.search_reply import SearchReply, last_info
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
 OPTION = "option name type default min max var Hash Threads spin check combo button string true"

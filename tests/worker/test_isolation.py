@@ -20,8 +20,8 @@ from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
 from spsa.core.game_settings import Book, GameSettings
 from spsa.db.store import open_store
 from spsa.errors import EngineFault
-from worker.uci.isolation import Isolation, isolation
-from worker.uci.spawning import EngineLimits, spawn
+from spsa.uci.spawning import EngineLimits, spawn
+from spsa.uci.system import Isolation, isolation
 
 NOBODY = 65534
 
@@ -123,8 +123,8 @@ def test_nothing_stays_open(folder: Path) -> None:
 def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
     """Seen from inside a user namespace that may have no more of them, as containers are."""
     look = (
-        "from worker.uci.isolation import isolation\n"
-        "from worker.uci.spawning import EngineLimits\n"
+        "from spsa.uci.system import isolation\n"
+        "from spsa.uci.spawning import EngineLimits\n"
         "with isolation() as found: print(EngineLimits(isolation=found))"
     )
     limits = "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_net_namespaces"
@@ -156,9 +156,9 @@ def test_limits_are_written_as_in_the_row_of_a_worker() -> None:
 
 WORKER = """
 import os, sys, time
-from worker.uci.isolation import isolation, hide_memory
-from worker.uci.spawning import EngineLimits, spawn
-from worker.uci.orphan_reaper import orphan_reaper
+from spsa.uci.system import isolation, hide_memory
+from spsa.uci.spawning import EngineLimits, spawn
+from spsa.uci.system import orphan_reaper
 with isolation(wanted={wanted}) as found, orphan_reaper(found) as reaper:
     hide_memory()
     engine = spawn({path!r}, EngineLimits(isolation=found), reaper.new_id())
@@ -259,10 +259,10 @@ def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: boo
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flags", "confinement"), [((), "no network, rlimits"), (("--no-sandbox",), "rlimits")]
+    ("flags", "sandbox"), [((), "no network, rlimits"), (("--no-sandbox",), "rlimits")]
 )
 def test_the_row_of_a_worker_says_how_its_engines_are_confined(
-    flags: tuple[str, ...], confinement: str, database_url: str, tmp_path: Path
+    flags: tuple[str, ...], sandbox: str, database_url: str, tmp_path: Path
 ) -> None:
     write_project(tmp_path)
     sides = {"plus": WINNER, "minus": LOSER}
@@ -277,4 +277,4 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     assert played.returncode == 0, played.stderr
     with open_store(database_url) as store:
         (row,) = [row for row in store.workers() if row.name == "box"]
-        assert (row.confinement, row.games) == (confinement, 4)
+        assert (row.sandbox, row.games) == (sandbox, 4)

@@ -23,11 +23,10 @@ from engines.faulty import (
     wait_until,
 )
 
-from worker.uci.engine import UciEngine
-from worker.uci.isolation import isolation
-from worker.uci.orphan_reaper import ENGINE_ID, OrphanReaper, orphan_reaper
-from worker.uci.process import StopSignal
-from worker.uci.spawning import EngineLimits
+from spsa.uci.engine import UciEngine
+from spsa.uci.process import StopSignal
+from spsa.uci.spawning import EngineLimits
+from spsa.uci.system import ENGINE_ID, OrphanReaper, isolation, orphan_reaper
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 

@@ -9,8 +9,14 @@ import pytest
 from builders import LEASE, new_worker, result_of, stage, tally_of_seed
 from cutting import CutStore
 
-from spsa.db.store import BatchResult
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    LeaseLost,
+    OutOfRange,
+    TooManyRequests,
+)
+from spsa.protocol import BatchResult, Failure
 from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient, PendingReport
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -28,9 +34,9 @@ class AskedTwice(CutStore):
         self.asked.append("touch")
         return super().touch_worker(worker, nps, scale)
 
-    def renew(self, claim_ids, lease_seconds):
+    def renew(self, worker, claim_ids, lease_seconds):
         self.asked.append(lease_seconds)
-        return super().renew(claim_ids, lease_seconds)
+        return super().renew(worker, claim_ids, lease_seconds)
 
     def register_worker(self, info):
         self.asked.append("register")
@@ -67,7 +73,8 @@ def batches(run):
 def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
     first, second = client.claim(), client.claim()
     client.enqueue(played(second))
-    client.enqueue(PendingReport(claim=first, failure="no engine", void_games=2, sha256="a" * 64))
+    failure = Failure(reason="no engine", void_games=2, sha256="a" * 64)
+    client.enqueue(PendingReport(claim=first, failure=failure))
     assert client.unreported == 2
     client.deliver()
     assert client.unreported == 0
@@ -159,7 +166,7 @@ def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, ca
     assert client.unreported == 0
     assert [status for status, _, _ in batches(run)] == ["ready", "done"]
     ((reason,),) = sql("SELECT reason FROM spsa_failure")
-    assert reason.startswith("the database refused the result: spsa_batch.moves is -5")
+    assert reason.startswith("the result was refused: ") and "moves is -5" in reason
 
 
 def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkeypatch, sql):
@@ -175,11 +182,11 @@ def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkey
 
 
 def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
-    client.enqueue(PendingReport(claim=client.claim(), failure="x", void_games=-1))
+    client.enqueue(PendingReport(claim=client.claim(), failure=Failure(reason="x", void_games=-1)))
     client.deliver()
     assert client.unreported == 0
     assert batches(run)[0][0] == "leased"
-    assert "the database refused the games of a batch" in caplog.text
+    assert "the games of a batch were refused" in caplog.text
     assert "stays leased" not in caplog.text
 
 
@@ -382,3 +389,28 @@ def test_a_run_that_is_left_out_is_taken_again_later(client, monkeypatch):
     now[0] += LEASE
     client.renew((), None)
     assert client.claim() is not None and client.work_left()
+
+
+class Full(CutStore):
+    """Refuses claims of a machine that has all that it may have, while `busy`."""
+
+    busy = True
+
+    def claim(self, *args, **kwargs):
+        if self.busy:
+            raise TooManyRequests("too many batches", 60.0)
+        return super().claim(*args, **kwargs)
+
+
+def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(sqlite_url, monkeypatch):
+    now = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Full(sqlite_url) as store:
+        stage(store).open()
+        client = DatabaseClient(store, WORKER, LEASE, QUICK)
+        assert client.claim() is None
+        store.busy = False
+        now[0] += 59
+        assert client.claim() is None
+        now[0] += 2
+        assert client.claim() is not None

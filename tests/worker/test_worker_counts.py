@@ -12,6 +12,8 @@ from spsa.core.scoring import Tally
 from spsa.db.store import open_store
 from spsa.openings.book import OpeningBook
 from spsa.openings.positions import Opening, drawn_time
+from spsa.protocol import Failure
+from spsa.uci.search_reply import SearchReply
 from worker.batches.active_batch import ActiveBatch, job_of
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries
@@ -19,7 +21,6 @@ from worker.runner.count import GameTotals, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.pool import JobDone, JobFailed, JobStopped
 from worker.runner.position import Termination, drawn, won_by
-from worker.uci.search_reply import SearchReply
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)
 
@@ -106,7 +107,7 @@ def test_a_batch_that_was_played_is_reported_with_its_costs(claim, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 107.5)
     report = batch.report(JobDone(claim.claim_id))
     result = report.result
-    assert (report.claim, report.failure, report.void_games) == (claim, None, 0)
+    assert (report.claim, report.failure) == (claim, None)
     assert (result.tally, result.voids) == (batch.count.tally, {"crash": 1})
     assert (result.plus_nodes, result.minus_nodes, result.moves) == (130, 27, 5)
     assert (result.plus_time_losses, result.minus_time_losses) == (1, 0)
@@ -119,10 +120,9 @@ def test_a_batch_that_failed_says_why_and_whose_fault_it_is(claim, culprit):
     for _ in range(3):
         batch.count.add_void("crash")
     report = batch.report(JobFailed(claim.claim_id, "x" * 3000))
-    assert (report.result, report.failure) == (None, "x" * 1999 + "…")
-    assert report.void_games == 3
     blamed = {"plus": claim.plus.sha256, "minus": claim.minus.sha256}.get(culprit)
-    assert report.sha256 == blamed
+    failure = Failure(reason="x" * 1999 + "…", void_games=3, sha256=blamed)
+    assert (report.result, report.failure) == (None, failure)
 
 
 def test_a_batch_that_was_stopped_says_nothing(claim):

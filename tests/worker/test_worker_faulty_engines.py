@@ -29,12 +29,11 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.openings.positions import Opening
+from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits, working_folders
+from spsa.uci.system import orphan_reaper
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
-from worker.uci.engine import UciTimeouts
-from worker.uci.orphan_reaper import orphan_reaper
-from worker.uci.spawning import EngineLimits
-from worker.uci.working_folders import working_folders
 
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
@@ -245,8 +244,8 @@ def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
-    confinement = EngineLimits(memory=2**30, cores=(core, core))
-    with Pool(1, PATIENT, confinement) as pool:
+    sandbox = EngineLimits(memory=2**30, cores=(core, core))
+    with Pool(1, PATIENT, sandbox) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))
         number = int(pid.read_text())

@@ -11,12 +11,12 @@ from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeCont
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
+from spsa.uci.engine import Limit, UciTimeouts
+from spsa.uci.search_reply import SearchReply
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
 from worker.runner.position import Ending, Position, Termination
-from worker.uci.engine import Limit, UciTimeouts
-from worker.uci.search_reply import SearchReply
 
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)

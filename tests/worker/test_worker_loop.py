@@ -43,15 +43,20 @@ from spsa.errors import (
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import load
 from spsa.openings.positions import drawn_time
+from spsa.protocol import WorkerStore
 from worker.batches.active_batch import job_of
-from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport, WorkerStore
+from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
-from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
+from worker.batches.leaving import WorkerOptions
+from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+STATUS_AND_FAILURES = """
+    SELECT b.status, count(f.machine) FROM spsa_batch b
+      LEFT JOIN spsa_failure f ON f.batch_id = b.id GROUP BY b.id, b.status ORDER BY b.id"""
 PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
 
@@ -99,7 +104,7 @@ def hired(
     interrupts = Interrupts()
     with Pool(size, PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
-        cache = EngineCache(folder / "cache", queries.engine_bytes)
+        cache = EngineCache(folder / "cache", queries.file)
         chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
         yield Worker(client, pool, cache, chosen, interrupts), interrupts
 
@@ -235,8 +240,8 @@ def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
     staged: Stage, offer: Callable[..., int], tmp_path: Path
 ) -> None:
     offer(LONG, fault="hang", at_ply=1)
-    queries = Watched(staged.store, renew=lambda claims, lease: frozenset())
-    assert work(queries, tmp_path, lease=0.2, max_batches=1) == 0
+    queries = Watched(staged.store, renew=lambda *_: frozenset())
+    assert work(queries, tmp_path, lease=10.0, max_batches=1) == 0
     assert "report" not in queries.calls
     assert not children()
 
@@ -280,7 +285,7 @@ def test_the_first_interrupt_lets_batches_end(
     with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
         wait_until(log.exists)
         interrupts.note(signal.SIGINT)
-        wait_until(lambda: worker._drain_ends_at is not None)
+        wait_until(lambda: worker._leaving._drain_ends_at is not None)
         gate.touch()
     assert codes == [130]
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]
@@ -325,6 +330,15 @@ def test_an_engine_with_other_bytes_is_never_run(
     assert not log.exists()
 
 
+def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
+    from spsa.protocol import Engine
+
+    cache = EngineCache(tmp_path / "cache", lambda _sha256: b"another program")
+    with pytest.raises(ArtifactMismatch, match="hashes to"):
+        cache.path(Engine(sha256="0" * 64, path="/nowhere"))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_the_database_hands_out_what_no_shared_folder_has(
     staged: Stage, tmp_path: Path, offer: Callable[..., int]
 ) -> None:
@@ -333,7 +347,7 @@ def test_the_database_hands_out_what_no_shared_folder_has(
     row = published(path, content=content)
     path.unlink()
     cache = EngineCache(tmp_path / "cache", {row.sha256: content}.get)
-    from spsa.db.store import Engine
+    from spsa.protocol import Engine
 
     fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
     assert fetched.read_bytes() == content
@@ -359,7 +373,7 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     staged.open(plus=plus, minus=minus, variants=variants)
     claim = staged.claim("one")
     assert claim is not None
-    cache = EngineCache(tmp_path / "cache", staged.store.engine_bytes, provides=provides)
+    cache = EngineCache(tmp_path / "cache", staged.store.file, provides=provides)
     binaries = cache.binaries(claim)
     assert [path.name for path in (binaries.plus, binaries.minus)] == [
         side.sha256 for side in sides[taken]
@@ -369,7 +383,7 @@ def test_a_machine_plays_the_highest_level_that_it_has(
 def test_a_cache_forgets_the_oldest_engines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spsa.db.store import Engine
+    from spsa.protocol import Engine
 
     monkeypatch.setattr("worker.batches.engine_cache._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
@@ -408,7 +422,7 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(
     sql("UPDATE spsa_iteration SET status = 'pending' WHERE k = 2")
     assert work(staged.store, tmp_path, max_batches=5) == 0
     assert plus_path.exists()
-    rows = sql("SELECT status, failures FROM spsa_batch ORDER BY id")
+    rows = sql(STATUS_AND_FAILURES)
     assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
 
 
@@ -441,7 +455,7 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     offer()
     assert work(Refusing(staged.store, error), tmp_path, size=1, max_batches=2) == 0
     lost = isinstance(error, LeaseLost)
-    found = sql("SELECT status, failures FROM spsa_batch ORDER BY seq")
+    found = sql(STATUS_AND_FAILURES)
     assert {status for status, _ in found} == {"leased" if lost else "ready"}
     # the second claim is of the first batch again where its failure was told before
     assert max(failures for _, failures in found) == (0 if lost else 1)
@@ -500,7 +514,7 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
         return content
 
     minus.unlink()
-    queries = Watched(staged.store, engine_bytes=stored)
+    queries = Watched(staged.store, file=stored)
     assert work(queries, tmp_path, max_batches=2) == 0
     assert queries.calls.count("release") == 2
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2

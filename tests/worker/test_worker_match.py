@@ -19,9 +19,9 @@ from trials import OneIteration
 from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
 from spsa.openings.positions import permutation
-from worker import machine, serve
+from spsa.uci.spawning import EngineLimits
+from worker import direct, machine
 from worker.settings import engine_limits
-from worker.uci.spawning import EngineLimits
 
 NODES = 3000
 """Scripted engines move at once; a worker would wait half a minute for so many."""
@@ -202,7 +202,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
         (("/bin/sh", "/bin/sh", "--games", "2", "--nodes", "2", "--depth", "3"), "one of"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),
-        (("--spsa", "/bin/sh"), "from the database"),
+        (("--spsa", "/bin/sh"), "from the run"),
         (("--spsa", "-c", "4096"), "--force"),
         (("--spsa",), "DATABASE_URL"),
         (("--spsa", "--database-url", "nonsense"), "is not the URL of"),
@@ -311,12 +311,12 @@ def test_the_database_is_named_by_flag_environment_or_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.toml").write_text('[database]\nurl = "sqlite:///data/spsa.db"\n')
-    assert serve.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
-    assert serve.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
-    assert serve.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
+    assert direct.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
+    assert direct.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
+    assert direct.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
     other = tmp_path / "other.toml"
     other.write_text('[database]\nurl = "postgresql://h/d"\n')
-    assert serve.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
+    assert direct.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
 
 
 def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
@@ -335,8 +335,8 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
     assert machine.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
-    confinement = EngineLimits(cores=(0, 2, 1, 3))
-    assert [confinement.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
+    sandbox = EngineLimits(cores=(0, 2, 1, 3))
+    assert [sandbox.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
     assert EngineLimits().of_slot(3).cores == ()
 
 

@@ -15,15 +15,16 @@ from test_worker_client import QUICK
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db.store import Store, open_store
 from spsa.openings.book import load
+from spsa.uci.spawning import EngineLimits
 from worker import machine
 from worker.batches import scaling
 from worker.batches.active_batch import Activity, job_of
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import Binaries, EngineCache
-from worker.batches.loop import Worker, WorkerOptions
+from worker.batches.leaving import WorkerOptions
+from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
-from worker.uci.spawning import EngineLimits
 
 PAUSE = 0.03
 NPS = 77 / PAUSE
@@ -102,7 +103,7 @@ def work(
     watching = Watching(folder / "gate", enough)
     with Pool(slots, PATIENT, options.pop("limits", None)) as pool:
         client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
-        cache = EngineCache(folder / "cache", store.engine_bytes)
+        cache = EngineCache(folder / "cache", store.file)
         chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
         return Worker(client, pool, cache, chosen, Interrupts(), watching).run(), watching
 

@@ -136,6 +136,6 @@ def test_a_book_of_other_bytes_is_not_played(
         staged, tmp_path, player, player,
         book=Book(name=str(start_book(tmp_path)), sha256="0" * 64),
     )  # fmt: skip
-    with pytest.raises(TuningError, match=r"hashes to .* the database does not hold 0000"):
+    with pytest.raises(TuningError, match=r"hashes to .* 0000.* is not stored either"):
         work(staged.store, tmp_path, size=1, max_batches=1)
     assert not sql("SELECT 1 FROM spsa_batch WHERE status = 'done'")

@@ -13,11 +13,12 @@ from engines.faulty import PATIENT, alive, children, engine, open_files, spec, w
 from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
-from worker.uci import spawning
-from worker.uci.engine import Limit, UciEngine, UciTimeouts
-from worker.uci.process import Stopped, StopSignal
-from worker.uci.search_reply import MATE
-from worker.uci.spawning import clean_environment
+from spsa.uci import process, spawning
+from spsa.uci.engine import Limit, UciEngine, UciTimeouts
+from spsa.uci.process import Stopped, StopSignal
+from spsa.uci.search_reply import MATE
+from spsa.uci.spawning import clean_environment
+from spsa.uci.system import PumpedPipes
 
 START = b"position startpos"
 SOON = Limit(b"go movetime 1\n", 0.4)
@@ -25,8 +26,15 @@ IN_TIME = Limit(b"go movetime 1\n", 20.0)
 Starts = Callable[..., UciEngine]
 
 
+@pytest.fixture(params=["polled", "pumped"], autouse=True)
+def pipes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipes of this system, and those of one that cannot wait for several of them."""
+    if request.param == "pumped":
+        monkeypatch.setattr(process, "pipes", PumpedPipes())
+
+
 @pytest.fixture
-def stop_signal() -> Iterator[StopSignal]:
+def stop_signal(pipes: None) -> Iterator[StopSignal]:
     bell = StopSignal()
     yield bell
     bell.close()
@@ -273,7 +281,7 @@ def test_a_program_still_open_for_writing_is_tried_again(
 OWNER = """
 import sys, threading, time
 from engines.faulty import PATIENT, spec, started as begun
-from worker.uci.process import StopSignal
+from spsa.uci.process import StopSignal
 from pathlib import Path
 
 def own():

@@ -5,39 +5,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol
 
 from spsa.core.game_settings import Book, EngineFile, TablebaseRule
-from spsa.db.entries import MAX_KEPT_VOIDS, KeptVoid
-from spsa.db.store import BatchResult, Claim
 from spsa.openings import builtin_book
 from spsa.openings.book import OpeningBook, load
 from spsa.openings.positions import drawn_time
+from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, Claim, Failure, KeptVoid
 from spsa.text import FAILURE_LENGTH, printable
+from spsa.uci.engine import EngineSpec, UciTimeouts
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.adjudication import Tables, open_tables
 from worker.runner.count import GameTotals
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
-from worker.uci.engine import EngineSpec, UciTimeouts
 
 _MAX_DETAIL = 500  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReport:
-    """The end of a claim that the database does not know yet.
+    """The end of a claim that the database or the server does not know yet.
 
-    It has a result, or a failure, or neither when the batch is handed back. `sha256` is the binary
-    that caused a failure, where that is known.
+    It has a result, or a failure, or neither when the batch is handed back.
     """
 
     claim: Claim
     result: BatchResult | None = None
-    failure: str | None = None
-    void_games: int = 0
-    sha256: str | None = None
-    kept_voids: Sequence[KeptVoid] = ()
+    failure: Failure | None = None
 
 
 @dataclass(slots=True)
@@ -67,18 +62,18 @@ class ActiveBatch:
             return PendingReport(claim=self.claim, result=self._result(seconds))
         if isinstance(end, JobFailed):
             engine = {"plus": self.claim.plus, "minus": self.claim.minus}.get(self.culprit)
-            return PendingReport(
-                claim=self.claim,
-                failure=printable(end.reason, FAILURE_LENGTH),
+            failure = Failure(
+                reason=printable(end.reason, FAILURE_LENGTH),
                 void_games=self.count.voids.total(),
                 sha256=engine.sha256 if engine else None,
-                kept_voids=self.kept_voids,
+                kept_voids=tuple(self.kept_voids),
             )
+            return PendingReport(claim=self.claim, failure=failure)
         return PendingReport(claim=self.claim)
 
     def _result(self, seconds: float) -> BatchResult:
         result = result_of(self.count, seconds, self.slot)
-        return replace(result, scale=self.scale, kept_voids=self.kept_voids)
+        return replace(result, scale=self.scale, kept_voids=tuple(self.kept_voids))
 
     def add_void(self, void: PairVoid) -> None:
         """Count a void game, and keep what there is to know about the first few."""
@@ -87,8 +82,8 @@ class ActiveBatch:
         if len(self.kept_voids) < MAX_KEPT_VOIDS:
             kept = KeptVoid(
                 pair=void.pairing.number,
-                culprit=void.culprit,
-                white=void.white,
+                culprit=_side(void.culprit),
+                white=_side(void.white),
                 detail=printable(void.detail, _MAX_DETAIL),
                 position=void.position,
                 output=void.output,
@@ -113,6 +108,10 @@ class Activity:
     batches: int
     failed: int
     unreported: int
+
+
+def _side(player: str) -> Literal["plus", "minus", ""]:
+    return "plus" if player == "plus" else "minus" if player == "minus" else ""
 
 
 class View(Protocol):

@@ -4,11 +4,13 @@ A thread of its own claims orders, carries them out and publishes the engines. I
 meanwhile, and stops the compiler when the lease is lost or no master wants the engines any more.
 """
 
+import hashlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Self
@@ -20,8 +22,15 @@ from spsa.builds.orders import (
     BuiltEngine,
     ordered,
 )
-from spsa.db.store import LeasedBuild, Published, RegisteredWorker, Store, WorkerInfo
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
+from spsa.protocol import (
+    BuildResult,
+    BuiltFile,
+    LeasedBuild,
+    RegisteredWorker,
+    WorkerInfo,
+    WorkerStore,
+)
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import RECONNECT, Backoff
 
@@ -37,7 +46,7 @@ class BuildThread:
     `lease` is in seconds; `work` is the folder for sources and what the compiler can use again.
     """
 
-    def __init__(self, store: Store, info: WorkerInfo, lease: float, work: Path) -> None:
+    def __init__(self, store: WorkerStore, info: WorkerInfo, lease: float, work: Path) -> None:
         self._store = store
         self._info = info
         self._lease = lease
@@ -64,12 +73,10 @@ class BuildThread:
                     self._claim_id = uuid4().hex
                     self._carry_out(build)
                 self._backoff.reset()
-            except DatabaseUnreachable:  # the loop that plays says so
-                seconds = self._backoff.next()
+            except DatabaseUnreachable as error:  # the loop that plays says so
+                seconds = max(self._backoff.next(), error.retry_after or 0.0)
             except NotPermitted as error:
-                log.error(
-                    "builds nothing: %s; `spsa-master grant --role builder` permits it", error
-                )
+                log.error("builds nothing: %s", error)
                 return
             except TuningError as error:
                 log.error("cannot build engines: %s", error)
@@ -88,12 +95,14 @@ class BuildThread:
     def _carry_out(self, build: LeasedBuild) -> None:
         try:
             order = BuildOrder.from_json(build.recipe)
-            archive = self._store.engine_bytes(build.archive_sha256) or b""
+            archive = self._store.file(build.archive_sha256) or b""
             log.info("builds two engines for %s", " ".join(order.kind))
             self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with ordered(order, archive, self._work, os.environ) as (builder, plus, minus):
-                built = self._renewing(build, builder.cancel, lambda: builder.build(plus, minus))
-                self._publish(build, order, built)
+            with (
+                ordered(order, archive, self._work, os.environ) as (builder, plus, minus),
+                self._renewed_lease(build, builder.cancel),
+            ):
+                self._publish(build, order, builder.build(plus, minus))
         except BuildCancelled:
             self._retried(lambda: self._store.fail_build(build, None))
         except DatabaseUnreachable:
@@ -103,13 +112,9 @@ class BuildThread:
             log.error("cannot build: %s", error)
             self._retried(lambda: self._store.fail_build(build, reason))
 
-    def _renewing(
-        self,
-        build: LeasedBuild,
-        cancel: Callable[[], None],
-        make: Callable[[], tuple[BuiltEngine, BuiltEngine]],
-    ) -> tuple[BuiltEngine, BuiltEngine]:
-        """Make the engines while another thread keeps the lease, or cancels when it is lost."""
+    @contextmanager
+    def _renewed_lease(self, build: LeasedBuild, cancel: Callable[[], None]) -> Iterator[None]:
+        """Keep the lease in another thread, which cancels the build when the lease is lost."""
         ended = threading.Event()
 
         def keep() -> None:
@@ -125,7 +130,7 @@ class BuildThread:
         keeper = threading.Thread(target=keep, name="build-lease")
         keeper.start()
         try:
-            return make()
+            yield
         finally:
             ended.set()
             keeper.join()
@@ -135,16 +140,23 @@ class BuildThread:
             return self._store.renew_build(build, self._lease)
         except DatabaseUnreachable:
             return True  # it may still be held; publishing will tell
+        except TuningError:  # a token that was revoked, a server of another version
+            return False
 
     def _publish(
         self, build: LeasedBuild, order: BuildOrder, built: tuple[BuiltEngine, BuiltEngine]
     ) -> None:
-        requires = {word for engine in built for word in engine.requires}
-        plus, minus = (Published(engine.path.read_bytes(), engine.bench) for engine in built)
-        target = printable(built[0].target, 100) or "unknown"
-        outcome = self._retried(
-            lambda: self._store.publish_build(build, target, requires, plus, minus)
+        plus, minus = (engine.path.read_bytes() for engine in built)
+        result = BuildResult(
+            worker_id=build.worker_id,
+            build_id=build.id,
+            claim_id=build.claim_id,
+            target=printable(built[0].target, 100) or "unknown",
+            requires=tuple(sorted({word for engine in built for word in engine.requires})),
+            plus=_file(plus, built[0].bench),
+            minus=_file(minus, built[1].bench),
         )
+        outcome = self._retried(lambda: self._store.publish_build(result, plus, minus))
         log.info("two engines for %s: %s", " ".join(order.kind), outcome)
 
     def _retried(self, call: Callable[[], object]) -> object:
@@ -152,6 +164,10 @@ class BuildThread:
         while True:
             try:
                 return call()
-            except DatabaseUnreachable:
-                if self._stopping.wait(self._backoff.next()):
+            except DatabaseUnreachable as error:
+                if self._stopping.wait(max(self._backoff.next(), error.retry_after or 0.0)):
                     raise
+
+
+def _file(data: bytes, bench: int | None) -> BuiltFile:
+    return BuiltFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data), bench=bench)

@@ -1,32 +1,40 @@
-"""A worker's calls to the database, repeated after growing waits until it responds.
+"""A worker's calls to the database or the server, repeated after growing waits until it responds.
 
 A call whose response was lost is repeated with the same identifiers, so nothing is claimed or
-counted twice. No call sleeps: games go on while the database is unreachable.
+counted twice. No call sleeps: games go on while nothing can be reached.
 """
 
 import logging
 import random
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, Protocol
+from typing import Any
 from uuid import uuid4
 
 from spsa.builds.requirements import lacking
-from spsa.db.entries import KeptVoid
-from spsa.db.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
     LeaseLost,
     NotPermitted,
     SchemaMismatch,
+    TooManyRequests,
     TuningError,
 )
-from spsa.text import FAILURE_LENGTH, printable
+from spsa.protocol import (
+    BatchResult,
+    Claim,
+    Failure,
+    OpenWork,
+    RegisteredWorker,
+    WorkerInfo,
+    WorkerStore,
+)
+from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import PendingReport
 
 
@@ -72,37 +80,6 @@ class Backoff:
 log = logging.getLogger(__name__)
 
 
-class WorkerStore(Protocol):
-    """The queries of a worker; spsa.db.worker_queries documents what each of them raises."""
-
-    def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
-
-    def touch_worker(
-        self, worker: RegisteredWorker, nps: float | None, scale: float | None
-    ) -> str | None: ...
-
-    def claim(
-        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
-    ) -> Claim | None: ...
-
-    def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]: ...
-
-    def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]: ...
-
-    def release(self, claim: Claim) -> None: ...
-
-    def fail(
-        self,
-        claim: Claim,
-        reason: str,
-        void_games: int = 0,
-        sha256: str | None = None,
-        kept_voids: Sequence[KeptVoid] = (),
-    ) -> None: ...
-
-    def work_left(self) -> list[tuple[str, tuple[str, ...]]]: ...
-
-
 class DatabaseClient:
     """One worker's calls and its unsent reports; times are of the monotonic clock."""
 
@@ -118,7 +95,8 @@ class DatabaseClient:
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
         self._left_out: dict[str, tuple[str, float]] = {}  # why each run, and until when
-        self._obstacles = ""
+        self._idle_reason = ""
+        self._claim_at = 0.0
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
 
@@ -141,12 +119,12 @@ class DatabaseClient:
 
     @contextmanager
     def retrying(self) -> Iterator[None]:
-        """Break off when the database is unreachable, and back off until the next attempt."""
+        """Break off when nothing can be reached, and back off until the next attempt."""
         try:
             yield
         except DatabaseUnreachable as error:
             self.last_error = error
-            pause = self._retries.next()
+            pause = max(self._retries.next(), error.retry_after or 0.0)
             self._retry_at = time.monotonic() + pause
             log.warning("%s; next attempt in %.1f s", error, pause)
         else:
@@ -168,10 +146,13 @@ class DatabaseClient:
         if now < self._renew_at:
             return frozenset()
         self._take_again(now)
-        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
+        touch, renew = self._store.touch_worker, self._store.renew
+        self._warn_if_set_aside(self._registered_for(lambda worker: touch(worker, nps, scale)))
         if not claim_ids:
-            self._warn_of_obstacles()
-        held = self._store.renew(list(claim_ids), self._lease)
+            self._say_why_idle()
+        held: frozenset[str] = self._registered_for(
+            lambda worker: renew(worker, list(claim_ids), self._lease)
+        )
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
 
@@ -190,7 +171,7 @@ class DatabaseClient:
     def _warn_if_set_aside(self, reason: str | None) -> None:
         if reason is not None and reason != self._set_aside:
             log.warning(
-                "the database gives this machine no batches: %s; "
+                "this machine is set aside and gets no batches: %s; "
                 "`spsa-master workers release %s` ends that",
                 reason,
                 self._registered().machine,
@@ -203,28 +184,38 @@ class DatabaseClient:
             self._deliver(self._reports[0])
             self._reports.popleft()
 
+    def drop_reports(self) -> None:
+        """Give up the reports that wait; their batches are played again when the leases expire."""
+        if self._reports:
+            log.warning("%s cannot be reported any more", plural(len(self._reports), "batch", "es"))
+        self._reports.clear()
+
     def claim(self) -> Claim | None:
         """One free batch; None when there is none.
 
         A call whose response was lost is repeated with the same id, so that it claims one batch.
         """
+        if time.monotonic() < self._claim_at:
+            return None
         try:
-            claim = self._ask()
-        except IllegalTransition:
-            # A server that crashed may have lost this worker's row, which was not yet on disk.
-            self._worker = None
-            claim = self._ask()
+            claim: Claim | None = self._registered_for(self._ask)
+        except TooManyRequests as error:  # reports and renewals go on
+            pause = max(self._retries.next(), error.retry_after or 0.0)
+            log.warning("%s; next claim in %.1f s", error, pause)
+            self._claim_at = time.monotonic() + pause
+            return None
         if claim is not None:
             self._claim_id = uuid4().hex
+            self._idle_reason = ""
         return claim
 
     def work_left(self) -> bool:
         """Whether any run may still have games that this worker can play."""
-        return any(self._obstacle(*left) is None for left in self._store.work_left())
+        return any(self._obstacle(left) is None for left in self._store.work_left())
 
-    def _obstacle(self, run: str, requires: tuple[str, ...]) -> str | None:
+    def _obstacle(self, work: OpenWork) -> str | None:
         """Why this worker gets no batch of such an iteration; None if it may get one."""
-        info = self._info
+        info, run, requires = self._info, work.run, work.requires
         if run in self._left_out:
             return f"the run {run} is left out: {self._left_out[run][0]}"
         if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
@@ -234,19 +225,21 @@ class DatabaseClient:
             return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
         return None
 
-    def _warn_of_obstacles(self) -> None:
-        """Warn if there are runs and this worker can play none of them; once for each reason."""
-        found = [self._obstacle(*left) for left in self._store.work_left()]
-        reason = "; ".join(text for text in found if text is not None)
-        if None in found:
-            reason = ""
-        if reason and reason != self._obstacles:
-            log.warning("there is nothing that this worker may play: %s", printable(reason, 1000))
-        self._obstacles = reason
+    def _say_why_idle(self) -> None:
+        """Say why there is nothing that this worker may play; once for each reason."""
+        found = [self._obstacle(left) for left in self._store.work_left()]
+        reason = "; ".join(dict.fromkeys(filter(None, found))) or "no run needs games"
+        reason = "" if None in found else reason
+        if reason and reason != self._idle_reason:
+            level = logging.WARNING if found else logging.INFO
+            log.log(
+                level, "there is nothing that this worker may play: %s", printable(reason, 1000)
+            )
+        self._idle_reason = reason
 
-    def _ask(self) -> Claim | None:
+    def _ask(self, worker: RegisteredWorker) -> Claim | None:
         try:
-            return self._store.claim(self._claim_id, self._registered(), self._lease)
+            return self._store.claim(self._claim_id, worker, self._lease)
         except LeaseLost:  # the id was used up: every other attempt with it fails, too
             self._claim_id = uuid4().hex
             return None
@@ -260,7 +253,7 @@ class DatabaseClient:
         except LeaseLost as error:
             log.warning("the games of a batch are dropped: %s", error)
         except TuningError as error:
-            log.error("the database refused the games of a batch, they are dropped: %s", error)
+            log.error("the games of a batch were refused, they are dropped: %s", error)
             self._fail_refused(report, error)
 
     def _send(self, report: PendingReport) -> None:
@@ -268,8 +261,7 @@ class DatabaseClient:
         if report.result is not None:
             self._report(claim, report.result)
         elif report.failure is not None:
-            blame = (report.void_games, report.sha256, report.kept_voids)
-            self._store.fail(claim, report.failure, *blame)
+            self._store.fail(claim, report.failure)
         else:
             self._store.release(claim)
 
@@ -285,12 +277,23 @@ class DatabaseClient:
         if report.result is None:
             return  # the lease expires by itself
         try:
-            reason = printable(f"the database refused the result: {refusal}", FAILURE_LENGTH)
-            self._store.fail(report.claim, reason)
+            reason = printable(f"the result was refused: {refusal}", FAILURE_LENGTH)
+            self._store.fail(report.claim, Failure(reason=reason))
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except TuningError as error:
             log.error("a batch stays leased until its lease expires: %s", error)
+
+    def _registered_for(self, call: Callable[[RegisteredWorker], Any]) -> Any:
+        """Call it with this worker's row, which is made again if it is unknown.
+
+        A database that crashed may have lost the row, which was not yet on disk.
+        """
+        try:
+            return call(self._registered())
+        except IllegalTransition:
+            self._worker = None
+            return call(self._registered())
 
     def _registered(self) -> RegisteredWorker:
         if self._worker is None:

@@ -1,22 +1,15 @@
-"""This machine's copies of engines: a file runs only if it hashes to the SHA-256 of its row.
-
-With a trusted key, the worker also checks the signature of every claim before it fetches or starts
-anything.
-"""
+"""This machine's copies of engines: a file runs only if it hashes to the SHA-256 of its row."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.builds.artifacts import Copy, fetch, shared_file
-from spsa.builds.requirements import lacking
+from spsa.builds.requirements import lacking, words_of
 from spsa.core.game_settings import EngineFile
-from spsa.db.row_values import words_of
-from spsa.db.signed_orders import order_of
-from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.security.files import cache_folder
-from spsa.security.keys import TrustKey
+from spsa.files import cache_folder
+from spsa.protocol import Claim, Engine
 
 _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""
@@ -33,21 +26,19 @@ class Binaries:
 class EngineCache:
     """Finds the engines of a claim and keeps verified copies in `folder`.
 
-    It tries the path of the row first, and the database (`stored`) when that path has no usable
-    file. Of binaries for several levels or kinds of machines it takes the first one that a machine
-    with the words `provides` runs. Books and side files of a run are found in the same way.
+    It tries the path of the row first, and the database or the server (`stored`) when that path has
+    no usable file. Of binaries for several levels or kinds of machines it takes the first one that
+    a machine with the words `provides` runs. Books and side files are found in the same way.
     """
 
     def __init__(
         self,
         folder: Path,
         stored: Callable[[str], bytes | None],
-        trust_key: TrustKey | None = None,
         provides: Collection[str] = (),
     ) -> None:
         self._folder = folder
         self._stored = stored
-        self._trust_key = trust_key
         self._provides = provides
         self._copies: dict[str, Copy] = {}
 
@@ -55,11 +46,8 @@ class EngineCache:
         """Both engines of a claim.
 
         Raises:
-            NotSigned: the owner of the trusted key did not sign this claim.
             ArtifactMismatch: this machine finds no file with such a hash.
         """
-        if self._trust_key is not None:
-            self._trust_key.check(order_of(claim), claim.signature)
         suited = (
             sides
             for words, sides in claim.variants.items()
@@ -71,12 +59,12 @@ class EngineCache:
     def file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of the book or of a side file of a claim; raises as `binaries`.
 
-        It may be at its own path, beside the binaries, or in the database.
+        It may be at its own path, beside the binaries, or stored.
         """
         return self.path(file, shared_file(Path(claim.plus.path), file.sha256))
 
     def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
-        """A verified copy of a file, which may be at its own path, at another, or in the database.
+        """A verified copy of a file, which may be at its own path, at another, or stored.
 
         ArtifactMismatch when this machine finds no file with that hash.
 
@@ -98,7 +86,7 @@ class EngineCache:
                 faults.append(str(error))
         data = self._stored(sha256)
         if data is None:
-            raise ArtifactMismatch(f"{faults[0]}; the database does not hold {sha256} either")
+            raise ArtifactMismatch(f"{faults[0]}; {sha256} is not stored either")
         try:
             return fetch(data, sha256, self._folder)
         except TuningError as error:

@@ -1,26 +1,19 @@
 """The loop of a worker: it claims batches, has them played, renews their leases and reports them.
 
-It runs in the main thread, the only one that talks to the database. The slots play.
+It runs in the main thread, the only one that talks to the database or the server. The slots play.
 """
 
 import logging
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
-from spsa.db.store import Claim
-from spsa.errors import (
-    BatchFailed,
-    DatabaseUnreachable,
-    NotPermitted,
-    SchemaMismatch,
-    TuningError,
-)
+from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
+from spsa.protocol import Claim, Failure
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, PendingReport, View
-from worker.batches.database_client import FAILURE, POLL, Backoff, BackoffTimes, DatabaseClient
+from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache
+from worker.batches.leaving import Leaving, NoUpdates, Updates, WorkerOptions
 from worker.batches.scaling import KEPT_SECONDS, MeasuredSpeeds, OutsideScale, WaitingJobs
 from worker.runner.count import GameTotals
 from worker.runner.interrupts import Interrupts
@@ -29,24 +22,6 @@ from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, Pai
 log = logging.getLogger(__name__)
 
 NOTHING_TO_DO = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """When a worker leaves, and how long it waits. Times in seconds; None is no limit.
-
-    `drain` is how long active batches may go on after the first interrupt. With `once` the worker
-    leaves when no run has work left; with `idle_timeout` when it had none for that long. `syzygy`
-    are the folders of this machine's tables.
-    """
-
-    drain: float = 60.0
-    once: bool = False
-    idle_timeout: float | None = None
-    max_batches: int | None = None
-    syzygy: tuple[Path, ...] = ()
-    poll: BackoffTimes = POLL
-    after_failure: BackoffTimes = FAILURE
 
 
 class Worker:
@@ -60,6 +35,7 @@ class Worker:
         options: WorkerOptions,
         interrupts: Interrupts,
         view: View | None = None,
+        updates: Updates | None = None,
     ) -> None:
         self._client = client
         self._pool = pool
@@ -67,62 +43,112 @@ class Worker:
         self._options = options
         self._interrupts = interrupts
         self._view = view
+        self._updates: Updates = updates or NoUpdates()
+        self._leaving = Leaving(options, interrupts)
         self._played = GameTotals()
         self._done = self._failed = 0
         self._active: dict[str, ActiveBatch] = {}
         self._waiting = WaitingJobs(pool, MeasuredSpeeds(pool, lambda: interrupts.count > 1))
-        self._claimed = 0
         self._last_failure: TuningError | None = None
         self._nps: float | None = None
         self._scale: float | None = None
         self._polls = Backoff(options.poll, Random())
         self._failures = Backoff(options.after_failure, Random())
         self._is_idle = False
-        self._no_work_left = False
-        self._drain_ends_at: float | None = None
-        self._idle_since = self._claim_at = time.monotonic()
+        self._claim_at = time.monotonic()
 
     def run(self) -> int:
-        """Play until an interrupt, or until there is no reason to stay; the exit code."""
+        """Play until an interrupt, or until there is no reason to stay; the exit code.
+
+        Batches are stopped before an error, so that nobody has to wait for the games.
+        """
         self._interrupts.on_each(self._pool.wake)
-        while True:
-            self._handle_interrupts()
-            self._submit_waiting()
-            self._contact_database()
-            if self._view is not None and time.monotonic() >= self._view.due_at:
-                self._view.show(self._activity())
-            if self._is_finished():
-                return self._exit_code()
-            self._handle_events()
+        try:
+            while not self._is_finished_after_a_turn():
+                self._handle_events()
+        except BaseException:
+            self._stop_batches()
+            raise
+        return self._exit_code()
+
+    def _is_finished_after_a_turn(self) -> bool:
+        self._handle_interrupts()
+        self._submit_waiting()
+        self._contact_database()
+        if self._view is not None and time.monotonic() >= self._view.due_at:
+            self._view.show(self._activity())
+        return self._is_finished()
+
+    def keep_leases(self) -> None:
+        """Renew leases while a file is fetched, which may take longer than they last.
+
+        DatabaseUnreachable after an interrupt: the file is no longer worth its time.
+        """
+        if self._leaving.is_interrupted():
+            raise DatabaseUnreachable("interrupted while a file was fetched")
+        if not self._client.backing_off:
+            with self._client.retrying():
+                self._renew_leases()
 
     def _handle_interrupts(self) -> None:
-        if self._interrupts.count and self._drain_ends_at is None:
-            self._drain_ends_at = time.monotonic() + self._options.drain
-            self._waiting.withdraw_queued_jobs()
-            self._pool.withdraw_queued_jobs()
+        if self._leaving.begins():
+            self._withdraw_queued_jobs()
             log.info("interrupted: no more claims; interrupt again to stop at once")
-        if self._is_aborting:
-            for key in self._active:
-                self._pool.stop(key)
+        if self._leaving.is_at_once:
+            self._stop_batches()
+
+    def _withdraw_queued_jobs(self) -> None:
+        self._waiting.withdraw_queued_jobs()
+        self._pool.withdraw_queued_jobs()
+
+    def _stop_batches(self) -> None:
+        for key in self._active:
+            self._pool.stop(key)
 
     def _contact_database(self) -> None:
-        """Renew, report and claim, unless the database was unreachable a moment ago."""
-        if self._client.backing_off and not self._is_aborting:
+        """Renew, report and claim, unless nothing could be reached a moment ago."""
+        if self._client.backing_off and not self._leaving.is_at_once:
             return
         with self._client.retrying():
-            for key in self._client.renew(self._active, self._nps, self._scale):
-                log.warning("%s: its lease is lost, its games are dropped", self._active[key])
-                self._pool.stop(key)
+            if not self._updates.is_needed:
+                self._exchange()
+            elif self._active:  # nothing that is played now can be reported any more
+                self._withdraw_queued_jobs()
+                self._stop_batches()
+            self._update()
+
+    def _exchange(self) -> None:
+        try:
+            if self._updates.is_due:
+                self._updates.check()
+            self._renew_leases()
             self._client.deliver()
             self._claim_batches()
             self._client.deliver()
+        except SchemaMismatch:
+            self._updates.check()
+            self._pool.wake()
+            if not self._updates.is_needed:  # another version would be refused, too
+                raise
+
+    def _renew_leases(self) -> None:
+        for key in self._client.renew(self._active, self._nps, self._scale):
+            log.warning("%s: its lease is lost, its games are dropped", self._active[key])
+            self._pool.stop(key)
+
+    def _update(self) -> None:
+        """Become another version of this worker, if one is wanted and this one holds nothing."""
+        if self._active or not self._updates.is_wanted:
+            return
+        if self._updates.is_needed:
+            self._client.drop_reports()
+        if not (self._client.unreported or self._leaving.has_begun):
+            self._updates.install(self._leaving.is_interrupted)
 
     def _is_finished(self) -> bool:
         if self._active:
             return False
-        if self._client.unreported:
-            return self._is_aborting
-        return self._is_leaving or self._no_work_left or self._idle_too_long
+        return self._leaving.is_at_once if self._client.unreported else self._leaving.is_over
 
     def _activity(self) -> Activity:
         return Activity(
@@ -135,10 +161,10 @@ class Worker:
         )
 
     def _state(self) -> str:
-        if self._is_leaving:
+        if self._leaving.has_begun or self._updates.is_wanted:
             return "ending its batches"
         if self._client.last_error is not None:
-            return "the database is not reachable"
+            return "cannot reach the database or the server"
         return "playing" if self._active else "waiting for work"
 
     def _exit_code(self) -> int:
@@ -153,7 +179,7 @@ class Worker:
             raise self._client.last_error
         if self._last_failure is not None and not self._done:
             raise self._last_failure
-        return 0 if self._claimed else NOTHING_TO_DO
+        return 0 if self._leaving.claimed else NOTHING_TO_DO
 
     def _handle_events(self) -> None:
         """Wait for an event or a deadline, then handle all events that have come."""
@@ -162,23 +188,6 @@ class Worker:
         while event is not None:
             self._handle(event)
             event = self._pool.next_event(0)
-
-    @property
-    def _is_leaving(self) -> bool:
-        """Whether the worker claims no more batches."""
-        most = self._options.max_batches
-        return bool(self._interrupts.count) or (most is not None and self._claimed >= most)
-
-    @property
-    def _is_aborting(self) -> bool:
-        """Whether active batches are stopped: at the second interrupt, or after the drain time."""
-        late = self._drain_ends_at is not None and time.monotonic() >= self._drain_ends_at
-        return late or self._interrupts.count > 1
-
-    @property
-    def _idle_too_long(self) -> bool:
-        limit = self._options.idle_timeout
-        return limit is not None and time.monotonic() - self._idle_since >= limit
 
     def _claim_batches(self) -> None:
         while self._wanted and time.monotonic() >= self._claim_at:
@@ -189,12 +198,13 @@ class Worker:
             self._is_idle = False
             self._polls.reset()
             self._start(claim)
-            self._claimed += 1
+            self._leaving.claimed += 1
 
     @property
     def _wanted(self) -> int:
         """How many batches to claim now."""
-        return 0 if self._is_leaving else self._waiting.wanted(self._active)
+        is_ending = self._leaving.has_begun or self._updates.is_wanted
+        return 0 if is_ending else self._waiting.wanted(self._active)
 
     def _wait_for_work(self) -> None:
         if not (self._is_idle or self._active):
@@ -203,19 +213,20 @@ class Worker:
         self._claim_at = time.monotonic() + self._polls.next()
         if self._options.once and self._is_idle:
             plays_nothing = self._last_failure is not None and not self._done
-            self._no_work_left = plays_nothing or not self._client.work_left()
+            self._leaving.no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
         batch = ActiveBatch(claim, time.monotonic())
+        self._active[claim.claim_id] = batch  # its lease is renewed while its files are fetched
         try:
             self._waiting.add(batch, self._jobs.job(claim))
-        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
-            self._client.enqueue(PendingReport(claim=claim))
-            raise
         except TuningError as error:
+            del self._active[claim.claim_id]
+            if isinstance(error, DatabaseUnreachable | SchemaMismatch | NotPermitted):
+                self._client.enqueue(PendingReport(claim=claim))
+                raise
             self._cannot_play(batch, error)
             return
-        self._active[claim.claim_id] = batch
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
         self._submit_waiting()
 
@@ -232,7 +243,7 @@ class Worker:
             self._client.enqueue(PendingReport(claim=batch.claim))
             self._last_failure = error
             return
-        failure = printable(str(error), FAILURE_LENGTH)
+        failure = Failure(reason=printable(str(error), FAILURE_LENGTH))
         self._fail(PendingReport(claim=batch.claim, failure=failure), error)
 
     def _fail(self, report: PendingReport, error: TuningError) -> None:
@@ -257,7 +268,7 @@ class Worker:
                 self._end(event, batch)
 
     def _end(self, event: Ended, batch: ActiveBatch) -> None:
-        self._idle_since = self._claim_at = time.monotonic()
+        self._leaving.idle_since = self._claim_at = time.monotonic()
         report = batch.report(event)
         if isinstance(event, JobFailed):
             self._failed += 1
@@ -279,13 +290,11 @@ class Worker:
 
     def _deadlines(self) -> list[float]:
         """When the loop has to go on, though no event comes."""
-        deadlines = [self._client.due_at]
+        deadlines = [self._client.due_at, *self._leaving.deadlines(playing=bool(self._active))]
+        if not self._client.backing_off:
+            deadlines.append(self._updates.due_at)
         if self._view is not None:
             deadlines.append(self._view.due_at)
         if self._wanted and not self._client.backing_off:
             deadlines.append(self._claim_at)
-        if self._drain_ends_at is not None and not self._is_aborting:
-            deadlines.append(self._drain_ends_at)
-        if self._options.idle_timeout is not None and not self._active:
-            deadlines.append(self._idle_since + self._options.idle_timeout)
         return deadlines

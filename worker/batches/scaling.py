@@ -15,19 +15,19 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from spsa.core.game_settings import Book, Scale, TimeControl, TimeKind
-from spsa.db.store import Claim
 from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import load
 from spsa.openings.positions import Opening
+from spsa.protocol import Claim
+from spsa.uci.engine import UciEngine
+from spsa.uci.process import Stopped, StopSignal
+from spsa.uci.search_reply import SearchReply
 from worker.batches.active_batch import ActiveBatch
 from worker.runner.clock import game_clock
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions
 from worker.runner.pool import Job, JobStopped, Pool, objection_to
 from worker.runner.position import Position
-from worker.uci.engine import UciEngine
-from worker.uci.process import Stopped, StopSignal
-from worker.uci.search_reply import SearchReply
 
 log = logging.getLogger(__name__)
 

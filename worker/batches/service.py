@@ -1,34 +1,37 @@
-"""`compete --spsa`: a worker process from its settings."""
+"""A worker process from its settings: it waits for the database or the server, then plays."""
 
 import logging
 import os
 import platform
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from secrets import token_hex
 from socket import gethostname
+from typing import TypeVar
 from uuid import uuid4
 
 from spsa import __version__
 from spsa.builds.requirements import BUILDS, provided
-from spsa.db.store import Store, WorkerInfo, open_store
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
-from spsa.security.files import cache_folder, private_folder
-from spsa.security.keys import TrustKey
+from spsa.files import cache_folder, private_folder
+from spsa.protocol import DEFAULT_LEASE_SECONDS, WorkerInfo, WorkerStore
 from spsa.text import NAME_LENGTH, printable
+from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits
+from spsa.uci.system import NO_FOLLOW
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
-from worker.batches.loop import Worker, WorkerOptions
+from worker.batches.leaving import Updates, WorkerOptions
+from worker.batches.loop import Worker
 from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
-from worker.uci.engine import UciTimeouts
-from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ def _stored(file: Path) -> str:
     """Write it under another name and link it, so that no process reads half of it."""
     if not file.exists():
         fresh = file.with_name(f"{_FILE}.{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
         with os.fdopen(descriptor, "w") as opened:
             opened.write(token_hex(32))
         try:
@@ -67,56 +70,151 @@ def _stored(file: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """The settings of one worker process; times in seconds."""
+class Server:
+    """The URL of a server, and the token of this machine."""
 
-    database_url: str
+    url: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """The settings of one worker process; times in seconds.
+
+    It plays for the `server`, or without one for the database.
+    """
+
+    server: Server | None = None
+    database_url: str = field(default="", repr=False)
     concurrency: int
     name: str | None = None
     only_runs: tuple[str, ...] = ()
     not_runs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    lease: float = 60.0
+    lease: float = DEFAULT_LEASE_SECONDS
     engines_cache: Path | None = None
     build: bool = False
-    trust_key: TrustKey | None = None
     options: WorkerOptions = field(default_factory=WorkerOptions)
     timeouts: UciTimeouts = field(default_factory=UciTimeouts)
     limits: EngineLimits = field(default_factory=EngineLimits)
     log_format: str = "text"
 
 
-def serve(service: WorkerSettings) -> int:
-    """Play the runs of a database; the exit code."""
+def run_worker(settings: WorkerSettings) -> int:
+    """Play the runs of the server or the database; the exit code.
+
+    Raises:
+        Restart: a remote worker has replaced its file, and has to start it.
+    """
     with interrupts() as received:
-        store = _opened_store(service, received)
-        if store is None:
+        if settings.server is not None:
+            return _run_remote(settings, settings.server, received)
+        return _run_direct(settings, received)
+
+
+def _run_direct(settings: WorkerSettings, received: Interrupts) -> int:
+    # Imported late: a remote worker has no SQLAlchemy.
+    from worker.direct import opened
+
+    info = _info(settings, machine_secret(cache_folder()))
+    url = settings.database_url
+    found = _awaited(lambda: opened(url, lambda: received.count > 0), settings.options, received)
+    if found is None:
+        return received.exit_code
+    with closing(found) as store:
+        return _play(settings, info, received, store, store)
+
+
+def _run_remote(settings: WorkerSettings, server: Server, received: Interrupts) -> int:
+    # Imported late: a direct worker needs no HTTP.
+    from worker.remote import RemoteStore
+    from worker.update import TRIAL, SelfUpdate
+    from worker.zipapp import Zipapp
+
+    is_trial, zipapp, info = TRIAL in os.environ, Zipapp.running(), _info(settings)
+    options = replace(settings.options, once=True) if is_trial else settings.options
+    with (
+        closing(RemoteStore(server.url, server.token)) as store,
+        closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
+    ):
+        updates = SelfUpdate(store, server.token, info.name, zipapp, os.environ)
+
+        def begin() -> bool:
+            updates.check()
+            if updates.is_wanted:
+                updates.install(lambda: received.count > 0)
+            if is_trial:
+                store.register_worker(info)
+            return True
+
+        if _awaited(begin, options, received) is None:
             return received.exit_code
-        log.info("connected to %s, %d games at a time", store.where, service.concurrency)
-        tune_interpreter()
-        with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
-            info = _info(service)
-            client = DatabaseClient(store, info, service.lease, RECONNECT)
-            engines = engine_cache(service, store)
-            with _view(service, info.name) as view, _building(service, info, store):
-                return Worker(client, pool, engines, service.options, received, view).run()
+        if is_trial:
+            return 0
+
+        def keep_leases_of(worker: Worker) -> None:
+            store.meanwhile = worker.keep_leases
+
+        return _play(settings, info, received, store, builds, updates, keep_leases_of)
+
+
+def _play(
+    settings: WorkerSettings,
+    info: WorkerInfo,
+    received: Interrupts,
+    store: WorkerStore,
+    builds: WorkerStore,
+    updates: Updates | None = None,
+    on_start: Callable[[Worker], None] = lambda worker: None,
+) -> int:
+    """Play with `store`; `builds` is for the thread that builds."""
+    log.info("connected to %s, %d games at a time", store.where, settings.concurrency)
+    tune_interpreter()
+    with Pool(settings.concurrency, settings.timeouts, settings.limits) as pool:
+        client = DatabaseClient(store, info, settings.lease, RECONNECT)
+        engines = engine_cache(settings, store)
+        with _view(settings, info.name) as view, _building(settings, info, builds):
+            worker = Worker(client, pool, engines, settings.options, received, view, updates)
+            on_start(worker)
+            return worker.run()
+
+
+Found = TypeVar("Found")
+
+
+def _awaited(
+    attempt: Callable[[], Found], options: WorkerOptions, received: Interrupts
+) -> Found | None:
+    """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
+    backoff = Backoff(RECONNECT, Random())
+    give_up_at = time.monotonic() + (options.idle_timeout or float("inf"))
+    while not received.count:
+        try:
+            return attempt()
+        except (DatabaseUnreachable, TablesMissing) as error:
+            if options.once or time.monotonic() >= give_up_at:
+                raise
+            seconds = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
+            log.warning("%s; next attempt in %.1f s", error, seconds)
+            received.wait(seconds)
+    return None
 
 
 def _building(
-    service: WorkerSettings, info: WorkerInfo, store: Store
+    settings: WorkerSettings, info: WorkerInfo, store: WorkerStore
 ) -> AbstractContextManager[object]:
     """The thread that builds engines for others, with --build."""
-    if not service.build:
+    if not settings.build:
         return nullcontext()
     # Imported late: a worker that does not build needs no builder.
     from worker.batches.builds import BuildThread
 
-    return BuildThread(store, info, service.lease, engine_folder(service) / "builds")
+    return BuildThread(store, info, settings.lease, engine_folder(settings) / "builds")
 
 
-def _view(service: WorkerSettings, name: str) -> AbstractContextManager[View | None]:
+def _view(settings: WorkerSettings, name: str) -> AbstractContextManager[View | None]:
     """A live view where stderr is a terminal, and the log is for people."""
-    if service.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if settings.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return nullcontext()
     # Imported late: rich is only needed where there is a view.
     from worker.batches.live_view import LiveView
@@ -124,33 +222,15 @@ def _view(service: WorkerSettings, name: str) -> AbstractContextManager[View | N
     return LiveView(name)
 
 
-def _opened_store(service: WorkerSettings, received: Interrupts) -> Store | None:
-    """Wait for the database; None when an interrupt ended the wait."""
-    backoff = Backoff(RECONNECT, Random())
-    give_up_at = time.monotonic() + (service.options.idle_timeout or float("inf"))
-    while not received.count:
-        try:
-            return open_store(
-                service.database_url, durable=False, is_stopping=lambda: received.count > 0
-            )
-        except (DatabaseUnreachable, TablesMissing) as error:
-            if service.options.once or time.monotonic() >= give_up_at:
-                raise
-            seconds = backoff.next()
-            log.warning("%s; next attempt in %.1f s", error, seconds)
-            received.wait(seconds)
-    return None
-
-
-def engine_cache(service: WorkerSettings, store: Store) -> EngineCache:
+def engine_cache(settings: WorkerSettings, store: WorkerStore) -> EngineCache:
     """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
-    folder = engine_folder(service)
-    return EngineCache(folder, store.engine_bytes, service.trust_key, _words(service))
+    folder = engine_folder(settings)
+    return EngineCache(folder, store.file, _words(settings))
 
 
-def engine_folder(service: WorkerSettings) -> Path:
+def engine_folder(settings: WorkerSettings) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
-    folder = service.engines_cache or default_folder()
+    folder = settings.engines_cache or default_folder()
     try:
         return private_folder(folder, "the engine cache")
     except TuningError as error:
@@ -160,23 +240,23 @@ def engine_folder(service: WorkerSettings) -> Path:
         raise InvalidInput([fault]) from None
 
 
-def _words(service: WorkerSettings) -> tuple[str, ...]:
+def _words(settings: WorkerSettings) -> tuple[str, ...]:
     """What this worker provides."""
-    return (*provided(), *service.labels, *((BUILDS,) if service.build else ()))
+    return (*provided(), *settings.labels, *((BUILDS,) if settings.build else ()))
 
 
-def _info(service: WorkerSettings) -> WorkerInfo:
+def _info(settings: WorkerSettings, secret: str = "") -> WorkerInfo:
     host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
-        name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
+        name=settings.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
         host=host,
         platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
         cores=usable_cores(),
-        concurrency=service.concurrency,
+        concurrency=settings.concurrency,
         version=__version__,
-        confinement=str(service.limits),
-        provides=_words(service),
-        only_runs=service.only_runs,
-        not_runs=service.not_runs,
-        secret=machine_secret(cache_folder()),
+        sandbox=str(settings.limits),
+        provides=_words(settings),
+        only_runs=settings.only_runs,
+        not_runs=settings.not_runs,
+        secret=secret,
     )

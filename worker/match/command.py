@@ -15,6 +15,8 @@ from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import printable
+from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.spawning import EngineLimits
 from worker.logs import set_up
 from worker.match.games import Match, play_match
 from worker.match.report import as_json, report_lines
@@ -31,8 +33,6 @@ from worker.settings import (
     sprt_bounds,
     time_control,
 )
-from worker.uci.engine import EngineSpec, UciTimeouts
-from worker.uci.spawning import EngineLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from spsa.core.scoring import Model, Sprt, Tally, sprt
 from spsa.openings.book import BookOrder, OpeningBook
 from spsa.openings.positions import Opening, drawn_time
+from spsa.uci.engine import EngineSpec
 from worker.runner.count import GameTotals, Speeds
 from worker.runner.game import Conditions, Pair, Pairing
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
-from worker.uci.engine import EngineSpec
 
 _LONG_WAIT = 3600.0  # seconds; an interrupt ends the wait
 

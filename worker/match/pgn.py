@@ -9,10 +9,10 @@ import chess.pgn
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MATE, MAX_SCORE
 from spsa.text import NAME_LENGTH, printable
+from spsa.uci.search_reply import SearchReply
 from worker.runner.clock import ChessClock
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.position import Termination
-from worker.uci.search_reply import SearchReply
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
 _KINDS = {

@@ -8,7 +8,7 @@ from typing import Protocol
 from chess import BLACK, WHITE, Color
 
 from spsa.core.game_settings import TimeControl, TimeKind
-from worker.uci.engine import Limit, UciTimeouts
+from spsa.uci.engine import Limit, UciTimeouts
 
 
 class GameClock(Protocol):

@@ -4,10 +4,10 @@ from contextlib import suppress
 from typing import Self
 
 from spsa.errors import EngineFault
+from spsa.uci.engine import EngineSpec, UciEngine, UciTimeouts
+from spsa.uci.process import StopSignal
+from spsa.uci.spawning import EngineLimits
 from worker.runner.game import void_by
-from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
-from worker.uci.process import StopSignal
-from worker.uci.spawning import EngineLimits
 
 
 class EnginePair:

@@ -15,11 +15,11 @@ from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
 from spsa.text import FAILURE_LENGTH, printable
+from spsa.uci.engine import Limit, UciTimeouts
+from spsa.uci.search_reply import SearchReply
 from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
 from worker.runner.position import Ending, Position, Termination, won_by
-from worker.uci.engine import Limit, UciTimeouts
-from worker.uci.search_reply import SearchReply
 
 _MAX_COMMAND = 5_000  # characters; some 500 moves
 

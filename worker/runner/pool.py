@@ -13,12 +13,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
 
+from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.process import Stopped, StopSignal
+from spsa.uci.spawning import EngineLimits
 from worker.machine import room_objection
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
-from worker.uci.engine import EngineSpec, UciTimeouts
-from worker.uci.process import Stopped, StopSignal
-from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from posixpath import normpath
 
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput
-from spsa.security.files import content
+from spsa.files import content
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source")

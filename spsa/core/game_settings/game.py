@@ -11,7 +11,8 @@ from spsa.core.game_settings.numbers import (
     MAX_NODES_TO_SEARCH,
     MAX_SECONDS,
 )
-from spsa.core.stored_json import as_written, built
+from spsa.core.json_values import from_json
+from spsa.core.stored_json import as_written
 
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
 _CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
@@ -201,26 +202,5 @@ class GameSettings:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
-        with as_written("a column `terms`"):
-            adjudication = dict(data["adjudication"])
-            time_control = dict(data["time_control"])
-            kind = TimeKind(time_control.pop("kind"))
-            draw, resign = adjudication.pop("draw"), adjudication.pop("resign")
-            syzygy, scale = adjudication.pop("syzygy", None), data.get("scale")
-            return cls(
-                time_control=built(TimeControl, time_control, kind=kind),
-                adjudication=built(
-                    Adjudication,
-                    adjudication,
-                    draw=None if draw is None else built(DrawRule, draw),
-                    resign=None if resign is None else built(ResignRule, resign),
-                    syzygy=None if syzygy is None else built(TablebaseRule, syzygy),
-                ),
-                book=built(Book, data["book"]),
-                engine_options=dict(data["engine_options"]),
-                engine_arguments=tuple(data["engine_arguments"]),
-                engine_files={
-                    option: built(EngineFile, file) for option, file in data["engine_files"].items()
-                },
-                scale=None if scale is None else built(Scale, scale),
-            )
+        with as_written("a column `game_settings`"):
+            return from_json(cls, data)

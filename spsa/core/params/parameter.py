@@ -6,8 +6,8 @@ from math import ceil, floor, inf, nextafter
 from typing import Any, Self
 
 import spsa.core.params.placement as placement
+from spsa.core.json_values import from_json
 from spsa.core.params.placement import Placement
-from spsa.core.stored_json import built
 
 Number = int | float
 
@@ -90,8 +90,7 @@ class Parameter:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        rest = {name: value for name, value in data.items() if name != "place"}
-        return built(cls, rest, place=placement.from_json(data["place"]))
+        return from_json(cls, {**data, "place": placement.from_json(data["place"])})
 
 
 # 0.29 * 100 is 28.999999999999996, and 0.29 has to count as on the grid.

@@ -7,7 +7,8 @@ reads files.
 from collections.abc import Callable, Iterable
 
 from spsa.algorithms.tuning import Tuning
-from spsa.db.store import Run, Store
+from spsa.db.run_tables import Run
+from spsa.db.store import Store
 from spsa.history.doctor.games import (
     counts,
     numbering,

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from spsa.core.scoring import Tally
 from spsa.core.seeds import derived_seed
-from spsa.db.store import BatchRow, Iteration
+from spsa.db.batch_tables import Batch
+from spsa.db.run_tables import Iteration
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.lifecycle import BatchStatus
 
@@ -40,7 +41,7 @@ def whole_pairs(rows: RunRows) -> Iterator[Violation]:
             yield from _whole_batch(rows, it, batch)
 
 
-def _whole_batch(rows: RunRows, it: Iteration, batch: BatchRow) -> Iterator[Violation]:
+def _whole_batch(rows: RunRows, it: Iteration, batch: Batch) -> Iterator[Violation]:
     expected = batch.games if batch.status is BatchStatus.DONE else 0
     if batch.tally.games != expected or not batch.tally.consistent:
         yield rows.violation(
@@ -107,9 +108,9 @@ def shortened(rows: RunRows) -> Iterator[Violation]:
     for it in rows.iterations:
         gone = [b for b in rows.of(it) if b.status is BatchStatus.PURGED]
         games = sum(b.games for b in gone)
-        if it.struck_games != games:
+        if it.purged_games != games:
             yield rows.violation(
-                it, f"struck_games is {it.struck_games}", f"its purged batches have {games}"
+                it, f"purged_games is {it.purged_games}", f"its purged batches have {games}"
             )
         recorded = {seq: games for (row, seq), games in kept.items() if row == it.id}
         if recorded != {b.seq: b.games for b in gone}:

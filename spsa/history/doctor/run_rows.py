@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from spsa.db.store import BatchRow, Change, Iteration, Purge, PurgedBatch, Run, Step, Store
+from spsa.db.batch_tables import Batch
+from spsa.db.purge_records import PurgedResult
+from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
+from spsa.db.store import Store
 from spsa.lifecycle import Purpose
 
 
@@ -28,14 +31,14 @@ class RunRows:
 
     run: Run
     iterations: Sequence[Iteration]
-    batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
+    batches: Mapping[int, Sequence[Batch]]  # by the id of the iteration's row
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
-    purged: Sequence[PurgedBatch] = ()
+    purged: Sequence[PurgedResult] = ()
     changes: Sequence[Change] = ()
 
-    def of(self, iteration: Iteration) -> Sequence[BatchRow]:
-        return self.batches.get(iteration.iteration_number, ())
+    def of(self, iteration: Iteration) -> Sequence[Batch]:
+        return self.batches.get(iteration.id, ())
 
     @property
     def start_theta(self) -> Mapping[str, float]:
@@ -60,11 +63,17 @@ def read(store: Store, run: Run) -> RunRows:
         rows = RunRows(
             run=before,
             iterations=store.iterations(run.id),
-            batches={n: list(group) for n, group in groupby(batches, lambda b: b.iteration_number)},
+            batches={row: list(group) for row, group in groupby(batches, lambda b: b.iteration_id)},
             steps=store.steps(run.id),
             purges=store.purges(run.id),
             purged=store.purged_batches(run.id),
             changes=store.changes(run.id),
         )
-        if batches == store.batches(run.id) and before == store.run(run.name):
+        unchanged = _played(batches) == _played(store.batches(run.id))
+        if unchanged and before == store.run(run.name):
             return rows
+
+
+def _played(batches: Sequence[Batch]) -> list[tuple[object, ...]]:
+    """What a worker or a purge changes of batches."""
+    return [(b.id, b.status, b.attempt, b.void_games) for b in batches]

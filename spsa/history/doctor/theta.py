@@ -7,7 +7,8 @@ from math import nan
 from pathlib import Path
 
 from spsa.builds.artifacts import verify
-from spsa.db.store import Change, Iteration, Purge, Run, Step, Store
+from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
+from spsa.db.store import Store
 from spsa.errors import TuningError
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, Purpose, RunStatus, terminal
@@ -164,7 +165,7 @@ def statuses(rows: RunRows) -> Iterator[Violation]:
 def _status(rows: RunRows, it: Iteration) -> Iterator[Violation]:
     complete = it.status is IterationStatus.COMPLETE
     if complete and not it.is_played:
-        purged = f" and {it.struck_games} purged" if it.struck_games else ""
+        purged = f" and {it.purged_games} purged" if it.purged_games else ""
         found = f"complete with {it.games_played} games{purged}"
         yield rows.violation(it, found, f"the target is {it.target_games}")
     if complete != (it.completed_at is not None):
@@ -203,7 +204,7 @@ def engines(store: Store, rows: RunRows) -> Iterator[Violation]:
         if it.status in terminal(ITERATION):
             continue
         for sha256 in dict.fromkeys((it.plus_sha256, it.minus_sha256)):
-            if store.engine_bytes(sha256) is not None:
+            if store.file(sha256) is not None:
                 continue
             try:
                 verify(Path(paths[sha256]), sha256)

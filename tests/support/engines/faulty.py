@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
-from worker.uci.process import StopSignal
-from worker.uci.spawning import EngineLimits
+from spsa.uci.engine import EngineSpec, UciEngine, UciTimeouts
+from spsa.uci.process import StopSignal
+from spsa.uci.spawning import EngineLimits
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 PATIENT = UciTimeouts(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
@@ -43,10 +43,10 @@ def started(
     wanted: EngineSpec,
     stop_signal: StopSignal,
     timeouts: UciTimeouts,
-    confinement: EngineLimits | None = None,
+    sandbox: EngineLimits | None = None,
 ) -> UciEngine:
     """An engine that has introduced itself and has its options."""
-    running = UciEngine(wanted, stop_signal, timeouts, confinement or EngineLimits())
+    running = UciEngine(wanted, stop_signal, timeouts, sandbox or EngineLimits())
     try:
         running.complete_handshake(wanted)
     except BaseException:

@@ -1,0 +1,293 @@
+"""`python -m benches.server`: response times of the server's pages, as Markdown.
+
+A run of 1,000 parameters under the default rule, on SQLite and on PostgreSQL. The rows of its
+iterations are copies of one; only those that a page reads parameters from have any, because all of
+them would be 20 GB at 100,000 iterations.
+"""
+
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from socket import create_server
+from statistics import median
+
+import click
+import numpy as np
+import sqlalchemy as sa
+import uvicorn
+
+from benches.database import server
+from benches.database.looks import copy_rows
+from benches.database.scene import LEASE, RESULT, TERMS, register, registered, shell
+from spsa.algorithms.tuning import tuning
+from spsa.core.params import Space
+from spsa.core.params.parameter import Parameter
+from spsa.core.params.placement import Constant, Location
+from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.migrate import upgrade
+from spsa.db.run_tables import Run, Step
+from spsa.db.store import Store, open_store
+from spsa.history.replay import games_of
+from spsa.lifecycle import Purpose
+from spsa.master.session import RunSettings, tuning_of
+from spsa.server.app import application
+from spsa.server.reading import MIN_POINTS
+from spsa.server.tokens import People
+
+MEMORY = Path("/dev/shm")
+WORKERS = 50
+BATCHES = 4
+AGAIN = 7
+GAMES = 2 * BATCHES
+_LONG_AGO = "'2026-01-01 00:00:00.000'"
+_EMPTY = dict.fromkeys(
+    ("base_parameters", "plus_parameters", "minus_parameters", "perturbation_signs"), "'{}'"
+)
+PATHS = {
+    "runs": "/",
+    "run": "/run",
+    "parameters": "/parameters?sort=moved&order=descending",
+    "parameter": "/parameter?name=PARAMETER_7",
+    "workers": "/workers",
+    "iterations": "/iterations",
+    "iteration": "/iteration?number=1",
+    "events": "/events",
+    "/api/run": "/api/run",
+    "/api/history": "/api/history",
+    "/metrics": "/metrics",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Milliseconds of the first answer of a new server and of the next ones, and kilobytes.
+
+    `cpu` is what the first answer takes of a processor.
+    """
+
+    first: float
+    cpu: float
+    again: float
+    size: float
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--iterations", "lengths", type=int, multiple=True, default=(100, 10_000, 100_000))
+@click.option("--parameters", type=int, default=1000, show_default=True)
+def main(lengths: Sequence[int], parameters: int) -> None:
+    """Measure every page on both databases."""
+    for kind in ("SQLite", "PostgreSQL"):
+        columns = []
+        for length in lengths:
+            with _database(kind) as url:
+                make(url, length, parameters)
+                columns.append({name: measured(url, path) for name, path in PATHS.items()})
+        click.echo(f"\n{kind}, {parameters} parameters\n\n{_markdown(lengths, columns)}")
+
+
+@contextmanager
+def _database(kind: str) -> Iterator[str]:
+    with ExitStack() as stack:
+        if kind == "SQLite":
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY))
+            yield f"sqlite:///{folder}/bench.db"
+            return
+        programs = server.binaries()
+        if programs is None:
+            raise click.ClickException("there is no initdb: PostgreSQL is not installed")
+        url, _ = stack.enter_context(server.running(programs, MEMORY))
+        yield server.create(url, "bench")
+
+
+def make(url: str, length: int, parameters: int) -> None:
+    """A run of so many complete iterations, of four batches each, and one that is open."""
+    upgrade(url)
+    with open_store(url, durable=False) as store:
+        run = store.create_run(_new_run(_space(parameters), length))
+        master = store.acquire_master_lease(run.id, "bench", LEASE)
+        register(store, WORKERS)
+        store.open_iteration(master, _iteration(run, 1))
+        for n in range(1, 1 + BATCHES):
+            claim = store.claim(f"first-{n}", registered(n), LEASE)
+            if claim is not None:
+                store.report(claim, RESULT)
+        oldest = store.tick(master, LEASE).open[0]
+        update = tuning_of(run).update(run.state, run.theta, games_of(oldest))
+        step = NewStep(
+            k=1,
+            theta_before=run.theta,
+            delta=update.delta,
+            theta_after=update.theta,
+            estimates=update.estimates,
+            state=update.state,
+            gradient=update.gradient,
+            elo=update.elo,
+            bounded=False,
+        )
+        store.apply(master, oldest.id, step)
+        _multiply(url, store.run(), length)
+        store.open_iteration(master, _iteration(store.run(), length + 1))
+    with shell(url) as connection:
+        if connection.dialect.name == "postgresql":  # as autovacuum does; SQLite has no statistics
+            connection.exec_driver_sql("ANALYZE")
+
+
+def _space(parameters: int) -> Space:
+    return Space(
+        tuple(
+            Parameter(
+                name=f"PARAMETER_{n}",
+                value=100.0 + n / 3,
+                minimum=0.0,
+                maximum=1000.0,
+                step=4.0,
+                group=f"group {n % 10}",
+                place=Constant(Location.parse(f"PARAMETER_{n}")),
+                option=f"PARAMETER_{n}",
+            )
+            for n in range(parameters)
+        )
+    )
+
+
+def _new_run(space: Space, length: int) -> NewRun:
+    settings = RunSettings(
+        rule={},
+        planned_iterations=length + 1,
+        games_per_iteration=GAMES,
+        batch_size=2,
+        iterations_in_flight=1,
+        max_attempts=3,
+        delivery={},
+        game_settings=TERMS,
+    )
+    theta, state = tuning(
+        space, "mixture", {}, iterations=length + 1, pairs=GAMES // 2, seed=1
+    ).start()
+    return NewRun(
+        name="bench",
+        seed=1,
+        algorithm="mixture",
+        settings=settings.to_json(),
+        space=space.to_json(),
+        game_settings=TERMS,
+        source_sha256=None,
+        max_iterations=length + 1,
+        theta=theta,
+        state=state,
+    )
+
+
+def _iteration(run: Run, k: int) -> NewIteration:
+    asked = tuning_of(run).propose(run.state, run.theta, k)
+    engines = [
+        NewEngine(
+            sha256=side * 64, build_key=side, target="-", size=1, bench=None, path=f"/srv/{side}"
+        )
+        for side in "ab"
+    ]
+    return NewIteration(
+        purpose=Purpose.TUNE,
+        k=k,
+        opened_on=k - 1,
+        in_flight=1,
+        a_k=asked.a_k,
+        c_k=asked.c_k,
+        plus=engines[0],
+        minus=engines[1],
+        plus_options={},
+        minus_options={},
+        game_settings=TERMS,
+        target_games=GAMES,
+        batches=[2] * BATCHES,
+        max_attempts=3,
+        base_parameters=asked.base,
+        plus_parameters=asked.played.plus,
+        minus_parameters=asked.played.minus,
+        perturbation_signs=asked.signs,
+    )
+
+
+def _multiply(url: str, run: Run, last: int) -> None:
+    """Copy iteration 1, its batches and its step; theta wanders where a page looks at it."""
+    first = "f.iteration_number = 1"
+    own = {"iteration_number": "n.k", "k": "n.k", "opened_on": "n.k - 1"}
+    batch = {
+        "iteration_id": "i.id",
+        "claim_id": "t.claim_id || '-' || n.k",
+        "worker_id": f"1 + (n.k + t.seq) % {WORKERS}",
+        "reported_at": _LONG_AGO,
+    }
+    step = {"iteration_id": "i.id", "k": "n.k"}
+    theta = dict.fromkeys(("theta_before", "delta", "theta_after"), "'{}'")
+    with shell(url) as connection:
+        done = {"completed_at": _LONG_AGO, "gradient_estimate": "'{}'"}
+        copy_rows(connection, "spsa_iteration", own | done | _EMPTY, "t.iteration_number = 1", last)
+        copy_rows(connection, "spsa_batch", batch, first, last)
+        copy_rows(connection, "spsa_step", step | theta, first, last)
+        connection.execute(sa.text("UPDATE spsa_run SET applied = :last"), {"last": last})
+        _wander(connection, run, last)
+
+
+def _wander(connection: sa.Connection, run: Run, last: int) -> None:
+    stride = max(1, ceil(last / MIN_POINTS))
+    ks = [k for k in (*range(0, last, stride), last) if k > 1]
+    noise = np.random.default_rng(1).standard_normal((len(ks), len(run.theta))).cumsum(axis=0)
+    for k, moved in zip(ks, noise, strict=True):
+        theta = {
+            name: float(value + change)
+            for (name, value), change in zip(run.theta.items(), moved, strict=True)
+        }
+        connection.execute(sa.update(Step).where(Step.k == k).values(theta_after=theta))
+
+
+def measured(url: str, path: str) -> Measured:
+    """One answer of a server that keeps nothing yet, and the median of the next ones."""
+    with open_store(url) as store, _serving(store) as address:
+        _asked(f"{address}/static/icon.svg")
+        began = time.process_time()
+        first, size = _asked(address + path)
+        cpu = 1000 * (time.process_time() - began)
+        again = median(_asked(address + path)[0] for _ in range(AGAIN))
+    return Measured(first, cpu, again, size)
+
+
+@contextmanager
+def _serving(store: Store) -> Iterator[str]:
+    listener = create_server(("127.0.0.1", 0))
+    running = uvicorn.Server(uvicorn.Config(application(store, People()), log_level="error"))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def _asked(address: str) -> tuple[float, float]:
+    began = time.perf_counter()
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        content = answer.read()
+    return 1000 * (time.perf_counter() - began), len(content) / 1024
+
+
+def _markdown(lengths: Sequence[int], columns: Sequence[dict[str, Measured]]) -> str:
+    heads = [f"{length:,} iterations" for length in lengths]
+    lines = [f"| page | KiB | {' | '.join(heads)} |", "|---" * (2 + len(heads)) + "|"]
+    for name in PATHS:
+        found = [column[name] for column in columns]
+        cells = [f"{one.first:.0f} ({one.cpu:.0f}), {one.again:.0f}" for one in found]
+        lines.append(f"| {name} | {columns[-1][name].size:.0f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

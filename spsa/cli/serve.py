@@ -1,0 +1,188 @@
+"""`spsa-master serve`: the server with the pages of all runs."""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spsa.cli.common import config_option, database_option, opened
+from spsa.errors import Fault, InvalidInput
+from spsa.files import MAX_TEXT, content
+from spsa.output import echo
+from spsa.server.app import Endpoint, listen
+from spsa.server.guard import Proxy, is_loopback
+from spsa.server.tokens import People, Role, Token
+
+MIN_TOKEN = 16
+LOOPBACK = "127.0.0.0/8,::1"
+
+_file = click.Path(path_type=Path)
+
+
+def _proxy(_context: click.Context, _option: click.Parameter, text: str | None) -> Proxy | None:
+    try:
+        return None if text is None else Proxy.at(*text.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; name addresses or networks, as 10.0.0.2") from None
+
+
+@click.command()
+@config_option
+@database_option
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address or name to listen on."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@click.option(
+    "--certificate", type=_file, metavar="FILE", help="Use TLS with this certificate (PEM)."
+)
+@click.option(
+    "--private-key", type=_file, metavar="FILE", help="The certificate's private key (PEM)."
+)
+@click.option(
+    "--behind-proxy",
+    "proxy",
+    is_flag=False,
+    flag_value=LOOPBACK,
+    metavar="[ADDRESS]",
+    callback=_proxy,
+    help="Answer only a proxy that has TLS, at ADDRESS (default: this machine), and believe what "
+    "it says of its clients: X-Forwarded-For, X-Forwarded-Proto.",
+)
+@click.option(
+    "--plain-http",
+    is_flag=True,
+    help="Listen on HOST without TLS: tokens and results cross the network unencrypted.",
+)
+@click.option(
+    "--token-file",
+    type=_file,
+    metavar="FILE",
+    help="The token of viewers; needed where other machines can reach the server.",
+)
+@click.option(
+    "--operator-token-file",
+    type=_file,
+    metavar="FILE",
+    help="The token of operators, who can pause, resume and stop runs on their pages.",
+)
+def serve(
+    config: str | None,
+    database_url: str | None,
+    token_file: Path | None,
+    operator_token_file: Path | None,
+    **given: Any,
+) -> None:
+    """Serve the pages of all runs, their JSON and metrics; Ctrl-C ends it.
+
+    Only this machine reaches it unless --host names another address, which needs --certificate and
+    --private-key, or --behind-proxy, or --plain-http.
+    """
+    plain_http = given.pop("plain_http")
+    endpoint = Endpoint(**given)
+    _refuse_open(endpoint, plain_http, token_file is not None)
+    people = People(
+        viewer=_token(Role.VIEWER, token_file),
+        operator=_token(Role.OPERATOR, operator_token_file),
+    )
+    if people.viewer and people.operator and people.viewer.is_(people.operator.text):
+        raise _unusable(operator_token_file, "token", "is the viewers' token, too", _NEW_TOKEN)
+    if endpoint.certificate and endpoint.private_key:
+        _refuse_unusable_tls(endpoint.certificate, endpoint.private_key)
+    if plain_http and not is_loopback(endpoint.host):
+        echo("warning: tokens and results cross the network unencrypted", err=True)
+    with opened(config, database_url) as store:
+        listen(store, endpoint, people, lambda url: echo(f"serving {url} (Ctrl-C ends it)"))
+
+
+def _refuse_open(endpoint: Endpoint, plain_http: bool, has_token: bool) -> None:
+    """Refuse options that contradict each other or expose the server unprotected.
+
+    Raises:
+        click.UsageError: names the options that would be right.
+    """
+    host, has_tls = endpoint.host, endpoint.certificate is not None
+    if has_tls != (endpoint.private_key is not None):
+        raise click.UsageError("give --certificate FILE and --private-key FILE together")
+    if plain_http and (has_tls or endpoint.proxy):
+        raise click.UsageError(
+            "--plain-http is for a server without TLS: leave it out, or --certificate and "
+            "--behind-proxy"
+        )
+    if not (is_loopback(host) or has_tls or endpoint.proxy or plain_http):
+        raise click.UsageError(
+            f"other machines can reach {host}: give --certificate FILE and --private-key FILE, or "
+            "--behind-proxy, or --plain-http, which sends tokens unencrypted; or listen on "
+            "127.0.0.1"
+        )
+    if not has_token and (endpoint.proxy or not is_loopback(host)):
+        raise click.UsageError(
+            "other machines can reach this server: give --token-file FILE, without whose token "
+            "nobody sees its pages"
+        )
+
+
+_NEW_TOKEN = "`openssl rand -hex 24 > FILE` makes one"
+
+
+def _token(role: Role, path: Path | None) -> Token | None:
+    if path is None:
+        return None
+    text = _text(path, "token", _NEW_TOKEN).strip()
+    if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
+        found = f"is no line of at least {MIN_TOKEN} characters without spaces"
+        raise _unusable(path, "token", found, _NEW_TOKEN)
+    return Token(role, text)
+
+
+def _refuse_unusable_tls(certificate: Path, private_key: Path) -> None:
+    """Refuse files that TLS cannot work with, before anything listens."""
+    chain = _pem(certificate, "certificate", "-----BEGIN CERTIFICATE-----")
+    key = _pem(private_key, "private key", " PRIVATE KEY-----")
+    if "ENCRYPTED" in key:
+        remedy = "`openssl pkey -in FILE -out NEW` writes it without"
+        raise _unusable(private_key, "private key", "has a passphrase", remedy)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(cadata=chain)
+    except ssl.SSLError as error:
+        raise _unusable(certificate, "certificate", _reason(error), _PEM) from None
+    try:
+        context.load_cert_chain(certificate, private_key)
+    except ssl.SSLError as error:
+        is_other = error.reason == "KEY_VALUES_MISMATCH"
+        found = f"is not the key of {certificate}" if is_other else _reason(error)
+        raise _unusable(private_key, "private key", found, _PEM) from None
+
+
+_PEM = "name the PEM files of a certificate, with its chain, and of its private key"
+
+
+def _pem(path: Path, name: str, mark: str) -> str:
+    text = _text(path, name, _PEM)
+    if mark not in text:
+        raise _unusable(path, name, f"has no {name} in PEM format", _PEM)
+    return text
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return f"cannot be used: {(error.reason or str(error)).replace('_', ' ').lower()}"
+
+
+def _text(path: Path, name: str, remedy: str) -> str:
+    try:
+        return content(path, MAX_TEXT).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not ASCII"
+        raise _unusable(path, name, f"cannot be read: {reason}", remedy) from None
+
+
+def _unusable(path: Path | None, name: str, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput([Fault(file=str(path), line=None, name=name, found=found, remedy=remedy)])

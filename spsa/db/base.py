@@ -1,0 +1,226 @@
+"""What the tables are made of: their base class, column types, groups of columns, constraints.
+
+A mapped class is the table, its row and the value that other rooms read. CHECK constraints on
+statuses come from `lifecycle`, those on what workers send from the limits in `spsa.protocol`. Every
+time is UTC and comes from the database's own clock; the clocks of masters and workers decide
+nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import CheckConstraint
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+from spsa.core.json_values import checks
+from spsa.core.scoring import Tally
+from spsa.db.statements import in_dialect
+
+
+class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    """A row; nobody changes the attributes of one that was read."""
+
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# json, not jsonb: text keeps every float to the bit, and the order of the parameters
+Json = sa.JSON(none_as_null=True)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware UTC time: timestamptz on PostgreSQL, sortable text in milliseconds on SQLite."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(sa.TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(sa.Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> Any:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
+        if value is None:
+            return None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class Word(TypeDecorator[Any]):
+    """A text column whose values are those of an enumeration."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, words: type[StrEnum]) -> None:
+        super().__init__()
+        self.words = words
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
+        return None if value is None else self.words(value)
+
+
+class Stored(TypeDecorator[Any]):
+    """A JSON column that holds a value with `to_json`, read by a function."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        super().__init__(none_as_null=True)
+        self.read = read
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
+        return value.to_json() if hasattr(value, "to_json") else value
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
+        return None if value is None else self.read(value)
+
+
+class _TimeFromNow(sa.sql.functions.FunctionElement[datetime]):
+    name = "spsa_time"
+    type = UtcTime()
+    inherit_cache = True
+
+
+@compiles(_TimeFromNow)
+def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
+    call = f"spsa_time({compiler.process(element.clauses, **options)})"
+    return in_dialect(call, compiler.dialect.name)
+
+
+def time_from_now(seconds: float) -> sa.ColumnElement[datetime]:
+    """The database's clock plus some seconds; `time_from_now(0)` is now."""
+    return _TimeFromNow(sa.literal(seconds, sa.Double))
+
+
+def text_column(**options: Any) -> Any:
+    return mapped_column(sa.Text, **options)
+
+
+def json_column(**options: Any) -> Any:
+    return mapped_column(Json, **options)
+
+
+def status_column(words: type[StrEnum], first: StrEnum) -> Any:
+    """The status of a row that begins with `first`."""
+    return mapped_column(Word(words), default=first, server_default=first)
+
+
+def number_column(default: float = 0, kind: Any = sa.Integer) -> Any:
+    """A number that is `default` unless it is given."""
+    return mapped_column(kind, default=default, server_default=str(default))
+
+
+def now_column() -> Any:
+    """A time that is the current one unless it is given."""
+    current = sa.text("CURRENT_TIMESTAMP")
+    return mapped_column(UtcTime, default=None, nullable=False, server_default=current)
+
+
+def optional(kind: Any = sa.Text, *more: Any, **options: Any) -> Any:
+    """A column that may be NULL."""
+    return mapped_column(kind, *more, default=None, nullable=True, **options)
+
+
+def one_of(column: str, values: Iterable[StrEnum], name: str) -> CheckConstraint:
+    """A CHECK that allows only the values of an enumeration."""
+    words = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({words})", name=name)
+
+
+def limited(kind: type, *columns: str, **renamed: str) -> list[CheckConstraint]:
+    """A CHECK for each column that is a field of `kind`, named after the column.
+
+    `renamed` has columns that are named otherwise than their field.
+    """
+    plain = [CheckConstraint(condition, name=name) for name, condition in checks(kind, columns)]
+    other = [
+        CheckConstraint(condition.replace(field, column), name=column)
+        for column, field in renamed.items()
+        for _, condition in checks(kind, (field,))
+    ]
+    return [*plain, *other]
+
+
+def written_out(column: Any, *statuses: StrEnum) -> sa.ColumnElement[bool]:
+    """The column has one of these values, with the values in the statement's text.
+
+    SQLite uses a partial index only for a query that repeats the index's condition literally.
+    """
+    words = [sa.literal_column(f"'{status}'", sa.Text) for status in statuses]
+    found: sa.ColumnElement[bool] = column.in_(words) if len(words) > 1 else column == words[0]
+    return found
+
+
+def partial_index(name: str, rows: sa.ColumnElement[bool], *columns: Any) -> None:
+    """An index of some rows, the same on both databases."""
+    sa.Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
+
+
+COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+"""The columns of a tally."""
+
+
+class Counts(MappedAsDataclass, kw_only=True):
+    """The counts of a tally, and of void games; NOT NULL, because a CHECK over NULL passes."""
+
+    plus_wins: Mapped[int] = number_column()
+    minus_wins: Mapped[int] = number_column()
+    draws: Mapped[int] = number_column()
+    ptnml_0: Mapped[int] = number_column()
+    ptnml_1: Mapped[int] = number_column()
+    ptnml_2: Mapped[int] = number_column()
+    ptnml_3: Mapped[int] = number_column()
+    ptnml_4: Mapped[int] = number_column()
+    void_games: Mapped[int] = number_column(kind=sa.BigInteger)
+
+    @property
+    def tally(self) -> Tally:
+        return tally_of(self)
+
+
+def tally_of(row: Any) -> Tally:
+    """The tally of a row with these columns; PostgreSQL makes a decimal number of a sum."""
+    wins, losses, draws, *pairs = (int(getattr(row, name)) for name in COUNTS)
+    return Tally(wins, losses, draws, (pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]))
+
+
+def counts_of(tally: Tally) -> Mapping[str, int]:
+    """The values of these columns for a tally."""
+    numbers = (tally.wins, tally.losses, tally.draws, *tally.pentanomial)
+    return dict(zip(COUNTS, numbers, strict=True))
+
+
+def sums_of(table: type[Base], names: Iterable[str]) -> list[sa.Label[Any]]:
+    """The sums of these columns, under the columns' names; 0 if there is no row."""
+    return [sa.func.coalesce(sa.func.sum(getattr(table, n)), 0).label(n) for n in names]
+
+
+PAIRS = "(ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4)"
+GAMES = "(plus_wins + minus_wins + draws)"
+NONE_NEGATIVE = (  # a negative number has the sign bit; one condition costs less than eight
+    "(plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0"
+)
+HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"

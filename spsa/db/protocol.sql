@@ -1,0 +1,423 @@
+-- The statements of the protocol: every one that a worker causes, and every one that sets a batch's
+-- status. One text for PostgreSQL and SQLite. On SQLite, FOR ... UPDATE ... is left out,
+-- because a transaction that writes has the file to itself. Both have spsa_time(s): the database's
+-- clock plus s seconds.
+--
+-- `{name}` stands for the fragment of that name. A transaction locks rows in the order run, batch,
+-- iteration, worker.
+
+-- fragment: playable
+-- whether batches of iteration i of run r may be claimed; a validation is played after its run ended
+i.status IN ('pending', 'in_progress')
+    AND (r.status = 'running'
+         OR i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))
+
+-- fragment: suited
+-- whether worker w may play iteration i of run r: it provides all words that the iteration or one of
+-- its variants requires (a pattern for the words in order), it takes the run, and its machine is
+-- neither revoked nor set aside
+(i.requires IS NULL OR w.provides LIKE i.requires
+     OR EXISTS (SELECT 1 FROM json_each(i.variants) AS v WHERE w.provides LIKE v.key))
+    AND (w.only_runs IS NULL
+         OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = r.name))
+    AND (w.not_runs IS NULL
+         OR NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = r.name))
+    AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                       AND (a.sha256 IS NULL OR a.sha256 IN (i.plus_sha256, i.minus_sha256)))
+    AND NOT EXISTS (SELECT 1 FROM spsa_machine m
+                     WHERE m.name = w.host AND m.revoked_at IS NOT NULL)
+
+-- fragment: gave_up
+-- whether the machine of worker w is done with batch b: it failed max_attempts times (an expired
+-- lease counts), or it failed once and another machine is there. h holds the lease of b, if any.
+coalesce((SELECT f.failures + f.lost_leases FROM spsa_failure f
+           WHERE f.batch_id = b.id AND f.machine = w.host), 0)
+    + CASE WHEN b.status = 'leased' AND h.host = w.host THEN 1 ELSE 0 END >= b.max_attempts
+    OR EXISTS (SELECT 1 FROM spsa_failure f
+                WHERE f.batch_id = b.id AND f.machine = w.host AND f.failures > 0)
+       AND EXISTS (SELECT 1 FROM spsa_worker w2
+                    WHERE w2.host <> w.host AND w2.last_seen_at > spsa_time(-120)
+                      AND {suited of w2})
+
+-- fragment: tried
+-- the number of machines that failed batch b or lost its lease
+(SELECT count(*) FROM (
+    SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
+     UNION SELECT h.host WHERE b.status = 'leased') AS tried)
+
+-- fragment: free
+-- whether the machine of worker w may claim batch b, which was tried before; two may in any case
+(b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
+    AND ({tried} < 2 OR {tried} < b.max_attempts) AND NOT ({gave_up})
+
+-- fragment: expired
+-- whether the lease of a batch of iteration i has expired
+EXISTS (SELECT 1 FROM spsa_batch b
+         WHERE b.iteration_id = i.id AND b.status = 'leased'
+           AND b.lease_expires_at < spsa_time(0))
+
+-- Registering
+
+-- name: register.machine
+SELECT name, revoked_at IS NOT NULL AS is_revoked FROM spsa_machine
+ WHERE secret_sha256 = :secret_sha256;
+
+-- name: register.new_machine
+INSERT INTO spsa_machine (name, secret_sha256) VALUES (:host, :secret_sha256)
+    ON CONFLICT DO NOTHING;
+
+-- name: register.namesake
+SELECT name FROM spsa_machine WHERE name = :name AND name <> :machine;
+
+-- name: register.lock
+-- one registration of a machine at a time, because the others are counted
+SELECT name FROM spsa_machine WHERE name = :machine FOR NO KEY UPDATE;
+
+-- name: register.forget
+-- rows of workers that are gone and never had a batch: a worker that starts again has a new name
+DELETE FROM spsa_worker
+ WHERE host = :machine AND last_seen_at < spsa_time(-120) AND name <> :name
+   AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.worker_id = spsa_worker.id
+                       OR b.expired_worker_id = spsa_worker.id OR b.void_worker_id = spsa_worker.id)
+   AND NOT EXISTS (SELECT 1 FROM spsa_purged p WHERE p.worker_id = spsa_worker.id)
+   AND NOT EXISTS (SELECT 1 FROM spsa_build d WHERE d.worker_id = spsa_worker.id);
+
+-- name: register.active
+SELECT count(*) FROM spsa_worker
+ WHERE host = :machine AND name <> :name AND last_seen_at > spsa_time(-120);
+
+-- name: register.worker
+INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sandbox, provides,
+                         only_runs, not_runs, first_seen_at, last_seen_at)
+    VALUES (:name, :machine, :platform, :cores, :concurrency, :version, :sandbox, :provides,
+            :only_runs, :not_runs, spsa_time(0), spsa_time(0))
+    ON CONFLICT (name) DO UPDATE
+        SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
+            concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
+            sandbox = EXCLUDED.sandbox, provides = EXCLUDED.provides,
+            only_runs = EXCLUDED.only_runs, not_runs = EXCLUDED.not_runs,
+            last_seen_at = EXCLUDED.last_seen_at
+        WHERE spsa_worker.host = EXCLUDED.host
+    RETURNING id;
+
+-- name: register.owner
+SELECT host FROM spsa_worker WHERE name = :name;
+
+-- name: touch
+UPDATE spsa_worker
+   SET last_seen_at = spsa_time(0), nps = coalesce(:nps, nps), scale = coalesce(:scale, scale)
+ WHERE id = :worker_id
+RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
+            WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;
+
+-- name: work_left
+-- a finished run whose master lease is live may still open a validation
+SELECT r.name AS run, i.requires
+  FROM spsa_run r LEFT JOIN spsa_iteration i ON i.run_id = r.id AND {playable}
+ WHERE r.status = 'running' OR i.id IS NOT NULL
+    OR r.status = 'finished' AND r.lease_expires_at > spsa_time(0)
+ UNION  -- binaries for other kinds of machines
+SELECT r.name, v.key
+  FROM spsa_run r JOIN spsa_iteration i ON i.run_id = r.id AND {playable},
+       json_each(i.variants) AS v
+ WHERE v.key LIKE '% %';
+
+-- name: file
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
+UNION ALL
+SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
+
+-- Batches
+
+-- name: claim.iterations
+-- The worker, how many batches it holds, and the iterations with batches that are free or were tried:
+-- the highest priority first, then the oldest. No iteration: one row without it. No row: no such
+-- worker.
+SELECT w.concurrency, i.id, i.run_id, i.status, r.priority, r.share,
+       (SELECT count(*) FROM spsa_batch l
+         WHERE l.worker_id = w.id AND l.status = 'leased') AS held,
+       EXISTS (SELECT 1 FROM spsa_batch b
+                WHERE b.iteration_id = i.id AND b.status = 'ready' AND b.attempt > 0)
+           OR {expired} AS has_tried
+  FROM spsa_worker w LEFT JOIN (spsa_iteration i JOIN spsa_run r ON r.id = i.run_id)
+       ON {playable} AND {suited}
+          AND (EXISTS (SELECT 1 FROM spsa_batch b
+                        WHERE b.iteration_id = i.id AND b.status = 'ready') OR {expired})
+ WHERE w.id = :worker_id
+ ORDER BY r.priority DESC, i.id;
+
+-- name: claim.slots
+SELECT i.run_id, count(*) AS slots
+  FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+ WHERE i.status IN ('pending', 'in_progress') AND b.status = 'leased'
+   AND b.lease_expires_at >= spsa_time(0)
+ GROUP BY i.run_id;
+
+-- name: claim
+-- The first batch that no worker has tried. A locked row is being claimed. A claim that has a batch
+-- gets no second one.
+UPDATE spsa_batch
+   SET expired_worker_id = NULL,
+       status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
+       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds)
+ WHERE id = (
+    SELECT b.id FROM spsa_batch b
+     WHERE b.iteration_id = :iteration_id AND b.status = 'ready' AND b.attempt = 0
+     ORDER BY b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
+   AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
+RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
+
+-- name: claim.tried
+-- The same for batches that were tried before, those with an expired lease first. That they are
+-- apart halves the time of a claim on PostgreSQL, most of which is planning.
+UPDATE spsa_batch
+   SET expired_worker_id = CASE WHEN status = 'leased' THEN worker_id END,
+       status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
+       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds)
+ WHERE id = (
+    SELECT b.id FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
+           JOIN spsa_run r ON r.id = i.run_id JOIN spsa_worker w ON w.id = :worker_id
+           LEFT JOIN spsa_worker h ON h.id = b.worker_id
+     WHERE b.iteration_id = :iteration_id AND b.attempt > 0 AND {free}
+     ORDER BY b.status, b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
+   AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
+RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
+
+-- name: claim.begin
+UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';
+
+-- name: claim.again
+SELECT b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed, b.status, b.iteration_id,
+       b.worker_id
+  FROM spsa_batch b WHERE b.claim_id = :claim_id;
+
+-- name: claim.details
+SELECT i.id AS iteration_id, i.iteration_number, i.purpose, i.game_settings, i.variants,
+       i.plus_sha256, i.plus_engine_path, i.plus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       r.id AS run_id, r.name AS run_name, r.seed AS run_seed
+  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+ WHERE i.id = :iteration_id;
+
+-- name: renew
+UPDATE spsa_batch SET lease_expires_at = spsa_time(:lease_seconds)
+ WHERE claim_id IN :claim_ids AND worker_id = :worker_id AND status = 'leased'
+   AND leased_at > spsa_time(-604800)  -- a week: no batch takes longer
+   AND EXISTS (SELECT 1 FROM spsa_iteration i
+                WHERE i.id = spsa_batch.iteration_id AND i.status = 'in_progress')
+RETURNING claim_id;
+
+-- name: report
+-- A report after the lease has expired still counts, unless another claim has the batch.
+UPDATE spsa_batch
+   SET status = 'done', reported_at = spsa_time(0),
+       plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws,
+       ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
+       ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
+       void_games = void_games + :void_games, own_void_games = :void_games, voids = :voids,
+       void_log = coalesce(:void_log, void_log),
+       void_worker_id = CASE WHEN :has_log THEN worker_id ELSE void_worker_id END,
+       plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
+       plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
+       seconds = :seconds, think_seconds = :think_seconds, slot = :slot, scale = :scale
+ WHERE id = :batch_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+   AND games = :games
+RETURNING iteration_id;
+
+-- name: report.count
+-- The same transaction adds the counts to the iteration: only while it is in progress, and never
+-- past its target.
+UPDATE spsa_iteration
+   SET games_played = games_played + :games,
+       plus_wins = plus_wins + :plus_wins, minus_wins = minus_wins + :minus_wins,
+       draws = draws + :draws, ptnml_0 = ptnml_0 + :ptnml_0, ptnml_1 = ptnml_1 + :ptnml_1,
+       ptnml_2 = ptnml_2 + :ptnml_2, ptnml_3 = ptnml_3 + :ptnml_3, ptnml_4 = ptnml_4 + :ptnml_4,
+       void_games = void_games + :void_games
+ WHERE id = :iteration_id AND status = 'in_progress' AND games_played + :games <= target_games
+RETURNING id;
+
+-- name: report.again
+SELECT games, CASE WHEN status = 'leased' THEN 'leased'
+            WHEN plus_wins = :plus_wins AND minus_wins = :minus_wins AND draws = :draws
+             AND ptnml_0 = :ptnml_0 AND ptnml_1 = :ptnml_1 AND ptnml_2 = :ptnml_2
+             AND ptnml_3 = :ptnml_3 AND ptnml_4 = :ptnml_4
+            THEN 'already' ELSE 'conflict' END AS outcome
+  FROM spsa_batch
+ WHERE id = :batch_id AND claim_id = :claim_id AND worker_id = :worker_id
+   AND status IN ('leased', 'done');
+
+-- name: give_back
+-- A claim ends without a result: its worker hands the batch back (the attempt does not count), or
+-- its machine cannot play it.
+UPDATE spsa_batch
+   SET status = 'ready', attempt = attempt - :attempts, claim_id = NULL, lease_expires_at = NULL,
+       last_error = coalesce(:reason, last_error), void_games = void_games + :void_games,
+       void_log = coalesce(:void_log, void_log),
+       void_worker_id = CASE WHEN :has_log THEN worker_id ELSE void_worker_id END
+ WHERE id = :batch_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+RETURNING iteration_id;
+
+-- name: fail.voids
+UPDATE spsa_iteration SET void_games = void_games + :void_games WHERE id = :iteration_id;
+
+-- name: fail.worker
+UPDATE spsa_worker SET failed_void_games = failed_void_games + :void_games WHERE id = :worker_id;
+
+-- name: fail.machine
+-- a failure has a reason, an expired lease has none
+INSERT INTO spsa_failure (batch_id, machine, failures, lost_leases, sha256, reason, at)
+    SELECT :batch_id, w.host, :failures, 1 - :failures, :sha256, :reason, spsa_time(0)
+      FROM spsa_worker w WHERE w.id = :worker_id
+    ON CONFLICT (batch_id, machine) DO UPDATE
+        SET failures = spsa_failure.failures + EXCLUDED.failures,
+            lost_leases = spsa_failure.lost_leases + EXCLUDED.lost_leases,
+            sha256 = coalesce(EXCLUDED.sha256, spsa_failure.sha256),
+            reason = coalesce(EXCLUDED.reason, spsa_failure.reason), at = EXCLUDED.at;
+
+-- What a master and a person do with batches
+
+-- name: withdraw
+-- back to all, without the attempt
+UPDATE spsa_batch
+   SET status = 'ready', attempt = attempt - 1, claim_id = NULL, lease_expires_at = NULL
+ WHERE id IN :batch_ids AND status = 'leased';
+
+-- name: exhausted
+-- The batches of a run that no machine may claim any more: enough machines tried, or every one that
+-- is there gave up. A locked row is being reported or renewed, and is looked at again later.
+SELECT b.id
+  FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
+       JOIN spsa_run r ON r.id = i.run_id LEFT JOIN spsa_worker h ON h.id = b.worker_id
+ WHERE i.run_id = :run_id AND i.status IN ('pending', 'in_progress') AND b.attempt > 0
+   AND (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
+   AND ({tried} >= b.max_attempts AND {tried} > 1
+        OR EXISTS (SELECT 1 FROM spsa_worker w
+                    WHERE w.last_seen_at > spsa_time(-120) AND {suited})
+           AND NOT EXISTS (SELECT 1 FROM spsa_worker w
+                            WHERE w.last_seen_at > spsa_time(-120) AND {suited}
+                              AND NOT ({gave_up})))
+ ORDER BY b.id FOR UPDATE OF b SKIP LOCKED;
+
+-- name: exhaust
+UPDATE spsa_batch
+   SET status = 'failed', claim_id = NULL, lease_expires_at = NULL,
+       last_error = coalesce(last_error, :reason)
+ WHERE id IN :batch_ids AND status IN ('ready', 'leased')
+RETURNING id, iteration_id, seq, last_error;
+
+-- name: active
+-- the workers that were seen recently and may play an iteration, and their slots
+SELECT count(*) AS workers, coalesce(sum(w.concurrency), 0) AS slots
+  FROM spsa_worker w, spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+ WHERE i.id = :iteration_id AND w.last_seen_at > spsa_time(-120) AND {suited};
+
+-- name: active.any
+SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots
+  FROM spsa_worker WHERE last_seen_at > spsa_time(-120);
+
+-- name: resume
+UPDATE spsa_batch SET status = 'ready', attempt = 0
+ WHERE status = 'failed' AND iteration_id IN (SELECT id FROM spsa_iteration WHERE run_id = :run_id)
+RETURNING id;
+
+-- name: resume.forget
+DELETE FROM spsa_failure WHERE batch_id IN :batch_ids;
+
+-- name: purge
+-- A purged result is gone from its batch: the batch is played again while its iteration is open.
+UPDATE spsa_batch
+   SET status = CASE WHEN p.played_again THEN 'ready' ELSE 'purged' END,
+       attempt = spsa_batch.attempt - CASE WHEN p.played_again THEN 1 ELSE 0 END,
+       claim_id = NULL, lease_expires_at = NULL, void_games = 0, own_void_games = 0,
+       voids = NULL, void_log = NULL, void_worker_id = NULL, reported_at = NULL, slot = NULL,
+       plus_wins = 0, minus_wins = 0, draws = 0,
+       ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0,
+       plus_nodes = 0, minus_nodes = 0, moves = 0, plus_time_losses = 0, minus_time_losses = 0,
+       seconds = 0, think_seconds = 0, scale = 1
+  FROM spsa_purged p
+ WHERE p.purge_id = :purge_id AND p.iteration_id = spsa_batch.iteration_id
+   AND p.seq = spsa_batch.seq AND spsa_batch.status = 'done';
+
+-- Builds
+
+-- fragment: may_build
+-- whether worker w may carry out order b
+b.attempt < b.max_attempts AND w.provides LIKE b.requires
+    AND EXISTS (SELECT 1 FROM spsa_machine m WHERE m.name = w.host AND m.revoked_at IS NULL
+                   AND (m.role = 'builder' OR m.invited_by IS NULL))
+    AND NOT EXISTS (SELECT 1 FROM spsa_build_failure f
+                     WHERE f.build_id = b.id AND f.machine = w.host)
+    AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host AND a.sha256 IS NULL)
+
+-- name: claim_build
+UPDATE spsa_build
+   SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
+       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds)
+ WHERE id = (
+    SELECT b.id FROM spsa_build b JOIN spsa_worker w ON w.id = :worker_id
+     WHERE (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
+       AND b.wanted_until > spsa_time(0) AND {may_build}
+     ORDER BY b.id LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
+   AND NOT EXISTS (SELECT 1 FROM spsa_build c WHERE c.claim_id = :claim_id);
+
+-- name: builders
+-- the workers that were seen recently and may carry out an order, or do so now
+SELECT count(*) FROM spsa_worker w JOIN spsa_build b ON b.id = :build_id
+ WHERE w.last_seen_at > spsa_time(-120) AND {may_build}
+    OR w.id = b.worker_id AND b.status = 'leased' AND b.lease_expires_at >= spsa_time(0);
+
+-- name: renew_build
+UPDATE spsa_build SET lease_expires_at = spsa_time(:lease_seconds)
+ WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+   AND wanted_until > spsa_time(0) AND leased_at > spsa_time(-86400)
+RETURNING id;
+
+-- name: upload.holder
+SELECT b.worker_id
+  FROM spsa_build b JOIN spsa_worker w ON w.id = b.worker_id JOIN spsa_machine m ON m.name = w.host
+ WHERE b.id = :build_id AND b.claim_id = :claim_id AND b.status = 'leased'
+   AND w.host = :machine AND m.role = 'builder' AND m.revoked_at IS NULL;
+
+-- name: upload
+INSERT INTO spsa_upload (build_id, side, claim_id, sha256, size, bytes)
+    SELECT id, :side, claim_id, :sha256, :size, :bytes FROM spsa_build
+     WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+    ON CONFLICT (build_id, side) DO UPDATE
+        SET claim_id = EXCLUDED.claim_id, sha256 = EXCLUDED.sha256, size = EXCLUDED.size,
+            bytes = EXCLUDED.bytes
+    RETURNING build_id;
+
+-- name: upload.forget
+-- what will not be published, or has been
+DELETE FROM spsa_upload
+ WHERE NOT EXISTS (SELECT 1 FROM spsa_build b
+                    WHERE b.id = spsa_upload.build_id AND b.claim_id = spsa_upload.claim_id
+                      AND b.status = 'leased' AND b.wanted_until > spsa_time(-3600));
+
+-- name: publish_build.sent
+SELECT side, sha256, size FROM spsa_upload WHERE build_id = :build_id AND claim_id = :claim_id;
+
+-- name: publish_build.engine
+INSERT INTO spsa_engine (sha256, build_key, target, size, bench, path, bytes)
+    SELECT u.sha256, b.build_key, :target, u.size, :bench, u.sha256, u.bytes
+      FROM spsa_upload u JOIN spsa_build b ON b.id = u.build_id
+     WHERE u.build_id = :build_id AND u.side = :side
+    ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE spsa_engine.bytes IS NULL;
+
+-- name: publish_build
+UPDATE spsa_build
+   SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
+       plus_bench = :plus_bench, minus_bench = :minus_bench, binary_requires = :binary_requires
+ WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+RETURNING id;
+
+-- name: fail_build
+UPDATE spsa_build
+   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, attempt = attempt - :attempts
+ WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
+RETURNING id;
+
+-- name: fail_build.machine
+INSERT INTO spsa_build_failure (build_id, machine, reason)
+    SELECT :build_id, w.host, :reason FROM spsa_worker w WHERE w.id = :worker_id
+    ON CONFLICT (build_id, machine) DO UPDATE SET reason = EXCLUDED.reason;

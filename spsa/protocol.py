@@ -1,0 +1,363 @@
+"""What crosses between a worker and the database or the server: values and their limits.
+
+A direct worker hands these values to `spsa.db.worker_queries`, a remote one sends them as JSON to
+`spsa-master serve`, which hands them to the same queries. Both compare them with the types and
+limits here before any statement is run. `spsa/db/protocol.sql` has the statements.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol
+
+from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings.numbers import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE
+from spsa.core.limits import Hash, Items, Range, Text
+from spsa.core.scoring import Tally
+from spsa.lifecycle import Purpose
+from spsa.text import FAILURE_LENGTH, NAME_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
+
+PROTOCOL = 1
+"""The version of the values and requests; a worker with another one fetches the server's."""
+
+MAX_WORKERS = 64
+"""Workers of one machine that may be active at a time."""
+
+MAX_SLOTS = 4_096
+"""Slots of one worker."""
+
+LEASE_SECONDS = (10.0, 3_600.0)
+"""The shortest and the longest lease. It may be renewed for a week after the claim."""
+
+DEFAULT_LEASE_SECONDS = 60.0
+
+ENGINE_BYTES = 2**28
+"""The most bytes of an engine that a worker has built."""
+
+MAX_KEPT_VOIDS = 3
+"""Void games of one attempt at a batch that are kept with what the engine wrote last."""
+
+KEPT_VOIDS_LENGTH = 30_000
+"""Characters of their JSON."""
+
+MAX_GAMES = 1_000_000
+"""Games of one batch."""
+
+MAX_VOID_GAMES = 10_000
+"""Void games of one attempt at a batch."""
+
+Name = Annotated[str, Text(1, NAME_LENGTH)]
+Word = Annotated[str, Text(0, NAME_LENGTH)]
+Reason = Annotated[str, Text(1, FAILURE_LENGTH)]
+ClaimId = Annotated[str, Text(1, 64)]
+Lease = Annotated[float, Range(*LEASE_SECONDS)]
+RowId = Annotated[int, Range(0, 2**62)]
+Sha256 = Annotated[str, Hash()]
+Speed = Annotated[float, Range(0, MAX_NPS, measured=True)]
+Scale = Annotated[float, Range(0, MAX_SCALE, measured=True)]
+Nodes = Annotated[int, Range(0, MAX_NODES_OF_BATCH)]
+Games = Annotated[int, Range(0, MAX_GAMES)]
+Played = Annotated[float, Range(0, 10**9, measured=True)]
+VoidGames = Annotated[int, Range(0, MAX_VOID_GAMES)]
+Bench = Annotated[int, Range(0, 10**18)]
+Words = Annotated[tuple[Word, ...], Items(100)]
+Runs = Annotated[tuple[Name, ...], Items(100)]
+
+ReportOutcome = Literal["accepted", "already", "conflict", "lost"]
+"""What became of a report.
+
+`accepted`: it counts now. `already`: this claim has reported the same counts before, and they count
+once. `conflict`: this claim has reported other counts, and those count. `lost`: the batch is not
+this claim's, or its iteration is over, and nothing counts.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker; `name` is unique per process, `sandbox` says what its engines cannot reach.
+
+    It gets iterations that require only words that it `provides`, of the runs `only_runs` (empty:
+    of all) without `not_runs`. `secret` identifies the machine of a direct worker; a remote one is
+    identified by its token.
+    """
+
+    name: Name
+    host: Name
+    platform: Word
+    cores: Annotated[int, Range(1, 100_000)]
+    concurrency: Annotated[int, Range(1, MAX_SLOTS)]
+    version: Word
+    sandbox: Word | None = None
+    provides: Words = ()
+    only_runs: Runs = ()
+    not_runs: Runs = ()
+    secret: Annotated[str, Text(0, 200)] = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredWorker:
+    """A registered worker: the id of its row, and the name of its machine."""
+
+    id: RowId
+    machine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """A worker is alive; `nps` are nodes a second of one engine, `scale` multiplies its times."""
+
+    worker_id: RowId
+    nps: Speed | None = None
+    scale: Scale | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One side of a match: the hash of its binary, and the UCI options that are sent to it."""
+
+    sha256: Sha256
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A batch of whole pairs, leased to a worker; it says all that has to be known to play it.
+
+    `variants` are plus and minus for other kinds of machines.
+    """
+
+    claim_id: ClaimId
+    worker_id: RowId
+    batch_id: RowId
+    run_id: int
+    run_name: str
+    run_seed: int
+    iteration_id: int
+    iteration_number: int
+    purpose: Purpose
+    seq: int
+    attempt: int
+    first_pair: int
+    pairs: int
+    seed: int
+    plus: Engine
+    minus: Engine
+    variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
+    game_settings: GameSettings
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """The worker chooses the id of a claim before it asks, so that it may ask again."""
+
+    worker_id: RowId
+    claim_id: ClaimId
+    lease_seconds: Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewRequest:
+    """The leases of these claims of one worker are to last so many seconds from now."""
+
+    worker_id: RowId
+    claim_ids: Annotated[tuple[ClaimId, ...], Items(4 * MAX_SLOTS, 10**6)]
+    lease_seconds: Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldClaim:
+    """A claim that its worker ends: by a report, a failure, or by handing the batch back."""
+
+    worker_id: RowId
+    batch_id: RowId
+    claim_id: ClaimId
+
+    @classmethod
+    def of(cls, claim: Claim) -> "HeldClaim":
+        return cls(worker_id=claim.worker_id, batch_id=claim.batch_id, claim_id=claim.claim_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVoid:
+    """A void game as its worker saw it; `pair` is its number in the run, `white` had White.
+
+    `culprit` ("plus" or "minus") is the engine at fault, `output` what it wrote last. `position` is
+    the UCI command for the game so far. It and `white` are empty if the game had not begun.
+    """
+
+    pair: Annotated[int, Range(0, 2**53)]
+    culprit: Literal["plus", "minus", ""]
+    white: Literal["plus", "minus", ""]
+    detail: Annotated[str, Text(0, 1_000, quote=True)]
+    position: Annotated[str, Text(0, KEPT_VOIDS_LENGTH, quote=True)]
+    output: Annotated[str, Text(0, KEPT_VOIDS_LENGTH, quote=True)]
+
+
+KeptVoids = Annotated[tuple[KeptVoid, ...], Items(MAX_KEPT_VOIDS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """The counts of one batch, and what the games cost; `voids` are void games by reason.
+
+    `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
+    worker's slot, from 0; `scale` is by what times were multiplied.
+    """
+
+    tally: Tally
+    voids: Annotated[
+        Mapping[Annotated[str, Text(1, VOID_REASON_LENGTH)], VoidGames], Items(VOID_REASONS + 1)
+    ] = field(default_factory=dict)
+    plus_nodes: Nodes = 0
+    minus_nodes: Nodes = 0
+    moves: Annotated[int, Range(0, 10**9)] = 0
+    plus_time_losses: Games = 0
+    minus_time_losses: Games = 0
+    seconds: Played = 0.0
+    think_seconds: Played = 0.0
+    slot: Annotated[int, Range(0, MAX_SLOTS)] | None = None
+    scale: Scale = 1.0
+    kept_voids: KeptVoids = ()
+
+    @property
+    def inconsistency(self) -> str | None:
+        """What cannot be true of the games of one batch; None if all of it can."""
+        games = self.tally.games
+        if not self.tally.consistent:
+            return "has counts of games and pairs that do not agree"
+        if games > MAX_GAMES:
+            return f"has more than {MAX_GAMES} games"
+        if self.plus_time_losses > games or self.minus_time_losses > games:
+            return f"has more losses on time than its {games} games"
+        if self.moves > games * 2 * MAX_MOVES:
+            return f"has {self.moves} moves in {games} games"
+        if sum(self.voids.values()) > MAX_VOID_GAMES:
+            return f"has more than {MAX_VOID_GAMES} void games"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """The result of a claimed batch."""
+
+    held: HeldClaim
+    result: BatchResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a machine cannot play a batch; `sha256` is the binary that failed, where it is known."""
+
+    reason: Reason
+    void_games: VoidGames = 0
+    sha256: Sha256 | None = None
+    kept_voids: KeptVoids = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFailure:
+    """A claimed batch that its machine cannot play."""
+
+    held: HeldClaim
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWork:
+    """A run that may still need games, and the words that it requires of a worker."""
+
+    run: str
+    requires: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedBuild:
+    """Two engines that a worker builds: what to do, and the hash of the archive of the source."""
+
+    id: RowId
+    claim_id: ClaimId
+    worker_id: RowId
+    recipe: Mapping[str, Any]
+    archive_sha256: Sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFile:
+    """A binary that was built: the hash of its bytes, their number, and its bench if it has one."""
+
+    sha256: Sha256
+    size: Annotated[int, Range(1, ENGINE_BYTES)]
+    bench: Bench | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """Plus and minus of a build, the target, and the words that they require of a machine."""
+
+    worker_id: RowId
+    build_id: RowId
+    claim_id: ClaimId
+    target: Annotated[str, Text(1, 100)]
+    requires: Words
+    plus: BuiltFile
+    minus: BuiltFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBuild:
+    """A build that its worker renews or returns; `reason` says why the machine cannot do it."""
+
+    worker_id: RowId
+    build_id: RowId
+    claim_id: ClaimId
+    lease_seconds: Lease = DEFAULT_LEASE_SECONDS
+    reason: Reason | None = None
+
+
+class WorkerStore(Protocol):
+    """What a worker may ask; `spsa.db.worker_queries` says what each of these raises.
+
+    A call whose response was lost may be repeated with the same arguments.
+    """
+
+    @property
+    def where(self) -> str: ...
+
+    def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
+
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
+    ) -> str | None: ...
+
+    def claim(
+        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
+    ) -> Claim | None: ...
+
+    def renew(
+        self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
+    ) -> frozenset[str]: ...
+
+    def report(self, claim: Claim, result: BatchResult) -> ReportOutcome: ...
+
+    def release(self, claim: Claim) -> None: ...
+
+    def fail(self, claim: Claim, failure: Failure) -> None: ...
+
+    def file(self, sha256: str) -> bytes | None: ...
+
+    def work_left(self) -> list[OpenWork]: ...
+
+    def claim_build(
+        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
+    ) -> LeasedBuild | None: ...
+
+    def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool: ...
+
+    def publish_build(
+        self, result: BuildResult, plus: bytes, minus: bytes
+    ) -> Literal["accepted", "already", "lost"]: ...
+
+    def fail_build(self, build: LeasedBuild, reason: str | None) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,1 +1,0 @@
-"""Keys, signatures, private folders, and bounded reading of files."""

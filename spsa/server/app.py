@@ -1,0 +1,206 @@
+"""The web application: which address is answered by what, and how a failure is told."""
+
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from spsa.db.store import Store
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    NothingToDo,
+    NotPermitted,
+    TuningError,
+)
+from spsa.server.api import Api
+from spsa.server.forms import Forms
+from spsa.server.guard import Guard, Proxy
+from spsa.server.pages import Pages
+from spsa.server.reading import Reader
+from spsa.server.rendering import REFRESH_SECONDS, compile_templates, refusal
+from spsa.server.tokens import People, TokenGuesses
+from spsa.server.workers import Workers
+
+THREADS = 6
+"""Requests that read at a time: fewer than the connections a viewer may have."""
+
+log = logging.getLogger(__name__)
+
+
+def application(store: Store, people: People, proxy: Proxy | None = None) -> Starlette:
+    """The server of a database for these people, whose requests `proxy` passes on, if any."""
+    compile_templates()
+    reader, guesses = Reader(store), TokenGuesses()
+    return Starlette(
+        routes=[
+            Route("/health", partial(_health, store)),
+            *_page_routes(Pages(reader, people)),
+            *_form_routes(Forms(store, people, guesses)),
+            *_api_routes(Api(reader)),
+            *Workers(store, guesses).routes(),
+            Mount("/static", StaticFiles(packages=[("spsa.server", "static")])),
+        ],
+        middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
+        exception_handlers={
+            TuningError: _failed,
+            HTTPException: _refused,
+            Exception: _broken,
+        },
+        lifespan=_lifespan,
+    )
+
+
+def _health(store: Store, _request: Request) -> Response:
+    try:
+        store.check()
+    except TuningError as error:
+        log.warning("/health: %s", error)
+        return JSONResponse({"status": "the database cannot be used"}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+def _page_routes(pages: Pages) -> list[Route]:
+    return [
+        Route("/", pages.runs),
+        Route("/run", pages.run),
+        Route("/parameters", pages.parameters),
+        Route("/parameter", pages.parameter),
+        Route("/workers", pages.workers),
+        Route("/iterations", pages.iterations),
+        Route("/iteration", pages.iteration),
+        Route("/batch", pages.batch),
+        Route("/events", pages.events),
+    ]
+
+
+def _form_routes(forms: Forms) -> list[Route]:
+    return [
+        Route("/login", forms.login_page),
+        Route("/login", forms.log_in, methods=["POST"]),
+        Route("/run", forms.change_run, methods=["POST"]),
+    ]
+
+
+def _api_routes(api: Api) -> list[Route]:
+    return [
+        Route("/api/runs", api.runs),
+        Route("/api/run", api.run),
+        Route("/api/history", api.history),
+        Route("/api/parameter", api.parameter),
+        Route("/api/workers", api.workers),
+        Route("/api/iterations", api.iterations),
+        Route("/api/iteration", api.iteration),
+        Route("/api/batch", api.batch),
+        Route("/api/events", api.events),
+        Route("/metrics", api.metrics),
+    ]
+
+
+@asynccontextmanager
+async def _lifespan(_app: Starlette) -> AsyncIterator[None]:
+    to_thread.current_default_thread_limiter().total_tokens = THREADS
+    yield
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """The answer to what the database does not have, refuses or does not do.
+
+    A message of the database may name logins and addresses: the log gets it, the client does not.
+    """
+    path = request.url.path
+    if isinstance(error, NothingToDo):
+        return refusal(path, 404, str(error))
+    if isinstance(error, IllegalTransition):
+        return refusal(path, 409, str(error))
+    log.warning("%s: %s", path, error)
+    if isinstance(error, DatabaseUnreachable):
+        again = {"Refresh": str(REFRESH_SECONDS)} if request.method == "GET" else None
+        return refusal(path, 503, "the database does not answer; this page asks it again", again)
+    if isinstance(error, NotPermitted):
+        return refusal(path, 403, "the server's login of the database has no right to do this")
+    return refusal(path, 500, "the database could not do this; the server's log says why")
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return refusal(request.url.path, 500, str(error))
+    return refusal(request.url.path, error.status_code, error.detail, error.headers)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    log.error("%s: a defect of this program: %r", request.url.path, error)
+    return refusal(request.url.path, 500, "this page has a defect; the server's log names it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where the server listens; with a certificate and its key, both in PEM files, by TLS."""
+
+    host: str
+    port: int
+    certificate: Path | None = None
+    private_key: Path | None = None
+    proxy: Proxy | None = None
+
+
+def listen(
+    store: Store, endpoint: Endpoint, people: People, announce: Callable[[str], None]
+) -> None:
+    """Answer requests; `announce` is told the address, in which port 0 has become a real one.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    # the application tells of its own failures
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    host = endpoint.host
+    with listening(host, endpoint.port) as listener:
+        config = uvicorn.Config(
+            application(store, people, endpoint.proxy),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # Guard reads them, and only from the proxy
+            lifespan="on",
+            timeout_graceful_shutdown=3,
+            ssl_certfile=endpoint.certificate,
+            ssl_keyfile=endpoint.private_key,
+            ssl_ciphers="DEFAULT",  # uvicorn's own choice leaves TLS 1.2 without its best ones
+        )
+        shown = f"[{host}]" if ":" in host else host
+        # uvicorn hands a signal on when it has closed its connections; this one ends well
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        scheme = "http" if endpoint.certificate is None else "https"
+        announce(f"{scheme}://{shown}:{listener.getsockname()[1]}/")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket for clients; what is sent to them leaves at once.
+
+    asyncio asks for that only where a socket names its protocol. Without it the second part of a
+    response, its body, would wait 40 ms for the client to acknowledge the first.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address, family=family)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), f"{host}:{port}") from None

@@ -1,0 +1,181 @@
+"""Who may ask what, and what a browser may do with the answers."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from spsa.server.rendering import refusal, render
+from spsa.server.tokens import COOKIE, People, Session, TokenGuesses, bearer
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_HEALTH = "/health"
+_WORKERS = ("/worker/", "/worker.pyz")
+"""Requests of workers, which have tokens of their own."""
+_LOGIN = ("/login", "/static/")
+_READS = ("GET", "HEAD")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address can only be this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """The addresses of the proxy in front of this server, whose two headers are believed.
+
+    They are the last address of X-Forwarded-For, which is the one that the proxy itself has added,
+    and X-Forwarded-Proto.
+    """
+
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    @classmethod
+    def at(cls, *texts: str) -> "Proxy":
+        """A proxy at any of these addresses or networks; ValueError for other texts."""
+        return cls(tuple(ip_network(text) for text in texts))
+
+    def passes_on(self, scope: Scope) -> bool:
+        """Put the client's address and scheme into `scope`; False: the proxy has not sent it."""
+        peer = ip_address(scope["client"][0])
+        if not any(peer in network for network in self.networks):
+            return False
+        headers = Headers(scope=scope)
+        client = ",".join(headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
+        if _is_address(client):
+            scope["client"] = (client, 0)
+        if headers.get("x-forwarded-proto", "").strip() == "https":
+            scope["scheme"] = "https"
+        return True
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ip_address(text))
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Lets requests through whose sender may see the answer, and adds security headers to it.
+
+    `request.state.session` of what is let through is the sender's Session, or None.
+    Without a viewer's token only requests to a loopback name are answered: a page of another site
+    that has its own name resolved to 127.0.0.1 would read this server's otherwise.
+    """
+
+    def __init__(
+        self, app: ASGIApp, people: People, guesses: TokenGuesses, proxy: Proxy | None
+    ) -> None:
+        self._app = app
+        self._people = people
+        self._guesses = guesses
+        self._proxy = proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_passed_on = self._proxy is None or self._proxy.passes_on(scope)
+        request = Request(scope)
+        request.state.session, request.state.wrong = None, False
+        refused = self._refused(request, is_passed_on)
+        has_ended = request.state.wrong and COOKIE in request.cookies
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if has_ended and "set-cookie" not in headers:
+                    headers["set-cookie"] = f"{COOKIE}=; Max-Age=0; Path=/"
+            await send(message)
+
+        await (refused or self._app)(scope, receive, send_with_headers)
+
+    def _refused(self, request: Request, is_passed_on: bool) -> Response | None:
+        path = request.url.path
+        if path == _HEALTH:
+            return None
+        if not is_passed_on:
+            return refusal(path, 403, "this server answers only what its proxy passes on")
+        if path.startswith(_WORKERS):
+            return None
+        if self._people.viewer is None and not is_loopback(_named(request)):
+            return refusal(path, 421, "this server answers only under a loopback name")
+        if request.method not in _READS and not _is_of_own_page(request):
+            return refusal(path, 403, _FOREIGN_FORM)
+        return None if path.startswith(_LOGIN) else self._refused_session(request)
+
+    def _refused_session(self, request: Request) -> Response | None:
+        path, address = request.url.path, client_address(request)
+        has_sent = bearer(request) is not None or COOKIE in request.cookies
+        if self._people.tokens and has_sent:
+            if seconds := self._guesses.seconds_to_wait(address):
+                return too_many_guesses(path, seconds)
+            request.state.session = self._people.session(request)
+            if request.state.session is None:
+                request.state.wrong = True
+                self._guesses.add_wrong(address)
+        if self._people.viewer is None or request.state.session is not None:
+            return None
+        return _login_needed(path)
+
+
+def _named(request: Request) -> str:
+    """The name under which a client calls this server.
+
+    `request.url` has the server's own address instead where it cannot read the header.
+    """
+    found = re.fullmatch(r"\[([^]]*)](?::\d*)?|([^:]*)(?::\d*)?", request.headers.get("host", ""))
+    return (found[1] or found[2] or "") if found else ""
+
+
+_FOREIGN_FORM = (
+    "this was not sent by a page of this server; a proxy in front has to pass on Host and to set "
+    "X-Forwarded-Proto"
+)
+
+
+def _is_of_own_page(request: Request) -> bool:
+    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return request.headers.get("origin") == own and site == "same-origin"
+
+
+def _login_needed(path: str) -> Response:
+    answer = refusal(path, 401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+    is_page = isinstance(answer, HTMLResponse)
+    return HTMLResponse(render("login", wrong=False), 401) if is_page else answer
+
+
+def client_address(request: Request) -> str:
+    """The address of the client, as the proxy says it where there is one."""
+    return request.client.host if request.client else ""
+
+
+def too_many_guesses(path: str, seconds: int) -> Response:
+    """The answer to a client that has sent too many wrong tokens."""
+    sentence = f"too many wrong tokens came from this address; wait {seconds} seconds"
+    return refusal(path, 429, sentence, {"Retry-After": str(seconds)})
+
+
+def session_of(request: Request) -> Session | None:
+    found: Session | None = request.state.session
+    return found

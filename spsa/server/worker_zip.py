@@ -1,0 +1,100 @@
+"""worker.pyz: the worker as one file for any machine with Python 3.11, packed from what is here.
+
+It has the worker, what the worker imports of spsa, and four libraries in pure Python. It has
+nothing that needs a database, numpy or a compiler. The same installation always packs the same
+bytes, so that their hash says whether a worker is of this version.
+"""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+LIBRARIES = ("chess", "click", "rich", "urllib3")
+"""Each is a distribution and its package; rich's view imports none of its own dependencies."""
+
+SPSA = (
+    *("__init__.py", "errors.py", "files.py", "lifecycle.py", "live_display.py", "output.py"),
+    *("protocol.py", "text.py", "builds", "core", "openings", "uci"),
+)
+"""What a remote worker imports of spsa: modules, and folders with all that is in them."""
+
+LEFT_OUT = (
+    *("spsa/builds/sources", "spsa/core/params"),  # they need tree-sitter and numpy
+    *("worker/direct.py", "worker/replay.py"),  # they need a database
+)
+
+_SUFFIXES = (".py", ".epd")
+_LICENCES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
+_FIRST_LINE = b"#!/usr/bin/env python3\n"
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # what a zip file can say
+_MAIN = b"""\
+import sys
+
+if sys.version_info < (3, 11):
+    found = sys.version.split()[0]
+    sys.stderr.write("worker.pyz needs Python 3.11 or newer, and this is %s\\n" % found)
+    sys.exit(2)
+
+from worker.__main__ import main
+
+main()
+"""
+
+
+@cache
+def packed() -> bytes:
+    """The file; packed once in this process."""
+    file = io.BytesIO(_FIRST_LINE)
+    file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as packing:
+        for name, content in sorted({"__main__.py": _MAIN, **dict(_contents())}.items()):
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # as on Unix, wherever it is packed
+            entry.external_attr = 0o644 << 16
+            packing.writestr(entry, content)
+    return file.getvalue()
+
+
+@cache
+def packed_sha256() -> str:
+    """The hash of `packed` in hexadecimal: what a worker compares with its own file's."""
+    return hashlib.sha256(packed()).hexdigest()
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    """Names in the file, and what they hold."""
+    for place in SPSA:
+        yield from _files(_folder("spsa"), place)
+    yield from _files(_folder("worker"), "")
+    for library in LIBRARIES:
+        yield from _files(_folder(library), "")
+        yield from _licences(library)
+    yield from _licences("spsa-tuner")
+
+
+def _files(package: Path, place: str) -> Iterator[tuple[str, bytes]]:
+    """The modules and data of a part of a package."""
+    part = package / place
+    for path in part.rglob("*") if part.is_dir() else (part,):
+        name = path.relative_to(package.parent).as_posix()
+        if path.suffix in _SUFFIXES and not name.startswith(LEFT_OUT):
+            yield name, path.read_bytes()
+
+
+def _licences(name: str) -> Iterator[tuple[str, bytes]]:
+    for file in distribution(name).files or ():
+        if file.name.upper().startswith(_LICENCES):
+            yield f"licences/{name}/{file.name}", file.read_binary()
+
+
+def _folder(package: str) -> Path:
+    """Where a package is; it is not imported."""
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent

@@ -1,0 +1,1 @@
+"""One engine process: the protocol, the sandbox, what is special to an operating system."""

@@ -1,0 +1,242 @@
+"""One UCI engine: the handshake, the options, the searches.
+
+Of the output of a search only the `bestmove` line and the last line with a score are parsed. Every
+wait has a deadline, and every line a maximum length.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spsa.core.game_settings import Declarations
+from spsa.core.game_settings.options import whole_option
+from spsa.errors import EngineFault
+from spsa.text import printable
+from spsa.uci.process import EngineProcess, Overdue, StopSignal
+from spsa.uci.search_reply import SearchReply, last_info
+from spsa.uci.spawning import EngineLimits
+
+LINE_CAP = 65_536
+
+UNREAD_CAP = 16_384
+"""Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
+
+_BESTMOVE = b"\nbestmove"
+_LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UciTimeouts:
+    """How long a worker waits for an engine, in seconds.
+
+    `start` is for `uciok`, `ready` for `readyok`, `quit` for its exit, `depth` for a move with a
+    depth limit. An engine hangs when it exceeds the time of a move by `grace`, or, with a node
+    limit, when it searches fewer than `slowest` nodes a second.
+    """
+
+    start: float = 30.0
+    ready: float = 30.0
+    grace: float = 1.5
+    quit: float = 1.0
+    depth: float = 300.0
+    slowest: float = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """An executable file, its arguments, and the options that it gets before its games."""
+
+    name: str
+    path: str
+    options: Mapping[str, str]
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def threads(self) -> int:
+        """How many cores it uses: its option `Threads`, 1 where that is not set."""
+        return max(1, whole_option(self.options, "Threads"))
+
+    @property
+    def hash_mebibytes(self) -> int:
+        """Its option `Hash`, 0 where that is not set."""
+        return whole_option(self.options, "Hash")
+
+
+class Limit(NamedTuple):
+    """The limit of one move: the `go` line, seconds to wait, then seconds to obey `stop`."""
+
+    go: bytes
+    seconds: float
+    stop_seconds: float = 0.0
+
+
+class UciEngine:
+    """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
+
+    def __init__(
+        self, spec: EngineSpec, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
+    ) -> None:
+        """Start the program and send `uci`; `complete_handshake` has to follow."""
+        self.name = spec.name
+        self.path = spec.path
+        self._arguments = spec.arguments
+        self.options: dict[str, str] = {}
+        self._timeouts = timeouts
+        self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
+        self._declared = Declarations()
+        limits = limits.of_threads(spec.threads)
+        self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
+        try:
+            self._process.write(b"uci\n")
+        except EngineFault:
+            self.close(at_once=True)
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def last_lines(self) -> str:
+        """The last lines that it has written, then those to stderr, each of a limited length."""
+        errors = (f"stderr: {line}" for line in _last_lines(self._process.last_errors))
+        return "\n".join((*_last_lines(self._process.last_output), *errors))
+
+    def complete_handshake(self, spec: EngineSpec) -> None:
+        """Wait for `uciok`, then send the options of `spec`."""
+        self._await_line(b"uciok", self._timeouts.start, self._declared.read_line)
+        self.configure(spec)
+
+    def configure(self, spec: EngineSpec) -> None:
+        """Send those of `spec`'s options that differ from what the engine has."""
+        self.name = spec.name
+        new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
+        commands = b""
+        for name, value in new.items():
+            command = self._declared.command(name, value)
+            if len(commands) + len(command) > UNREAD_CAP:
+                self._process.write(commands + b"isready\n")
+                self.await_ready()
+                commands = b""
+            commands += command
+        self._process.write(commands)
+        self.options.update(new)
+
+    def serves(self, spec: EngineSpec) -> bool:
+        """Whether this process can play as `spec`: no option would keep an older value."""
+        same = (self.path, self._arguments) == (spec.path, spec.arguments)
+        return same and self.options.keys() <= spec.options.keys()
+
+    def prepare(self) -> None:
+        """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""
+        self._process.write(b"ucinewgame\nisready\n")
+
+    def settle(self) -> None:
+        """Send `isready` after the game; `await_ready` then finds an extra `bestmove`.
+
+        A second `bestmove` may come so late that it counts as the reply to the next `go`. The real
+        reply to that is then left over in turn, so one `bestmove` is left at the end of the game.
+        """
+        self._process.write(b"isready\n")
+
+    def await_ready(self) -> None:
+        self._await_line(b"readyok", self._timeouts.ready, _refuse_stray_move)
+
+    def search(self, position: bytes, limit: Limit) -> SearchReply:
+        """Search for a move. The seconds run from writing `go` to having read `bestmove`."""
+        self._refuse_unasked_move()
+        started = time.monotonic()
+        self._process.write(position + b"\n" + limit.go)
+        line, info = self._bestmove(started, limit)
+        seconds = time.monotonic() - started
+        return SearchReply.of(line, info, seconds)
+
+    def close(self, *, at_once: bool = False) -> None:
+        self._process.close(b"quit\n", 0.0 if at_once else self._timeouts.quit)
+
+    def _await_line(self, wanted: bytes, seconds: float, on_line: Callable[[str], None]) -> None:
+        deadline = time.monotonic() + seconds
+        try:
+            while not self._find_line(wanted, on_line):
+                if time.monotonic() > deadline:
+                    raise Overdue
+                _refuse_endless(self._output)
+                self._process.read(self._output, deadline)
+        except Overdue:
+            raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
+
+    def _find_line(self, wanted: bytes, on_line: Callable[[str], None]) -> bool:
+        """Read the complete lines, up to the wanted one; whether it has come."""
+        *lines, rest = bytes(self._output).split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if line.strip() == wanted:
+                self._output = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
+                return True
+            on_line(line.decode("utf-8", "replace").strip())
+        self._output = bytearray(b"\n" + rest)
+        return False
+
+    def _refuse_unasked_move(self) -> None:
+        output = self._output
+        output += self._process.unread()
+        if len(output) > 1:
+            if b"bestmove" in output:
+                raise EngineFault("garbage", "a second bestmove after one go")
+            del output[1:]
+
+    def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
+        """The `bestmove` line and the last line with a score before it."""
+        try:
+            return self._read_search(started + limit.seconds)
+        except Overdue:
+            if not limit.stop_seconds:
+                asked = limit.go.decode().strip()
+                reason = f"no bestmove within {limit.seconds:.3g} s of `{asked}`"
+                raise EngineFault("hang", reason) from None
+        return self._stopped_move(limit.stop_seconds)
+
+    def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
+        # Its flag has fallen. An engine that obeys `stop` is late, another one hangs.
+        self._process.write(b"stop\n")
+        try:
+            return self._read_search(time.monotonic() + seconds)
+        except Overdue:
+            raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
+
+    def _read_search(self, deadline: float) -> tuple[bytes, bytes]:
+        data, read, info, searched = self._output, self._process.read, b"", 0
+        while True:
+            start = data.find(_BESTMOVE, searched)
+            if start >= 0 and (end := data.find(b"\n", start + 1)) >= 0:
+                break
+            if len(data) > LINE_CAP:
+                info = last_info(data, data.rfind(b"\n")) or info
+                del data[: data.rfind(b"\n")]
+                _refuse_endless(data)
+                # With an engine that writes without a pause, no wait times out.
+                if time.monotonic() > deadline:
+                    raise Overdue
+            searched = start if start >= 0 else max(0, len(data) - len(_BESTMOVE))
+            read(data, deadline)
+        line = bytes(data[start + 1 : end])
+        info = last_info(data, start) or info
+        del data[:end]
+        return line, info
+
+
+def _last_lines(written: bytes) -> list[str]:
+    """The last lines of this, safe to show."""
+    lines = written.decode("utf-8", "replace").splitlines()
+    kept = [line for line in lines if line.strip()][-_LAST_LINES:]
+    return [printable(line, _MAX_LINE) for line in kept]
+
+
+def _refuse_stray_move(line: str) -> None:
+    if line.startswith("bestmove"):
+        raise EngineFault("garbage", "a bestmove without a go")
+
+
+def _refuse_endless(output: bytearray) -> None:
+    if len(output) > LINE_CAP:
+        raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")

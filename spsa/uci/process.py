@@ -1,0 +1,238 @@
+"""One engine process: its pipes, with a deadline on every wait, and its certain end.
+
+This module knows pipes and process groups, but not UCI.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from spsa.errors import EngineFault
+from spsa.uci.spawning import EngineLimits, remove, spawn
+from spsa.uci.system import CHUNK, READABLE, kill, pipes, unblock
+
+_KEPT_ERRORS = 8_192
+_MOST_CHUNKS = 16
+_EXIT_SECONDS = 1.0
+_LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
+
+
+class Overdue(Exception):
+    """A deadline passed before the engine wrote more."""
+
+
+class Stopped(Exception):
+    """Another thread set the stop signal during a wait for an engine."""
+
+
+class StopSignal:
+    """A pipe with which one thread ends another's wait for an engine."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        pipes.open(self._read)
+        unblock(self._write)
+        self._glance = pipes.waiting(self._read)
+
+    def fileno(self) -> int:
+        return self._read
+
+    def set(self) -> None:
+        pipes.wake(self._read, self._write)
+
+    def clear(self) -> None:
+        with suppress(BlockingIOError):
+            pipes.read(self._read, CHUNK)
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._glance(0))
+
+    def close(self) -> None:
+        pipes.close(self._read)
+        os.close(self._read)
+        os.close(self._write)
+
+
+class EngineProcess:
+    """The pipes of one engine, with a deadline on every wait.
+
+    On Linux the kernel kills the engine when the *thread* that made this object ends, so a thread
+    has to make it that lives as long as the worker plays.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        stop_signal: StopSignal,
+        limits: EngineLimits,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self._reaper = limits.orphan_reaper
+        self._id = self._reaper.new_id() if self._reaper else ""
+        self._folders = limits.folders
+        self._folder = self._folders.make(self._id) if self._folders else None
+        self._process = self._started(path, limits, arguments)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._in = self._process.stdin.fileno()
+        self._out = self._process.stdout.fileno()
+        self._errors = self._process.stderr.fileno()
+        unblock(self._in)
+        pipes.open(self._out, self._errors)
+        self._stop_signal = stop_signal.fileno()
+        self._end = pipes.exit_descriptor(self._process.pid)
+        self._poll = pipes.waiting(self._out, self._errors, self._stop_signal, self._end)
+        self._glance = pipes.waiting(self._out)
+        self._output_alone = [(self._out, READABLE)]
+        self._last: tuple[bytes, bytes] = (b"", b"")
+        self._last_errors = b""
+
+    def _started(
+        self, path: str, limits: EngineLimits, arguments: Sequence[str]
+    ) -> "subprocess.Popen[bytes]":
+        try:
+            return spawn(path, limits, self._id, self._folder, arguments)
+        except EngineFault:
+            self._remove_folder()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def write(self, data: bytes) -> None:
+        """Write `data`; an engine that leaves 64 KiB of commands unread hangs."""
+        try:
+            written = os.write(self._in, data)
+        except BlockingIOError:
+            written = 0
+        except BrokenPipeError:
+            raise self._ended() from None
+        if written < len(data):
+            raise EngineFault("hang", "it does not read its commands")
+
+    def read(self, output: bytearray, deadline: float) -> None:
+        """Wait for the engine's next output and append it; it may have written to stderr alone.
+
+        Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
+        """
+        left = deadline - time.monotonic()
+        ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
+        if ready != self._output_alone and not self._has_output({d for d, _ in ready}, left > 0):
+            return
+        chunk = pipes.read(self._out, CHUNK)
+        if not chunk:
+            raise self._ended()
+        self._last = self._last[1], chunk
+        output += chunk
+
+    def _has_output(self, ready: set[int], is_in_time: bool) -> bool:
+        """Whether there is output to read, when not the output alone is ready."""
+        if self._stop_signal in ready:
+            raise Stopped
+        if not ready or (ready == {self._errors} and not is_in_time):
+            raise Overdue
+        if self._errors in ready:
+            self._hear_errors()
+            if ready == {self._errors}:
+                return False
+        # A child of the engine may keep the output open after the engine has ended.
+        if self._out not in ready:
+            raise self._ended()
+        return True
+
+    def _hear_errors(self) -> bool:
+        """Keep the end of what it has written to stderr; whether there may be more."""
+        try:
+            chunk = pipes.read(self._errors, CHUNK)
+        except BlockingIOError:
+            return False
+        self._last_errors = (self._last_errors + chunk)[-_KEPT_ERRORS:]
+        if not chunk:  # it has closed stderr, which would be ready for ever
+            self._poll = pipes.waiting(self._out, self._stop_signal, self._end)
+        return bool(chunk)
+
+    @property
+    def last_output(self) -> bytes:
+        """The end of what it has written, one or two chunks."""
+        return b"".join(self._last)
+
+    @property
+    def last_errors(self) -> bytes:
+        """The end of what it has written to stderr, at most `_KEPT_ERRORS` bytes."""
+        for _ in range(_MOST_CHUNKS):  # of an engine that writes without a pause
+            if not self._hear_errors():
+                break
+        return self._last_errors
+
+    def unread(self) -> bytes:
+        """What the engine has already written, without a wait; at most one chunk."""
+        return pipes.read(self._out, CHUNK) if self._glance(0) else b""
+
+    def close(self, last_command: bytes, seconds: float) -> None:
+        """Send `last_command`, wait for the end of the output, then kill the group and reap."""
+        try:
+            if seconds > 0:
+                self._quit(last_command, time.monotonic() + seconds)
+        finally:
+            self._kill()
+
+    def _quit(self, last_command: bytes, deadline: float) -> None:
+        # The end of the output raises a fault, as in a game; here it is expected.
+        with suppress(EngineFault, Overdue, Stopped):
+            self.write(last_command)
+            while time.monotonic() < deadline:
+                self.read(bytearray(), deadline)
+
+    def _kill(self) -> None:
+        # The group is signalled before its leader is reaped, so the number still belongs to it.
+        kill(self._process)
+        self._process.wait()
+        if self._reaper is not None:
+            self._reaper.engine_ended(self._id)
+        self._remove_folder()
+        pipes.close(self._out, self._errors)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            remove(self._folder)
+            self._folder = None
+
+    @property
+    def _is_overfull(self) -> bool:
+        """Whether its working folder holds more than it may."""
+        if self._folders is None or self._folder is None:
+            return False
+        return self._folders.is_overfull(self._folder)
+
+    def _ended(self) -> EngineFault:
+        """The fault of an engine whose pipes are closed."""
+        try:
+            status = self._process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return EngineFault("exit", "it closed its output but still runs")
+        if status < 0:
+            if -status == signal.SIGKILL and self._is_overfull:
+                return EngineFault("crash", "killed because it filled its working folder")
+            return EngineFault("crash", f"killed by {_signal_name(-status)}")
+        if status > 0:
+            return EngineFault("crash", f"exit status {status}")
+        return EngineFault("exit", "it exited with status 0")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

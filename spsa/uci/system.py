@@ -1,0 +1,295 @@
+"""What is special to an operating system, with a plain fallback where a system lacks it.
+
+Every choice is by what the system has. What only Linux has is in `spsa.uci.linux`. `MISSING` says
+which protections the fallback does without. Linux is tested; macOS and Windows were not tried.
+"""
+
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any
+
+try:
+    import fcntl
+    import resource
+except ImportError:
+    fcntl = resource = None  # type: ignore[assignment]
+
+if sys.platform == "linux":
+    from spsa.uci import linux
+
+    ENGINE_ID = linux.ENGINE_ID
+    Isolation = linux.Isolation
+    OrphanReaper = linux.OrphanReaper
+    isolation, orphan_reaper = linux.isolation, linux.orphan_reaper
+    die_with, hide_memory = linux.die_with, linux.hide_memory
+else:
+    ENGINE_ID = ""
+    Isolation = OrphanReaper = object  # annotations name them, and there are none
+
+    def isolation(*, wanted: bool = True) -> nullcontext[None]:
+        return nullcontext()
+
+    def orphan_reaper(_isolation: None, _folders: object = None) -> nullcontext[None]:
+        return nullcontext()
+
+    def hide_memory() -> None:
+        pass
+
+    def die_with(_parent: int) -> None:
+        pass
+
+
+CHUNK = 65_536
+"""The most bytes that one look at a pipe returns."""
+
+READABLE: int = getattr(select, "POLLIN", 1)
+PASSED_ON: tuple[str, ...] = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
+"""The variables of the worker's environment that an engine gets."""
+if os.name == "nt":
+    PASSED_ON += ("SYSTEMROOT", "TEMP")  # no program starts without the first
+
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+"""The flag of os.open that refuses a symbolic link; 0 where there is none."""
+
+_READING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_MOST_UNREAD = 16  # chunks
+_AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
+_LOSSES = {
+    "namespaces": (sys.platform == "linux", "engines can use the network"),
+    "orphan reaper": (
+        sys.platform == "linux",
+        "a killed worker does not end its engines, and nothing limits their working folders",
+    ),
+    "process groups": (hasattr(os, "killpg"), "what an engine has started may outlive it"),
+    "rlimits": (
+        resource is not None and hasattr(os, "fork"),
+        "engines run without limits of memory and of the size of files",
+    ),
+    "user ids": (hasattr(os, "getuid"), "nothing checks who else can write the engine cache"),
+}
+MISSING = {name: loss for name, (is_there, loss) in _LOSSES.items() if not is_there}
+"""The protections that this system lacks, and what that means."""
+
+Waiting = Callable[[float], list[tuple[int, int]]]
+"""A function that waits milliseconds until some pipes are readable, and returns those."""
+
+
+class PolledPipes:
+    """The kernel waits for several pipes at once."""
+
+    read = staticmethod(os.read)
+
+    def open(self, *readers: int) -> None:
+        for reader in readers:
+            os.set_blocking(reader, False)
+
+    def close(self, *readers: int) -> None:
+        pass
+
+    def waiting(self, *readers: int | None) -> Waiting:
+        poll = select.poll()
+        for reader in readers:
+            if reader is not None:
+                poll.register(reader, READABLE)
+        return poll.poll
+
+    def wake(self, _reader: int, writer: int) -> None:
+        with suppress(BlockingIOError):  # a full pipe is readable already
+            os.write(writer, b"!")
+
+    def exit_descriptor(self, pid: int) -> int | None:
+        """A descriptor that is readable when the process has ended; None where there is none."""
+        try:
+            return os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            return None
+
+
+class PumpedPipes:
+    """A thread reads each pipe, where the system cannot wait for several pipes."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._unread: dict[int, deque[bytes]] = {}  # the last chunk of a pipe is empty and stays
+
+    def open(self, *readers: int) -> None:
+        for reader in readers:
+            self._unread[reader] = deque()
+            # The thread's own descriptor stays open until its read returns.
+            own = os.dup(reader)
+            Thread(target=self._pump, args=(own, self._unread[reader]), daemon=True).start()
+
+    def _pump(self, reader: int, unread: deque[bytes]) -> None:
+        chunk = b"!"
+        while chunk:
+            chunk = os.read(reader, CHUNK)
+            with self._changed:
+                self._changed.wait_for(lambda: len(unread) < _MOST_UNREAD)
+                unread.append(chunk)
+                self._changed.notify_all()
+        os.close(reader)
+
+    def close(self, *readers: int) -> None:
+        with self._changed:
+            for reader in readers:
+                self._unread.pop(reader, deque()).clear()
+            self._changed.notify_all()
+
+    def read(self, reader: int, _most: int) -> bytes:
+        """The next chunk; BlockingIOError where there is none yet."""
+        with self._changed:
+            if not (unread := self._unread[reader]):
+                raise BlockingIOError
+            self._changed.notify_all()
+            return unread.popleft() if unread[0] else b""
+
+    def waiting(self, *readers: int | None) -> Waiting:
+        unread = {reader: self._unread[reader] for reader in readers if reader is not None}
+
+        def ready() -> list[tuple[int, int]]:
+            return [(reader, READABLE) for reader, chunks in unread.items() if chunks]
+
+        def wait(milliseconds: float) -> list[tuple[int, int]]:
+            with self._changed:
+                return self._changed.wait_for(ready, milliseconds / 1000)
+
+        return wait
+
+    def wake(self, reader: int, _writer: int) -> None:
+        with self._changed:
+            if not (unread := self._unread[reader]):
+                unread.append(b"!")
+            self._changed.notify_all()
+
+    def exit_descriptor(self, _pid: int) -> None:
+        return None
+
+
+pipes: PolledPipes | PumpedPipes = PolledPipes() if hasattr(select, "poll") else PumpedPipes()
+
+
+def unblock(writer: int) -> None:
+    """Let no write to a pipe wait, where the system can."""
+    with suppress(AttributeError, OSError):
+        os.set_blocking(writer, False)
+
+
+def rlimits(memory: int | None, file_size: int) -> list[tuple[int, int]]:
+    """Resources and their limits for setrlimit; core files are off. Empty where there are none."""
+    if resource is None:
+        return []
+    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, file_size)]
+    if memory is not None:
+        wanted.append((resource.RLIMIT_DATA, memory))
+    return [(what, _lowered(what, limit)) for what, limit in wanted]
+
+
+def _lowered(what: int, limit: int) -> int:
+    ceiling = resource.getrlimit(what)[1]
+    return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
+
+
+def engine_options(
+    isolation: Isolation | None, limits: list[tuple[int, int]], cores: tuple[int, ...]
+) -> dict[str, Any]:
+    """The options of Popen for an engine: its sandbox, and a group apart from the terminal's."""
+    if not hasattr(os, "fork"):
+        return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    worker = os.getpid()
+
+    def prepare() -> None:
+        """In the child before exec."""
+        # Isolation first: the kernel may clear the signal when a process changes its credentials.
+        if isolation is not None:
+            isolation.enter()
+        die_with(worker)
+        for what, limit in limits:
+            resource.setrlimit(what, (limit, limit))
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+    return {"preexec_fn": prepare, **_group_options()}
+
+
+def _group_options() -> dict[str, Any]:
+    """A session of its own for the engine, or with autogroups a process group of its own.
+
+    With autogroups Linux schedules every session as a group. Every move then switches between the
+    groups of engine and worker, and on busy cores a game lasts half as long again.
+    """
+    try:
+        grouped = _AUTOGROUPS.read_text().strip() == "1"
+    except OSError:
+        grouped = False
+    return {"process_group": 0} if grouped else {"start_new_session": True}
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process that nobody has reaped yet, and its group where there are groups."""
+    # For an empty group Linux raises the first of these errors, macOS the second.
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def lock(file: int) -> bool:
+    """Try to lock an open file until it is closed; True also where no file can be locked."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def opened(path: Path, *, follow: bool = True) -> int:
+    """A descriptor for reading that waits for nobody; without `follow` it refuses a link."""
+    if not follow and not NO_FOLLOW and path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return os.open(path, os.O_RDONLY | _READING | (0 if follow else NO_FOLLOW))
+
+
+def set_mode(file: int, path: Path, mode: int) -> None:
+    """Set the mode of an open file, by its path where that is the only way."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(file, mode)
+    else:
+        path.chmod(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, so that they survive a power cut, where that is known."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def logical_cores() -> set[int]:
+    """The logical cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def installed_memory() -> int | None:
+    """Bytes of memory of the machine; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,234 @@
+"""The schema: any number of processes create it once, and any other state is refused."""
+
+import multiprocessing
+import sqlite3
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+import sqlalchemy as sa
+from builders import stage
+from console import call, master, worker, write_project
+from shell import Shell
+
+from spsa.db import migrate, postgresql, sqlite_file
+from spsa.db.connection import create_engine, parse_url
+from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
+from spsa.db.store import open_store
+from spsa.errors import DatabaseUnreachable, SchemaMismatch, TablesMissing, TuningError
+
+PROCESSES = 6
+
+
+@pytest.fixture
+def empty(empty_database_url: str) -> Iterator[sa.Engine]:
+    engine = create_engine(parse_url(empty_database_url), durable=False, create=True)
+    yield engine
+    engine.dispose()
+
+
+def names(engine: sa.Engine) -> set[str]:
+    """The tables and views of a database."""
+    with engine.begin() as connection:
+        seen = sa.inspect(connection)
+        return {*seen.get_table_names(), *seen.get_view_names()}
+
+
+def test_all_tables_views_and_indexes_are_created_once(
+    empty: sa.Engine, empty_database_url: str
+) -> None:
+    assert [upgrade(empty_database_url) for _ in range(2)] == [True, False]
+    assert names(empty) == {*metadata.tables, *VIEWS, "alembic_version"}
+    seen = sa.inspect(empty)
+    for name, table in metadata.tables.items():
+        found = {index["name"] for index in seen.get_indexes(name)}
+        assert {index.name for index in table.indexes} <= found
+        checks = {check["name"] for check in seen.get_check_constraints(name)}
+        wanted = {c.name for c in table.constraints if isinstance(c, sa.CheckConstraint)}
+        assert checks == wanted, name
+
+
+def test_the_revision_says_all_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of it changes makes another revision."""
+    batch = metadata.tables["spsa_batch"]
+    (ready,) = (index for index in batch.indexes if index.name == "ix_spsa_batch_ready")
+    (attempt,) = (c for c in batch.constraints if c.name == "ck_spsa_batch_attempt")
+    changes: list[tuple[Any, Any, Any]] = [
+        (batch.c.seq, "nullable", True),
+        (batch.c.seq, "type", sa.BigInteger()),
+        (batch.c.attempt, "server_default", None),
+        (attempt, "sqltext", sa.text("true")),
+        (ready, "unique", True),
+        (migrate, "VIEWS", {}),
+    ]
+    assert migrate._revision_of_this_program() == REVISION
+    for thing, attribute, value in changes:
+        with monkeypatch.context() as patch:
+            patch.setattr(thing, attribute, value)
+            assert migrate._revision_of_this_program() != REVISION, attribute
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_all_find_it_done(empty_database_url: str) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["alembic.command", "spsa.db.migrate"])
+    with context.Pool(PROCESSES) as pool:
+        did = pool.map(upgrade, [empty_database_url] * PROCESSES, chunksize=1)
+    assert sorted(did) == [False] * (PROCESSES - 1) + [True]
+    open_store(empty_database_url).close()
+
+
+def test_an_upgrade_changes_nothing_in_a_live_run(database_url: str) -> None:
+    with open_store(database_url) as store:
+        on = stage(store)
+        on.whole_iteration()
+        before = (store.runs(), store.iterations(on.run.id), store.steps(on.run.id))
+        assert upgrade(database_url) is False
+        assert (store.runs(), store.iterations(on.run.id), store.steps(on.run.id)) == before
+
+
+def test_a_database_without_tables_says_what_to_do(empty: sa.Engine) -> None:
+    with empty.begin() as connection, pytest.raises(TablesMissing, match="spsa-master db upgrade"):
+        migrate.check(connection)
+
+
+def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url: str) -> None:
+    with pytest.raises(TablesMissing, match="there is no such file yet: run `spsa-master run`"):
+        open_store(empty_sqlite_url)
+
+
+VERSION = "UPDATE alembic_version SET version_num = '{}'"
+OTHERS = {
+    "another revision": ([VERSION.format("0047")], "schema 0047; this one needs"),
+    "two revisions": (["INSERT INTO alembic_version VALUES ('0047')"], "0047"),
+    "an empty version": (["DELETE FROM alembic_version"], "schema unknown; this one"),
+    "no version": (["DROP TABLE alembic_version"], "schema unknown; this one"),
+    "no view": (["DROP VIEW spsa_progress"], "the database lacks spsa_progress: restore it"),
+    "no table": (
+        ["DROP VIEW spsa_param_history", "DROP TABLE spsa_step"],
+        "the database lacks spsa_param_history, spsa_step: restore it",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", OTHERS)
+def test_any_other_state_is_refused_and_left_alone(
+    state: str, database_url: str, sql: Shell
+) -> None:
+    statements, said = OTHERS[state]
+    for statement in statements:
+        sql(statement)
+    engine = create_engine(parse_url(database_url), durable=False)
+    before = names(engine)
+    for attempt in (open_store, upgrade):
+        with pytest.raises(SchemaMismatch, match=said):
+            attempt(database_url)
+    assert names(engine) == before
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE spsa_step (mine INTEGER)"],
+        [
+            "CREATE TABLE alembic_version (version_num TEXT)",
+            "INSERT INTO alembic_version VALUES ('ae1027a6acf')",
+        ],
+    ],
+    ids=["a table of the same name", "of another program"],
+)
+def test_tables_of_other_programs_are_left_alone(
+    statements: list[str], empty: sa.Engine, empty_database_url: str
+) -> None:
+    with empty.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    before = names(empty)
+    with pytest.raises(SchemaMismatch, match="no upgrade leads from there: use the"):
+        upgrade(empty_database_url)
+    assert names(empty) == before
+
+
+def test_an_upgrade_that_fails_leaves_nothing(empty: sa.Engine, empty_database_url: str) -> None:
+    """Both databases create tables in the transaction."""
+    with empty.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE spsa_progress (mine INTEGER)")
+    with pytest.raises(TuningError, match="exist"):
+        upgrade(empty_database_url)
+    assert names(empty) == {"spsa_progress"}
+
+
+def test_a_file_that_another_process_writes_for_long(
+    empty_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.3)
+    path = empty_sqlite_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseUnreachable, match="database is locked"):
+            upgrade(empty_sqlite_url)
+    assert upgrade(empty_sqlite_url)
+
+
+def test_an_upgrade_by_another_process_that_takes_too_long(
+    empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "STATEMENT_SECONDS", 1)
+    plain = empty_postgresql_url.replace("+psycopg2", "")
+    with closing(psycopg2.connect(plain)) as other:
+        other.cursor().execute(f"SELECT pg_advisory_lock({migrate._UPGRADE_LOCK})")
+        with pytest.raises(DatabaseUnreachable, match="statement timeout"):
+            upgrade(empty_postgresql_url)
+    assert upgrade(empty_postgresql_url)
+
+
+def test_a_folder_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnreachable, match="there is no folder"):
+        upgrade(f"sqlite:///{tmp_path}/absent/spsa.db")
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with pytest.raises(DatabaseUnreachable) as refused:
+        open_store("postgresql://me:hunter2@127.0.0.1:1/nothing")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_table_that_changes_under_a_program_is_a_sentence(database_url: str, sql: Shell) -> None:
+    with open_store(database_url, durable=False) as store:
+        on = stage(store)
+        on.open()
+        sql("ALTER TABLE spsa_batch RENAME COLUMN first_pair TO place")
+        with pytest.raises(SchemaMismatch, match="are no longer those of this program"):
+            on.claim("a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program",
+    [worker("--spsa", "-c", "1"), *map(master, ("run", "status", "doctor"))],
+    ids=["worker", "run", "status", "doctor"],
+)
+def test_every_program_ends_with_a_sentence_and_3(
+    program: list[str], sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    """A worker too, though it waits for a database that is not there yet."""
+    sql(VERSION.format("0047"))
+    write_project(tmp_path)
+    done = call(program, tmp_path, DATABASE_URL=sqlite_url)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    (sentence,) = done.stderr.splitlines()
+    assert f"schema 0047; this one needs {REVISION}" in sentence
+
+
+def test_a_wheel_has_the_migrations_where_they_are_looked_for() -> None:
+    root = Path(migrate.__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included["migrations"] == "spsa/_migrations"
+    assert (root / "migrations" / "env.py").is_file()

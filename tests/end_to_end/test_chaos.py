@@ -1,0 +1,163 @@
+"""Real games while workers of both kinds, the server, the master and the database are killed.
+
+The engine's moves follow from its options, so the same run played in peace has the same counts and
+the same theta, to the bit. The short form lasts seconds; SPSA_TEST_LONG=1 goes on for ten minutes,
+and SPSA_TEST_SEED=n decides who is killed when.
+"""
+
+import os
+import random
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from postgres_server import CrashingServer, binaries
+from tuner import PATIENCE, Tuner
+from uci_tuner import uci_tuner
+
+from benches.cluster import free_port
+from spsa.db.run_tables import Iteration, Run
+from spsa.db.store import open_store
+
+LONG = bool(os.environ.get("SPSA_TEST_LONG"))
+SECONDS = 600.0 if LONG else 12.0
+SEED = int(os.environ.get("SPSA_TEST_SEED", 1))
+MACHINES = ("first", "second")
+VICTIMS = {"server": 6, "direct": 4, "first": 4, "second": 4, "master": 1}
+"""How often each is killed; a master's death costs half a minute until its lease has run out."""
+
+pytestmark = pytest.mark.timeout(1800 if LONG else 600)
+
+Process = subprocess.Popen[bytes]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """A master, a server, a direct and two remote workers, each of which is replaced when it dies.
+
+    `crash` crashes the database and starts it again, where it is a server.
+    """
+
+    tuner: Tuner
+    crash: Callable[[], None] | None
+    chance: random.Random
+    port: int = field(default_factory=free_port)
+    tokens: dict[str, str] = field(default_factory=dict)
+    processes: dict[str, Process] = field(default_factory=dict)
+    killed: int = 0
+
+    def begin(self) -> None:
+        self.processes["master"] = self.tuner.master()
+        self.tuner.wait_for_tables()
+        self.tokens = {machine: self.tuner.invite(machine) for machine in MACHINES}
+        self.replace()
+
+    def replace(self) -> None:
+        makers: dict[str, Callable[[], Process]] = {
+            "master": self.tuner.master,
+            "server": lambda: self.tuner.server(self.port),
+            "direct": lambda: self.tuner.worker("--idle-timeout", "600"),
+            **{machine: self._remote(machine) for machine in MACHINES},
+        }
+        for name, make in makers.items():
+            process = self.processes.get(name)
+            if process is None or process.poll() is not None:
+                self.processes[name] = make()
+
+    def _remote(self, machine: str) -> Callable[[], Process]:
+        token = self.tokens[machine]
+        return lambda: self.tuner.remote_worker(
+            self.port, machine, token, "--lease", "10", "--idle-timeout", "600"
+        )
+
+    def rage(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(self.chance.uniform(0.5, 2.0))
+            if self.crash is not None and self.chance.random() < 0.15:
+                self.crash()
+            else:
+                (victim,) = self.chance.choices(list(VICTIMS), list(VICTIMS.values()))
+                self.processes[victim].kill()
+            self.killed += 1
+            self.replace()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[str, Callable[[], None] | None]]:
+    """A database, and how to crash it."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'spsa.db'}", None
+        return
+    found = binaries()
+    if found is None:
+        pytest.skip("no PostgreSQL: no initdb in PATH")
+    with tempfile.TemporaryDirectory(prefix="spsa-chaos-") as name:
+        Path(name).chmod(0o755)  # the server has an account of its own
+        (Path(name) / "cluster").mkdir()
+        server = CrashingServer(found, Path(name) / "cluster")
+        server.start()
+        yield f"{server.url}/postgres", server.start
+        server.crash()
+
+
+def results(tuner: Tuner) -> tuple[Run, list[tuple[object, ...]]]:
+    """Where theta is, and what was played, without who did it when."""
+    with open_store(tuner.url) as store:
+        run = store.run()
+        return run, [_result(iteration) for iteration in store.iterations(run.id)]
+
+
+def _result(iteration: Iteration) -> tuple[object, ...]:
+    sides = (dict(iteration.plus_parameters), dict(iteration.minus_parameters))
+    return iteration.k, iteration.opened_on, iteration.games_played, iteration.tally, *sides
+
+
+def in_peace(folder: Path, iterations: int) -> tuple[Run, list[tuple[object, ...]]]:
+    """The same run as one master and one worker play it."""
+    tuner = uci_tuner(folder, f"sqlite:///{folder / 'spsa.db'}", iterations=iterations)
+    try:
+        master = tuner.master()
+        tuner.wait_for_tables()
+        worker = tuner.worker()
+        assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+        return results(tuner)
+    finally:
+        tuner.kill_all()
+
+
+@pytest.mark.slow_on("postgresql")
+def test_whatever_is_killed_every_game_counts_once(
+    tmp_path: Path,
+    place: tuple[str, Callable[[], None] | None],
+    figures: Callable[..., None],
+) -> None:
+    url, crash = place
+    tuner = uci_tuner(tmp_path / "chaos", url, iterations=100_000, think=0.002)
+    try:
+        fleet = Fleet(tuner, crash, random.Random(SEED))
+        fleet.begin()
+        tuner.wait_for_work()
+        fleet.rage(SECONDS)
+        iterations = tuner.end_soon()
+        end = time.monotonic() + PATIENCE
+        while tuner.status().get("status") != "finished":
+            assert time.monotonic() < end, tuner.account()
+            fleet.replace()
+            time.sleep(0.5)
+        run, played = results(tuner)
+        doctor = tuner.ask("doctor")
+        assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    finally:
+        tuner.kill_all()
+    assert run.applied == iterations
+    quiet, expected = in_peace(tmp_path / "peace", iterations)
+    assert played == expected
+    assert dict(run.theta) == dict(quiet.theta)
+    figures(kills=fleet.killed, iterations=iterations, games=sum(one[2] for one in played))

@@ -1,0 +1,152 @@
+"""The JSON behind the pages and the metrics, on both databases."""
+
+import json
+import re
+from dataclasses import asdict, replace
+
+import pytest
+from builders import Stage
+from served import HOSTILE, client_of, space
+from starlette.testclient import TestClient
+from tuned import play, tuned
+
+from spsa.core.params import Space
+from spsa.db.store import Store
+from spsa.report.export_json import report
+from spsa.report.history import history
+from spsa.report.status import status
+
+ADDRESSES = (
+    "/api/runs",
+    "/api/run",
+    "/api/history",
+    "/api/parameter?name=margin",
+    "/api/workers",
+    "/api/iterations",
+    "/api/iteration?number=8",
+    "/api/batch?number=8&seq=0",
+    "/api/events",
+)
+SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
+
+
+def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/run?run=first").json()
+    expected = json.loads(json.dumps(status(played.store, played.now()).to_json()))
+    # the worker is silent, so that time changes the alarms too; the next test compares those
+    for changing in ("games_per_second", "seconds_left", "workers", "alarms"):
+        found.pop(changing), expected.pop(changing)
+    assert found == expected
+    assert found["iterations_applied"] == 6
+
+
+def test_the_alarms_are_those_of_the_command(store: Store) -> None:
+    """Of a paused run, so that no alarm depends on the moment."""
+    (margin,) = space(1).parameters
+    staged = tuned(store, Space((replace(margin, value=0.0),)), 1, planned=4)
+    staged.open()
+    play(staged, "sick", 0.0, voids={"crash": 9}, scale=2.0)
+    staged.apply(theta_after=staged.run.theta)
+    store.pause("first", "owner", "lunch")
+    found = client_of(store).get("/api/run").json()["alarms"]
+    expected = report(store, staged.now()).status.alarms
+    assert found == json.loads(json.dumps([asdict(alarm) for alarm in expected]))
+    kinds = ("paused", "at_bound", "step", "void_games", "void_games", "worker_scale")
+    assert tuple(alarm["kind"] for alarm in found) == kinds
+
+
+def test_the_history_is_that_of_the_pictures(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/history").json()
+    expected = history(played.store, played.now())
+    assert tuple(found["k"]) == expected.ks == tuple(range(7))
+    assert tuple(found["games"]) == expected.games
+    assert tuple(found["parameters"][0]["theta"]) == expected.parameters[0].theta
+    assert [one["tally"]["games"] for one in found["results"]] == [8] * 6
+    assert found["validations"][0]["tally"]["games"] == 40
+    assert expected.gain is not None and tuple(found["gain"]["elo"]) == expected.gain.elo
+
+
+def test_the_effects_of_all_parameters_are_the_gain(browser: TestClient, played: Stage) -> None:
+    names = [p["name"] for p in browser.get("/api/history").json()["parameters"]]
+    effects = [
+        browser.get("/api/parameter", params={"name": name}).json()["effect"]["elo"]
+        for name in names
+    ]
+    gain = browser.get("/api/history").json()["gain"]["elo"]
+    assert [sum(parts) for parts in zip(*effects, strict=True)] == pytest.approx(gain)
+    assert any(gain)
+
+
+def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:
+    workers = {one["name"]: one for one in browser.get("/api/workers").json()["workers"]}
+    assert workers["machine-1"]["of_run"]["tally"]["games"] == 48
+    assert workers["machine-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
+    hostile = workers[HOSTILE]["of_run"]
+    assert (hostile["void_games"], hostile["time_losses"]) == (2, 1)
+    against = workers[HOSTILE]["against_others"]
+    assert (against["machine"], against["void_batches"], against["late_batches"]) == ("evil", 1, 1)
+    assert against["findings"] == [] and against["is_suspect"] is False
+    page = browser.get("/workers").text
+    assert f'<td class="number">2 ({against["void_residual"]:+.1f})</td>' in page
+
+
+def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/iteration?number=8").json()
+    assert found["status"] == "in_progress" and found["games_played"] == 4
+    first, second = found["batches"]
+    assert (first["worker"], first["status"], first["voids"]) == (HOSTILE, "done", {HOSTILE: 2})
+    assert (second["worker"], second["status"]) == (None, "ready")
+    numbers = [
+        i["iteration_number"] for i in browser.get("/api/iterations?before=4").json()["iterations"]
+    ]
+    assert numbers == [3, 2, 1]
+
+
+def test_a_batch_has_what_its_row_holds(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/batch?number=8&seq=0").json()
+    claimed = browser.get("/api/iteration?number=8").json()["batches"][0]
+    own = {"run": "first", "iteration_number": 8, "failures_of_machines": [], "purged": []}
+    assert found == claimed | own
+    assert found["first_pair"] == 6 * 4 + 20 and found["plus_time_losses"] == 1
+    opened = played.store.find_iteration(played.run.id, 8)
+    row = next(b for b in played.store.batches(played.run.id) if b.iteration_id == opened.id)
+    assert found["seed"] == row.seed
+
+
+def test_events_are_in_order(browser: TestClient, played: Stage) -> None:
+    events = browser.get("/api/events?last=2").json()["events"]
+    assert [event["kind"] for event in events] == ["running", "paused"]
+    assert events[1]["actor"] == HOSTILE
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "/metrics"])
+def test_no_answer_holds_secrets(address: str, browser: TestClient, played: Stage) -> None:
+    answer = browser.get(address)
+    assert answer.status_code == 200
+    for secret in ("geheim", "hostile-claim", "claim_id", "secret", "NaN", "Infinity"):
+        assert secret not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) -> None:
+    answer = browser.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    samples = {}
+    for line in answer.text.splitlines():
+        if not line.startswith("# "):
+            found = SAMPLE.fullmatch(line)
+            assert found is not None, line
+            samples[found[1], found[2]] = float(found[3])
+    assert samples["spsa_run_iterations_applied", 'run="first"'] == 6
+    assert samples["spsa_run_games", 'run="first"'] == 48 + 4
+    assert samples["spsa_run_status", 'run="first",status="running"'] == 1
+    assert samples["spsa_run_status", 'run="first",status="paused"'] == 0
+    assert samples["spsa_worker_games", 'worker="machine-1",machine="machine"'] == 88
+    escaped = HOSTILE.replace('"', r"\"")
+    assert samples["spsa_worker_void_games", f'worker="{escaped}",machine="evil"'] == 2
+
+
+def test_names_are_escaped_in_metrics(store: Store) -> None:
+    tuned(store, space(), 0, name='a"b\\c\nd')
+    answer = client_of(store).get("/metrics").text
+    assert 'spsa_run_iterations_applied{run="a\\"b\\\\c\\nd"} 0\n' in answer

@@ -1,0 +1,176 @@
+"""`spsa-master serve`: the process, what it serves, and what it refuses."""
+
+import json
+import signal
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+from console import write_project
+from served import certify, got, serve, space
+from tuned import tuned
+
+from spsa.cli import execute
+from spsa.db.store import open_store
+
+TOKEN = "0123456789abcdef0123"
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two certificates for localhost and their keys, and with what is none."""
+    folder = tmp_path_factory.mktemp("pem")
+    for name in ("one", "two"):
+        certify(folder, name)
+    for line in (
+        "openssl x509 -in one.crt -outform DER -out one.der",
+        "openssl pkey -in one.key -aes256 -passout pass:word -out hidden.key",
+    ):
+        subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
+    for name in ("one.crt", "one.key"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / name.replace("one", "cut")).write_text("\n".join([lines[0], *lines[2:], ""]))
+    both = (folder / "one.key").read_text() + (folder / "one.crt").read_text()
+    (folder / "both.pem").write_text(both)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a config.toml whose database has one run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("SPSA_CONFIG", raising=False)
+    write_project(tmp_path)
+    with open_store(sqlite_url) as store:
+        tuned(store, space(), 1)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None:
+    with serve(project) as (process, address):
+        assert address.startswith("http://127.0.0.1:")
+        assert json.loads(got(f"{address}api/runs"))["runs"][0]["name"] == "first"
+        assert "<h1>Run first</h1>" in got(f"{address}run")
+        assert "data-live" in got(f"{address}static/pages.js")
+        process.send_signal(ending)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if ending == signal.SIGINT else 0), said
+    assert "Traceback" not in said
+
+
+def test_other_addresses_need_the_token(project: Path) -> None:
+    (project / "token").write_text(TOKEN + "\n")
+    options = ("--host", "0.0.0.0", "--plain-http", "--token-file", "token")
+    with serve(project, *options) as (process, address):
+        port = address.rstrip("/").rpartition(":")[2]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            got(f"http://127.0.0.1:{port}/")
+        assert "first" in got(f"http://127.0.0.1:{port}/api/runs", TOKEN)
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert said == "warning: tokens and results cross the network unencrypted\n"
+
+
+def test_it_answers_by_tls(project: Path, pem: Path) -> None:
+    (project / "token").write_text(TOKEN)
+    options = ("--host", "0.0.0.0", "--certificate", pem / "one.crt", "--private-key")
+    with serve(project, *options, pem / "one.key", "--token-file", "token") as (_, address):
+        assert address.startswith("https://0.0.0.0:")
+        url = address.replace("0.0.0.0", "localhost")
+        trusting = ssl.create_default_context(cafile=pem / "one.crt")
+        trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+        assert "first" in got(f"{url}api/runs", TOKEN, trusting)
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            got(f"{url}api/runs", TOKEN, ssl.create_default_context(cafile=pem / "two.crt"))
+        with pytest.raises((OSError, HTTPException)):
+            urllib.request.urlopen(url.replace("https", "http"), timeout=60)
+
+
+OPEN = ["--host", "0.0.0.0"]
+GOOD = ["--token-file", "good"]
+REFUSED = [
+    (OPEN, "other machines can reach 0.0.0.0: give --certificate FILE and --private-key FILE, or"),
+    ([*OPEN, *GOOD], "or --behind-proxy, or --plain-http, which sends tokens unencrypted"),
+    ([*OPEN, "--plain-http"], "other machines can reach this server: give --token-file"),
+    ([*OPEN, "--behind-proxy"], "other machines can reach this server: give --token-file"),
+    (["--behind-proxy"], "other machines can reach this server: give --token-file"),
+    ([*OPEN, "--certificate", "one.crt", *GOOD], "--private-key FILE together"),
+    ([*OPEN, "--plain-http", "--behind-proxy", *GOOD], "--plain-http is for a server without TLS"),
+    (["--behind-proxy", "10.0.0.1/8"], "10.0.0.1/8 has host bits set"),
+    (["--behind-proxy=proxy.example"], "name addresses or networks, as 10.0.0.2"),
+    (["--token-file", "none"], "none: [token] cannot be read: No such file"),
+    (["--token-file", "short"], "at least 16 characters"),
+    (["--token-file", "latin"], "it is not ASCII"),
+    (["--token-file", "."], "cannot be read: Is a directory"),
+    ([*GOOD, "--operator-token-file", "short"], "short: [token] is no line of at least"),
+    ([*GOOD, "--operator-token-file", "good"], "good: [token] is the viewers' token, too"),
+    (["--port", "70000"], "70000 is not in the range"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), REFUSED)
+def test_what_may_not_be_served_is_refused(
+    line: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "short").write_text("x" * 15)
+    (project / "latin").write_bytes(b"\xe4" * 20)
+    (project / "good").write_text(TOKEN)
+    assert execute(["serve", *line]) == 2
+    heard = capsys.readouterr()
+    assert said in heard.err and heard.out == ""
+    assert TOKEN not in heard.err
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid"])
+def test_an_address_that_is_not_this_machines_is_told(
+    host: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "good").write_text(TOKEN)
+    assert execute(["serve", "--host", host, "--plain-http", *GOOD]) == 1
+    heard = capsys.readouterr()
+    assert f"{host}:8765: " in heard.err and heard.out == ""
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "said"),
+    [
+        ("none.crt", "one.key", "none.crt: [certificate] cannot be read: No such file"),
+        ("one.crt", "none.key", "none.key: [private key] cannot be read: No such file"),
+        ("one.key", "one.key", "one.key: [certificate] has no certificate in PEM format"),
+        ("one.crt", "one.crt", "one.crt: [private key] has no private key in PEM format"),
+        ("one.der", "one.key", "one.der: [certificate] cannot be read: it is not ASCII"),
+        ("cut.crt", "one.key", "cut.crt: [certificate] cannot be used: "),
+        ("one.crt", "cut.key", "cut.key: [private key] cannot be used: "),
+        ("one.crt", "two.key", "two.key: [private key] is not the key of "),
+        ("one.crt", "hidden.key", "hidden.key: [private key] has a passphrase; `openssl pkey"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_refused(
+    certificate: str,
+    key: str,
+    said: str,
+    project: Path,
+    pem: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    named = ["--certificate", str(pem / certificate), "--private-key", str(pem / key)]
+    assert execute(["serve", *named]) == 2
+    heard = capsys.readouterr()
+    assert said in heard.err and heard.out == ""
+    assert "PRIVATE KEY-----" not in heard.err
+
+
+def test_one_file_may_hold_certificate_and_key(project: Path, pem: Path) -> None:
+    both = str(pem / "both.pem")
+    with serve(project, "--certificate", both, "--private-key", both) as (_, address):
+        assert address.startswith("https://127.0.0.1:")
+        trusting = ssl.create_default_context(cafile=pem / "one.crt")
+        url = address.replace("127.0.0.1", "localhost")
+        assert json.loads(got(f"{url}health", None, trusting)) == {"status": "ok"}

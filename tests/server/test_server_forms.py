@@ -1,0 +1,169 @@
+"""What an operator changes from a page, and who cannot."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from served import NOBODY, client_of, people, space
+from starlette.testclient import TestClient
+from tuned import tuned
+
+from spsa.db.store import Store
+from spsa.errors import DatabaseUnreachable
+from spsa.lifecycle import RunStatus
+from spsa.server.tokens import COOKIE
+
+TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
+OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def run(store: Store) -> Store:
+    tuned(store, space(), 0)
+    return store
+
+
+@pytest.fixture
+def operator(run: Store) -> Iterator[TestClient]:
+    with client_of(run, people(TOKEN, OPERATOR)) as client:
+        yield logged_in(client, OPERATOR)
+
+
+def logged_in(client: TestClient, token: str) -> TestClient:
+    assert client.post("/login", data={"token": token}, headers=OWN).status_code == 303
+    return client
+
+
+def form_token(client: TestClient) -> str:
+    found = re.search(r'name="form_token" value="(\w+)"', client.get("/run").text)
+    assert found is not None
+    return found[1]
+
+
+def send(client: TestClient, **fields: str) -> tuple[int, str]:
+    answer = client.post("/run?run=first", data=fields, headers=OWN)
+    return answer.status_code, answer.text
+
+
+def status(store: Store) -> RunStatus:
+    return store.run("first").status
+
+
+def test_an_operator_pauses_and_resumes_a_run(operator: TestClient, run: Store) -> None:
+    token = form_token(operator)
+    assert "Resume" not in operator.get("/run").text
+    answer = operator.post(
+        "/run?run=first",
+        data={"form_token": token, "change": "pause", "reason": "<b>lunch</b>"},
+        headers=OWN,
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, "/run?run=first")
+    page = operator.get("/run").text
+    assert status(run) is RunStatus.PAUSED
+    assert '<span class="status paused">' in page and ">Pause<" not in page
+    assert "&lt;b&gt;lunch" in page
+    assert send(operator, form_token=token, change="resume")[0] == 303
+    assert status(run) is RunStatus.RUNNING
+    events = [(event.kind, event.actor) for event in run.events(run.run("first").id)]
+    assert events[-2:] == [("paused", "operator"), ("running", "operator")]
+
+
+def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None:
+    token = form_token(operator)
+    code, page = send(operator, form_token=token, change="stop", reason="no use")
+    assert code == 200 and "ends the run for good" in page and status(run) is RunStatus.RUNNING
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
+    assert send(operator, change="stop", **fields)[0] == 303
+    assert status(run) is RunStatus.STOPPED
+    (event,) = run.events(run.run("first").id, 1)
+    assert (event.actor, event.detail) == ("operator", {"reason": "no use"})
+    assert 'name="change"' not in operator.get("/run").text
+    code, said = send(operator, form_token=token, change="pause")
+    assert code == 409 and "it is stopped" in said
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "said"),
+    [
+        ({}, 403, "not of your session"),
+        ({"form_token": "0" * 64, "change": "pause"}, 403, "not of your session"),
+        ({"form_token": "OWN", "change": "delete"}, 400, "change is not pause, resume or stop"),
+        ({"form_token": "OWN", "change": "pause", "reason": "a\x00b"}, 400, "reason is not one"),
+        ({"form_token": "OWN", "change": "pause", "reason": "x" * 201}, 400, "at most 200"),
+        ({"form_token": "OWN", "change": "pause", "reason": "x" * 5000}, 413, "4096 bytes"),
+        ({"form_token": "OWN", "change": "resume"}, 409, "cannot become running"),
+    ],
+)
+def test_other_forms_are_refused(
+    fields: dict[str, str], code: int, said: str, operator: TestClient, run: Store
+) -> None:
+    own = {name: form_token(operator) if text == "OWN" else text for name, text in fields.items()}
+    answer = send(operator, **own)
+    assert answer[0] == code and said in answer[1]
+    assert status(run) is RunStatus.RUNNING
+
+
+def test_a_form_of_another_session_is_refused(operator: TestClient, run: Store) -> None:
+    other = logged_in(
+        TestClient(operator.app, "http://localhost", follow_redirects=False), OPERATOR
+    )
+    assert form_token(other) != form_token(operator)
+    assert send(operator, form_token=form_token(other), change="pause")[0] == 403
+    assert status(run) is RunStatus.RUNNING
+
+
+def test_a_form_of_another_site_is_refused(operator: TestClient, run: Store) -> None:
+    fields = {"form_token": form_token(operator), "change": "pause"}
+    for foreign in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        answer = operator.post("/run?run=first", data=fields, headers=OWN | foreign)
+        assert answer.status_code == 403
+    assert status(run) is RunStatus.RUNNING
+
+
+def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
+    who = people(TOKEN, OPERATOR)
+    viewer = logged_in(client_of(run, who), TOKEN)
+    page = viewer.get("/run").text
+    assert "form_token" not in page and 'href="/login"' in page
+    assert "Token" in viewer.get("/login").text
+    code, said = send(viewer, change="pause")
+    assert code == 403 and "only an operator" in said
+    nobody = client_of(run)
+    assert 'href="/login"' not in nobody.get("/run").text
+    assert send(nobody, change="pause")[0] == 403
+    program = client_of(run, who)
+    sent = OWN | {"Authorization": f"Bearer {OPERATOR}"}
+    answer = program.post("/run?run=first", data={"change": "pause"}, headers=sent)
+    assert answer.status_code == 403, "a program has no session; it uses `spsa-master pause`"
+    assert "form_token" not in program.get("/run", headers=sent).text
+    assert status(run) is RunStatus.RUNNING
+
+
+def test_without_a_viewers_token_all_may_look_and_an_operator_logs_in(run: Store) -> None:
+    client = client_of(run, people(operator=OPERATOR))
+    assert 'href="/login"' in client.get("/run").text
+    assert send(client, change="pause")[0] == 403
+    logged_in(client, OPERATOR)
+    assert send(client, form_token=form_token(client), change="pause")[0] == 303
+    assert status(run) is RunStatus.PAUSED
+
+
+def test_another_token_ends_the_session(operator: TestClient, run: Store) -> None:
+    cookie = {"Cookie": f"{COOKIE}={operator.cookies[COOKIE]}"}
+    assert operator.get("/run").status_code == 200
+    renewed = client_of(run, people(TOKEN, OPERATOR + "2"))
+    assert renewed.get("/run", headers=cookie).status_code == 401
+
+
+def test_health_says_whether_the_database_answers(
+    run: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(run, NOBODY)
+    assert client.get("/health").json() == {"status": "ok"}
+
+    def away() -> None:
+        raise DatabaseUnreachable("10.0.0.1: no answer")
+
+    monkeypatch.setattr(run, "check", away)
+    answer = client.get("/health")
+    assert answer.status_code == 503 and "10.0.0.1" not in answer.text

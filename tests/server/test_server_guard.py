@@ -1,0 +1,185 @@
+"""Who may look at the pages, what a proxy is believed, and what a browser may do with pages."""
+
+from collections.abc import Iterator
+
+import pytest
+from builders import new_run
+from served import client_of, people
+from starlette.testclient import TestClient
+
+from spsa.db.store import Store, open_store
+from spsa.server.guard import Proxy, is_loopback
+from spsa.server.tokens import COOKIE, MAX_WRONG
+
+TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
+SITE = "http://fleet.example"
+LOOPBACK = Proxy.at("127.0.0.0/8", "::1")
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        opened.create_run(new_run())
+        yield opened
+
+
+@pytest.fixture
+def guarded(store: Store) -> TestClient:
+    return client_of(store, people(TOKEN), SITE)
+
+
+def log_in(client: TestClient, token: str, **headers: str) -> int:
+    sent = {"Origin": str(client.base_url).rstrip("/"), **headers}
+    return client.post("/login", data={"token": token}, headers=sent).status_code
+
+
+def test_every_answer_has_the_security_headers(store: Store) -> None:
+    for path in ("/", "/nothing", "/api/runs", "/static/pages.js", "/metrics", "/health"):
+        policy = client_of(store).get(path).headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src 'self'" in policy
+        assert "unsafe" not in policy and "http" not in policy
+
+
+HOSTS = ["evil.example", "[", "", "localhost.evil.example", "192.0.2.1", "[::2]"]
+
+
+@pytest.mark.parametrize("who", [people(), people(operator=OPERATOR)], ids=["open", "operator"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_without_a_token_only_loopback_names_are_answered(
+    host: str, who: object, store: Store
+) -> None:
+    answer = client_of(store, who).get("/", headers={"Host": host})  # type: ignore[arg-type]
+    assert answer.status_code == 421 and "first" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost:8765", "127.0.0.1", "[::1]:8765"])
+def test_loopback_names_are_answered(host: str, store: Store) -> None:
+    assert client_of(store).get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/run", "/api/runs", "/metrics", "/nothing"])
+def test_without_the_token_nothing_is_shown(path: str, guarded: TestClient) -> None:
+    for headers in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Cookie": f"{COOKIE}={TOKEN}"},
+        {"Cookie": f"{COOKIE}=\xe4.1.\xe4".encode("latin-1")},
+    ):
+        answer = guarded.get(path, headers=headers)  # type: ignore[arg-type]
+        assert answer.status_code == 401 and "first" not in answer.text
+        assert TOKEN not in answer.text
+
+
+def test_a_program_sends_the_token(guarded: TestClient) -> None:
+    answer = guarded.get("/api/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["runs"][0]["name"] == "first"
+
+
+def test_a_browser_logs_in_and_is_given_a_cookie(guarded: TestClient) -> None:
+    own = {"Origin": SITE}
+    assert log_in(guarded, "wrong") == 401
+    assert log_in(guarded, TOKEN + "x" * 5000) == 413
+    answer = guarded.post("/login", data={"token": TOKEN}, headers=own)
+    assert answer.status_code == 303 and answer.headers["location"] == "/"
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and TOKEN not in cookie
+    assert "Secure" not in cookie
+    assert "first" in guarded.get("/").text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "https://fleet.example"},
+        {"Origin": SITE, "Sec-Fetch-Site": "cross-site"},
+        {"Origin": SITE, "Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_form_of_another_site_is_refused(headers: dict[str, str], guarded: TestClient) -> None:
+    answer = guarded.post("/login", data={"token": TOKEN}, headers=headers)
+    assert answer.status_code == 403 and "not sent by a page of this server" in answer.text
+    assert "set-cookie" not in answer.headers
+    assert log_in(guarded, TOKEN, **{"Sec-Fetch-Site": "same-origin"}) == 303
+
+
+def test_guessing_is_slowed_for_one_address_alone(store: Store, guarded: TestClient) -> None:
+    for i in range(MAX_WRONG):
+        if i % 2:
+            assert log_in(guarded, f"guess {i}") == 401
+        else:
+            wrong = {"Authorization": f"Bearer guess-{i}"}
+            assert guarded.get("/api/runs", headers=wrong).status_code == 401
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    for answer in (
+        guarded.get("/api/runs", headers=right),
+        guarded.post("/login", data={"token": TOKEN}, headers={"Origin": SITE}),
+    ):
+        assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 60
+    assert guarded.get("/").status_code == 401, "who sends no token is asked for one"
+    guarded_elsewhere = TestClient(guarded.app, SITE, client=("192.0.2.8", 1))
+    assert guarded_elsewhere.get("/api/runs", headers=right).status_code == 200
+
+
+def test_a_cookie_that_has_ended_is_taken_back(store: Store) -> None:
+    """Or the browser would send it with every page until it had to wait."""
+    for who, code in ((people(TOKEN), 401), (people(operator=OPERATOR), 200)):
+        answer = client_of(store, who).get("/", headers={"Cookie": f"{COOKIE}=1.2.3"})
+        assert answer.status_code == code
+        assert answer.headers["set-cookie"] == f"{COOKIE}=; Max-Age=0; Path=/"
+
+
+def test_workers_and_health_need_no_token_of_a_viewer(guarded: TestClient) -> None:
+    refused = guarded.post("/worker/claim")
+    assert (refused.status_code, refused.json()["kind"]) == (401, "no_token"), "a machine's token"
+    assert guarded.get("/worker/version").json()["sha256"]
+    assert guarded.get("/workers").status_code == 401
+    assert guarded.get("/health").json() == {"status": "ok"}
+    assert "first" not in guarded.get("/health").text
+
+
+def through(client: TestClient, path: str = "/api/runs", **headers: str) -> tuple[int, str]:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = client.get(path, headers=names)
+    return answer.status_code, answer.text
+
+
+def test_only_the_proxy_is_answered(store: Store) -> None:
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    for address, code in (("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403)):
+        client = client_of(store, people(TOKEN), SITE, proxy=LOOPBACK, address=address)
+        assert through(client, **right)[0] == code
+        assert through(client, "/worker/claim")[0] == (405 if code == 200 else 403)
+        assert through(client, "/health")[0] == 200
+
+
+def test_the_proxy_names_the_client_and_the_scheme(store: Store) -> None:
+    client = client_of(store, people(TOKEN), SITE, proxy=LOOPBACK, address="127.0.0.1")
+    for i in range(MAX_WRONG):
+        said = f"198.51.100.{i}, 203.0.113.9"  # the client has made up the first
+        assert through(client, Authorization="Bearer no", X_Forwarded_For=said)[0] == 401
+    right = f"Bearer {TOKEN}"
+    assert through(client, Authorization=right, X_Forwarded_For="203.0.113.9")[0] == 429
+    for other in ("198.51.100.1", "203.0.113.9, 203.0.113.10", "no address", ""):
+        assert through(client, Authorization=right, X_Forwarded_For=other)[0] == 200
+    own = {"Origin": "https://fleet.example", "X-Forwarded-Proto": "https"}
+    answer = client.post("/login", data={"token": TOKEN}, headers=own)
+    assert answer.status_code == 303 and "Secure" in answer.headers["set-cookie"]
+
+
+def test_without_a_proxy_nobody_is_believed(store: Store) -> None:
+    client = client_of(store, people(TOKEN), SITE, address="127.0.0.1")
+    for i in range(MAX_WRONG):
+        through(client, Authorization="Bearer no", X_Forwarded_For=f"198.51.100.{i}")
+    right = f"Bearer {TOKEN}"
+    assert through(client, Authorization=right, X_Forwarded_For="203.0.113.1")[0] == 429
+    own = {"Origin": "https://fleet.example", "X-Forwarded-Proto": "https"}
+    assert client.post("/login", data={"token": TOKEN}, headers=own).status_code == 403
+
+
+def test_loopback_is_told_from_other_names() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.8.0.1", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "", "10.0.0.1", "localhost.example")))

@@ -1,0 +1,268 @@
+"""The pages: what stands on them, for hostile names too, on both databases."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from builders import Stage
+from served import client_of, space
+from starlette.testclient import TestClient
+from tuned import tuned
+
+from spsa.core.params import Space
+from spsa.db.purge_records import Selection
+from spsa.db.store import Store
+from spsa.errors import DatabaseUnreachable
+from spsa.history.purge import carry_out, plan
+from spsa.master.session import tuning_of
+from spsa.protocol import Failure
+from spsa.report.status import status
+from spsa.report.text import elo_text, number
+
+PAGES = (
+    "/",
+    "/run",
+    "/parameters",
+    "/parameter?name=margin",
+    "/workers",
+    "/iterations",
+    "/iteration?number=1",
+    "/batch?number=8&seq=0",
+    "/events",
+)
+
+
+def html(browser: TestClient, path: str) -> str:
+    answer = browser.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def test_the_overview_shows_the_numbers_of_status(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/run?run=first")
+    now = status(played.store, played.now())
+    assert '<dd id="applied">6 of 10</dd>' in page
+    assert f'<dd id="games">{now.games.games}</dd>' in page
+    assert f"<li>rule: {now.run.algorithm}, seed 42</li>" in page
+    assert "applied" not in re.sub(r'id="\w+"', "", page), "the tiles say it"
+    assert elo_text(now.validations[0].tally) in page
+    assert 'id="path-0-theta"' in page and 'id="gain-elo"' in page
+    for i in range(5):
+        assert f'id="results-{i}"' in page
+
+
+def test_a_path_ends_where_theta_is(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/parameter?run=first&name=margin")
+    run = played.now()
+    assert f'<dd id="value">{number(run.theta["margin"])}</dd>' in page
+    cells = re.findall(r"<tr><td>6</td><td>(\d+)</td><td>([^<]+)</td>", page)
+    assert cells[0] == ("48", number(run.theta["margin"]))
+    assert 'id="effect-elo"' in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_holds_markup_or_secrets_of_others(
+    path: str, browser: TestClient, played: Stage
+) -> None:
+    page = html(browser, path)
+    assert "<img" not in page
+    assert "geheim" not in page
+    assert "hostile-claim" not in page
+    assert "<style" not in page and "style=" not in page and "javascript:" not in page
+    assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/pages.js" defer>']
+
+
+def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> None:
+    shown = "&lt;img src=x onerror=alert(1)&gt;&amp;&#34;&#39;{{7*7}}"
+    for path in ("/parameters", "/workers", "/events", "/iteration?number=8", PAGES[7]):
+        assert shown in html(browser, path), path
+    page = html(browser, "/parameters")
+    address = re.search(r'href="(/parameter\?run=first&amp;name=%3Cimg[^"]+)"', page)
+    assert address is not None
+    assert f"<h1>Parameter {shown}</h1>" in html(browser, address[1].replace("&amp;", "&"))
+    assert "postgresql://spsa:***@db/x is slow" in html(browser, "/events")
+
+
+def test_labels_of_charts_have_room(store: Store) -> None:
+    (margin, *_) = space(1).parameters
+    wide = replace(margin, value=5e6, maximum=9_999_999.0, step=20_000.0)
+    tuned(store, Space((wide,)), 6)
+    page = html(client_of(store), "/parameter?name=margin")
+    assert "<dd>0 to 9999999</dd>" in page
+    chart = page[page.index('<svg id="path"') :]
+    ends = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">(\d{7})<', chart)
+    assert ends and all(float(x) > 10.5 * len(label) for x, label in ends)
+    middles = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">(\d+)<', chart)
+    assert middles and all(float(x) + 10.5 / 2 * len(label) <= 480 for x, label in middles)
+
+
+def test_a_frozen_parameter_has_no_path_and_no_gap(store: Store) -> None:
+    first, second = space().parameters
+    tuned(store, Space((first, replace(second, name="still", active=False))), 2)
+    page = html(client_of(store), "/parameter?name=still")
+    assert "This parameter is frozen" in page
+    assert "Path and effect" not in page and "because ." not in page
+
+
+def test_an_iteration_leads_down_to_its_batches(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/iteration?number=8")
+    rows = re.findall(r'<th scope="row"><a [^>]+>(\d+)</a></th>\s*<td>(\w+)</td>', page)
+    assert rows == [("0", "done"), ("1", "ready")]
+    assert '<td class="text long">2: 2 &lt;img' in page  # the reason of its void games
+
+
+def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/iteration?number=8")
+    assert 'href="/batch?run=first&amp;number=8&amp;seq=0"' in page
+    page = html(browser, "/batch?number=8&seq=0")
+    assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
+    assert "seq=1" in page and "Batch -1" not in page
+    assert "<code>compete --replay first/8.0</code>" in page
+    assert "<li>2: &lt;img" in page  # the reason of its void games
+    counts = re.findall(r'<th scope="row">[01½2]+</th><td class="number">(\d+)</td>', page)
+    batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
+    assert counts == [str(n) for n in batch.tally.pentanomial]
+    assert 'rel="next"' not in html(browser, "/batch?number=8&seq=1")
+
+
+def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
+    staged = tuned(store, space(), 1, planned=3)
+    staged.open()
+    claim = staged.claim("fails")
+    assert claim is not None
+    store.fail(claim, Failure(reason="engine crashed"))
+    selection = Selection(iterations=(1,), batches=((2, 1),))
+    run, tuning = staged.now(), tuning_of(staged.run)
+    carry_out(store, tuning, plan(store, run, tuning, selection), "me", "bad memory")
+    browser = client_of(store)
+    page = html(browser, f"/batch?number=2&seq={claim.seq}")
+    assert "Machines that did not finish it" in page and "engine crashed" in page
+    page = html(browser, "/batch?number=1&seq=0")
+    assert "Purged results" in page and "<td>no</td>" in page
+    assert "Its results were purged." in page
+    assert "purge 1; bad memory; games " in html(browser, "/events")
+    assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
+    assert "Machines that did not finish it" not in page
+
+
+def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
+    def numbers(path: str) -> list[int]:
+        return [int(n) for n in re.findall(r'number=(\d+)"', html(browser, path))]
+
+    assert numbers("/iterations?limit=3") == [8, 7, 6]
+    page = html(browser, "/iterations?limit=3")
+    assert "/iterations?run=first&amp;before=6&amp;limit=3" in page
+    assert numbers("/iterations?before=6&limit=3") == [5, 4, 3]
+    assert "Older" not in html(browser, "/iterations")
+    assert "There are none before 1." in html(browser, "/iterations?before=1")
+
+
+def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
+    def names(query: str) -> list[str]:
+        page = html(browser, f"/parameters?{query}")
+        return re.findall(r'<th scope="row" class="name"><a href="[^"]*name=([^"]*)"', page)
+
+    assert [name[:6] for name in names("")] == ["margin", "%3Cimg"]
+    assert [name[:6] for name in names("sort=name")] == ["%3Cimg", "margin"]
+    assert [name[:6] for name in names("sort=name&order=descending")] == ["margin", "%3Cimg"]
+    assert names("text=MARG") == ["margin"]
+    assert len(names("group=search")) == 1 and names("group=none") == []
+    page = html(browser, "/parameters?sort=value")
+    assert page.count('aria-sort="ascending"') == 1
+    assert "sort=value&amp;order=descending" in page
+
+
+def test_tables_have_captions_and_heads(browser: TestClient, played: Stage) -> None:
+    for path in PAGES:
+        page = html(browser, path)
+        assert page.count("<table") == page.count("<caption>")
+        assert "<th>" not in page
+        assert page.count("<main") == page.count("<h1>") == page.count("<header>") == 1
+        ids = re.findall(r' id="([^"]+)"', page)
+        assert len(ids) == len(set(ids)), path
+
+
+def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
+    staged = tuned(store, space(), 1)
+    browser = client_of(store)
+    tag = browser.get("/iterations").headers["etag"]
+    again = browser.get("/iterations", headers={"If-None-Match": tag})
+    assert again.status_code == 304 and again.content == b""
+    store.extend("first", "owner", 2)
+    staged.open()
+    assert browser.get("/iterations", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_a_database_without_runs(store: Store) -> None:
+    browser = client_of(store)
+    assert "There is no run yet" in html(browser, "/")
+    answer = browser.get("/run")
+    assert answer.status_code == 404 and "there is no run yet" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        ("/run?run=nope", 404, "there is no run named"),
+        ("/run?run=a%00b", 400, "run is not a printable text"),
+        ("/parameter?name=nope", 404, "has no parameter"),
+        ("/parameter", 400, "name is missing"),
+        ("/iteration?number=99", 404, "has no iteration 99"),
+        ("/iteration?number=99999999999", 400, "number is not a whole number"),
+        ("/batch?number=8&seq=9", 404, "iteration 8 of run first has no batch 9"),
+        ("/batch?number=8&seq=-1", 400, "seq is not a whole number from 0"),
+        ("/iterations?before=x", 400, "before is not a whole number"),
+        ("/iterations?limit=501", 400, "limit is not a whole number from 1 to 500"),
+        ("/nothing", 404, "Not Found"),
+    ],
+)
+def test_what_is_not_there_is_told(
+    path: str, code: int, said: str, browser: TestClient, played: Stage
+) -> None:
+    answer = browser.get(path)
+    assert answer.status_code == code and said in answer.text
+    api = browser.get(f"/api{path}")
+    assert api.status_code == code and said in api.json()["error"]
+
+
+def test_a_defect_is_told_without_its_details(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store, "run_overviews", lambda: 1 // 0)
+    browser = TestClient(client_of(store).app, "http://localhost", raise_server_exceptions=False)
+    answer = browser.get("/")
+    assert answer.status_code == 500 and "this page has a defect" in answer.text
+    assert "ZeroDivision" not in answer.text and "ZeroDivisionError" in caplog.text
+
+
+def test_a_database_that_is_away_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise DatabaseUnreachable("postgresql://spsa@10.0.0.1/spsa: no answer")
+
+    monkeypatch.setattr(store, "run_overviews", away)
+    answer = client_of(store).get("/")
+    assert answer.status_code == 503 and answer.headers["refresh"] == "5"
+    assert "the database does not answer" in answer.text and "10.0.0.1" not in answer.text
+
+
+def test_without_an_operator_nothing_can_be_changed(browser: TestClient, played: Stage) -> None:
+    own = {"Origin": "http://localhost"}
+    for path in PAGES:
+        expected = 400 if path == "/run" else 405  # which names no run
+        assert browser.post(path, headers=own).status_code == expected
+        assert browser.delete(path, headers=own).status_code == 405
+        assert browser.post(path).status_code == 403, "it comes from no page"
+
+
+def test_a_run_that_has_played_nothing(store: Store) -> None:
+    tuned(store, space(), 0)
+    browser = client_of(store)
+    for path in PAGES:
+        if "number=" not in path:
+            html(browser, path)
+    page = html(browser, "/run")
+    assert "No validation has been played." in page and "Theta has not moved yet." in page
+    assert "no estimate" not in page and "<path" not in page
+    assert "<code>spsa-master validate</code> plays the tuned values" in page

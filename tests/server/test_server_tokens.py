@@ -1,0 +1,94 @@
+"""Tokens, the cookies they make, and how guessing them is slowed."""
+
+from unittest.mock import patch
+
+import pytest
+from served import people
+
+from spsa.server import tokens
+from spsa.server.tokens import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
+
+VIEWER, OPERATOR = Token(Role.VIEWER, "v" * 20), Token(Role.OPERATOR, "o" * 20)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_cookie_is_of_one_token_and_one_login() -> None:
+    cookie = OPERATOR.new_cookie()
+    session = OPERATOR.session_of(cookie)
+    assert session is not None and session.role is Role.OPERATOR
+    assert VIEWER.session_of(cookie) is None
+    other = OPERATOR.session_of(OPERATOR.new_cookie())
+    assert other is not None and other.form_token != session.form_token
+    assert session.form_token is not None and session.form_token not in cookie
+    assert OPERATOR.text not in cookie + repr(OPERATOR) + repr(people(operator=OPERATOR.text))
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_session_ends(role: Role) -> None:
+    token = Token(role, "t" * 20)
+    cookie = token.new_cookie()
+    with patch.object(tokens, "time", lambda: float(_end(cookie) - 1)):
+        assert token.session_of(cookie) is not None
+    with patch.object(tokens, "time", lambda: float(_end(cookie) + 1)):
+        assert token.session_of(cookie) is None
+    ends, number, mac = cookie.split(".")
+    assert token.session_of(f"{int(ends) + SESSION_SECONDS[role]}.{number}.{mac}") is None
+
+
+def _end(cookie: str) -> int:
+    return int(cookie.partition(".")[0])
+
+
+@pytest.mark.parametrize("cookie", ["", ".", "..", "1.2", "1.2.3", "x.y.z", "\xe4.\xe4", "." * 999])
+def test_what_is_no_cookie_opens_no_session(cookie: str) -> None:
+    assert VIEWER.session_of(cookie) is None
+
+
+def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old() -> None:
+    clock = Clock()
+    guesses = TokenGuesses(clock)
+    for _ in range(MAX_WRONG):
+        assert guesses.seconds_to_wait("192.0.2.1") == 0
+        guesses.add_wrong("192.0.2.1")
+        clock.now += 1.0
+    assert guesses.seconds_to_wait("192.0.2.1") == 60 - MAX_WRONG
+    assert guesses.seconds_to_wait("192.0.2.2") == 0
+    clock.now += 60 - MAX_WRONG
+    assert guesses.seconds_to_wait("192.0.2.1") == 0
+    guesses.add_wrong("192.0.2.1")
+    assert guesses.seconds_to_wait("192.0.2.1") == 1, "the second is not a minute old"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("testclient", "testclient", True),
+    ],
+)
+def test_a_network_of_ipv6_is_one_client(one: str, other: str, is_same: bool) -> None:
+    guesses = TokenGuesses()
+    for _ in range(MAX_WRONG):
+        guesses.add_wrong(one)
+    assert (guesses.seconds_to_wait(other) > 0) is is_same
+
+
+def test_the_memory_of_guesses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MAX_ADDRESSES", 3)
+    guesses = TokenGuesses()
+    for i in (1, 2, 3, 1, 4, 5):
+        for _ in range(MAX_WRONG):
+            guesses.add_wrong(f"192.0.2.{i}")
+    waiting = [i for i in range(1, 6) if guesses.seconds_to_wait(f"192.0.2.{i}")]
+    assert waiting == [1, 4, 5]

@@ -1,0 +1,587 @@
+"""What a machine that was invited, or was not, can do to the others over HTTP: nothing."""
+
+import hashlib
+import json
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from attacks import Machine, Scene, Sender, held, report_of, scene
+from builders import LEASE, Stage, new_worker, result_of, stage
+from fuzzing import LONG
+from invariants import broken
+from served import serving
+from shell import Shell
+
+from spsa.core.json_values import to_json
+from spsa.db.store import Store
+from spsa.lifecycle import RunStatus
+from spsa.protocol import MAX_WORKERS, Claim
+from spsa.server import tokens, worker_requests
+from spsa.server.tokens import MAX_WRONG
+from spsa.server.worker_api import REQUESTS
+
+HASH = "a" * 64
+OLD = "2020-01-01 00:00:00.000"
+PATHS = [
+    *((asked.method, asked.path) for asked in REQUESTS),
+    ("GET", f"/worker/files/{HASH}"),
+    ("PUT", "/worker/builds/1/claim/plus"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(shared_store: Store) -> Iterator[tuple[Stage, str]]:
+    """A run with enough iterations for all attacks, and the address of its server."""
+    staged = stage(shared_store, max_iterations=1_000)
+    with serving(shared_store) as url:
+        yield staged, url
+
+
+@pytest.fixture(scope="module")
+def shell(shared_database_url: str) -> Iterator[Shell]:
+    found = Shell(shared_database_url)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def run(server: tuple[Stage, str], shell: Shell) -> Iterator[Scene]:
+    """A scene; what the attack left is looked at, and the run goes on."""
+    with scene(*server, shell) as found:
+        yield found
+        found.go_on()
+
+
+def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(
+    run: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "MAX_WRONG", 10_000)
+    before, token = run.counts(), run.bad.token
+    run.store.register_worker(new_worker("direct", host="direct", secret="s" * 40))
+    wrong = [f"Bearer {token}x", "Bearer ", "Bearer " + "x" * 5_000, "Basic YTpi", f"Token {token}"]
+    wrong += ["x", f"Bearer {chr(233)}", f"Bearer {'s' * 40}"]
+    with serving(run.store) as url:
+        nobody = Sender(url)
+        for method, path in PATHS:
+            assert nobody.send(method, path, b"{}").refusal == (401, "no_token")
+            for text in wrong:
+                assert nobody.send(method, path, b"{}", Authorization=text).status == 401, text
+    run.store.revoke_machine(run.bad.name, "owner")
+    for method, path in PATHS:
+        assert run.bad.send(method, path, b"{}").refusal == (403, "revoked"), path
+    assert run.counts() == before
+
+
+def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Scene) -> None:
+    with serving(run.store) as url:
+        known, guessing = Sender(url, run.good.token), Sender(url, "spsa_guess")
+        assert known.get("/worker/work").status == 200
+        for _ in range(MAX_WRONG):
+            assert guessing.get("/worker/work").refusal == (401, "unknown_token")
+        refused = guessing.get("/worker/work")
+        assert refused.refusal == (429, "guessing")
+        assert 0 < int(refused.headers["Retry-After"]) <= 60
+        assert known.get("/worker/work").status == 200
+        guessing.token = run.bad.token
+        assert guessing.get("/worker/work").status == 429, "or a guess that is right would show"
+
+
+def test_a_revoked_machine_loses_what_it_holds_at_once(run: Scene) -> None:
+    claim = run.bad.claimed()
+    run.store.revoke_machine(run.bad.name, "owner")
+    assert run.bad.report(claim).refusal == (403, "revoked")
+    assert run.batch(claim) == ("ready", None, run.bad.id, 0)
+
+
+def test_no_token_is_logged(
+    run: Scene, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "spsa_very-secret-" + "x" * 30
+    with caplog.at_level(logging.DEBUG), serving(run.store) as url:
+        guessing, bad = Sender(url, secret), Sender(url, run.bad.token)
+        for method, path in PATHS:
+            guessing.send(method, path, b"{")
+            bad.send(method, path, b"{")
+        run.sql("ALTER TABLE spsa_machine RENAME TO gone")
+        assert bad.get("/worker/work").refusal == (503, "unreachable")
+        run.sql("ALTER TABLE gone RENAME TO spsa_machine")
+    said = caplog.text + "".join(capfd.readouterr())
+    assert "spsa_machine" in said, "the failure is logged"
+    assert secret not in said and str(run.bad.token) not in said
+
+
+def bodies(claim: Claim, worker_id: int) -> dict[str, Any]:
+    """A body that names a worker for each request that does."""
+    named, mine = {"worker_id": worker_id}, held(claim, worker_id=worker_id)
+    lease = {**named, "claim_id": "other", "lease_seconds": 60}
+    build = {**named, "build_id": 1, "claim_id": "other"}
+    built = {"sha256": HASH, "size": 5}
+    sides = {"plus": built, "minus": built}
+    return {
+        "/worker/touch": named,
+        "/worker/claim": lease,
+        "/worker/renew": {**named, "claim_ids": [claim.claim_id], "lease_seconds": 3600},
+        "/worker/report": {"held": mine, "result": to_json(result_of(claim))},
+        "/worker/release": mine,
+        "/worker/fail": {"held": mine, "failure": {"reason": "no"}},
+        "/worker/builds/claim": lease,
+        "/worker/builds/renew": build,
+        "/worker/builds/fail": build,
+        "/worker/builds/publish": {**build, "target": "t", "requires": [], **sides},
+    }
+
+
+def test_a_machine_cannot_speak_for_the_worker_of_another(run: Scene) -> None:
+    claim = run.good.claimed()
+    before = run.counts(), run.batch(claim)
+    asked = {asked.path for asked in REQUESTS if asked.body is not None}
+    assert bodies(claim, run.good.id).keys() == asked - {"/worker/register"}
+    for path, body in bodies(claim, run.good.id).items():
+        assert run.bad.post(path, body).refusal == (403, "not_permitted"), path
+    for path, body in bodies(claim, 2**62).items():
+        assert run.bad.post(path, body).refusal == (409, "not_registered"), path
+    assert (run.counts(), run.batch(claim)) == before
+    for name in (run.good.name, f"{run.good.name}-1"):
+        taken = to_json(new_worker(name))
+        assert run.bad.post("/worker/register", taken).refusal == (409, "name_taken")
+    assert run.good.report(claim).json == {"outcome": "accepted"}
+
+
+def test_the_claim_of_another_machine_is_of_no_use(run: Scene) -> None:
+    claim = run.good.claimed()
+    before = run.counts(), run.batch(claim)
+    theirs = bodies(claim, run.bad.id)
+    assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
+    assert run.bad.post("/worker/renew", theirs["/worker/renew"]).json == {"held": []}
+    asked = {**theirs["/worker/claim"], "claim_id": claim.claim_id}
+    assert run.bad.post("/worker/claim", asked).refusal == (409, "lease_lost")
+    for path in ("/worker/release", "/worker/fail"):
+        assert run.bad.post(path, theirs[path]).json == {}
+    assert (run.counts(), run.batch(claim)) == before
+    assert run.good.report(claim).json == {"outcome": "accepted"}
+    before = run.counts(), run.batch(claim)
+    assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
+    assert (run.counts(), run.batch(claim)) == before
+
+
+def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> None:
+    claim, senders = run.good.claimed(), 8
+    with ThreadPoolExecutor(senders) as threads:
+        answers = list(threads.map(lambda _: run.good.report(claim), range(3 * senders)))
+    outcomes = sorted(answer.json["outcome"] for answer in answers)
+    assert outcomes == ["accepted"] + ["already"] * (3 * senders - 1)
+    assert run.counts()[0].games_played == 4
+    other = to_json(-result_of(claim).tally + result_of(claim).tally)
+    refused = run.good.report(claim, tally=tally(draws=4, ptnml=[0, 0, 2, 0, 0]))
+    assert refused.refusal in ((409, "conflict"), (422, "out_of_range")) and other
+    assert run.counts()[0].games_played == 4
+
+
+def test_reports_of_two_results_at_once_count_one_of_them(run: Scene) -> None:
+    claim = run.good.claimed()
+    tallies = [tally(wins=4, ptnml=[0, 0, 0, 0, 2]), tally(losses=4, ptnml=[2, 0, 0, 0, 0])]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(
+            threads.map(lambda i: run.good.report(claim, tally=tallies[i % 2]), range(16))
+        )
+    assert sum(answer.json.get("outcome") == "accepted" for answer in answers) == 1
+    assert {answer.status for answer in answers} == {200, 409}
+    assert run.counts()[0].games_played == 4
+
+
+def test_claims_at_once_with_one_id_get_one_batch(run: Scene) -> None:
+    body = {"worker_id": run.bad.id, "claim_id": f"{run.bad.name} same", "lease_seconds": 60}
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: run.bad.post("/worker/claim", body), range(16)))
+    got = {json.dumps(answer.json) for answer in answers if answer.status == 200}
+    assert len(got) == 1 and {answer.status for answer in answers} <= {200, 409}
+    assert [status for status, _ in run.batches()].count("leased") == 1
+    assert run.bad.post("/worker/claim", body).status == 200
+
+
+def tally(wins: Any = 0, losses: Any = 0, draws: Any = 0, ptnml: Any = (0, 0, 0, 0, 0)) -> Any:
+    return {"wins": wins, "losses": losses, "draws": draws, "pentanomial": list(ptnml)}
+
+
+class Raw(float):
+    """A number as it is written in JSON."""
+
+    text = ""
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+FALSE_RESULTS: list[tuple[str, dict[str, Any]]] = [
+    ("BatchReport.result.tally", {"tally": tally(wins=6, ptnml=[0, 0, 0, 0, 3])}),
+    ("BatchReport.result.tally", {"tally": tally(wins=2, ptnml=[0, 0, 0, 0, 1])}),
+    ("BatchReport.result.tally", {"tally": tally()}),
+    ("BatchReport.result", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 1])}),
+    ("BatchReport.result", {"tally": tally(wins=4, ptnml=[2, 0, 0, 0, 0])}),
+    ("BatchReport.result", {"tally": tally(wins=-4, losses=8, ptnml=[2, 0, 0, 0, 0])}),
+    ("BatchReport.result", {"tally": tally(wins=2**64, ptnml=[0, 0, 0, 0, 2**63])}),
+    ("tally", {"tally": tally(wins=4.0, ptnml=[0, 0, 0, 0, 2])}),
+    ("tally", {"tally": tally(wins="4", ptnml=[0, 0, 0, 0, 2])}),
+    ("tally", {"tally": tally(wins=True, ptnml=[0, 0, 0, 0, 2])}),
+    ("tally", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 0, 2])}),
+    ("tally", {"tally": None}),
+    ("tally", {"tally": [4, 0, 0]}),
+    ("voids", {"voids": {"crash": "5"}}),
+    ("voids", {"voids": {"crash": -1}}),
+    ("voids", {"voids": {"crash": 1.5}}),
+    ("voids", {"voids": {"crash": None}}),
+    ("voids", {"voids": {"crash": 10**18}}),
+    ("voids", {"voids": {"crash": 2**64}}),
+    ("voids", {"voids": [["crash", 5]]}),
+    ("voids", {"voids": {"": 1}}),
+    ("voids", {"voids": {"\x00": 1}}),
+    ("voids", {"voids": {"x" * 10_000: 1}}),
+    ("voids", {"voids": {str(i): 1 for i in range(1_000)}}),
+    ("BatchReport.result", {"voids": {str(i): 9_999 for i in range(3)}}),
+    ("plus_nodes", {"plus_nodes": 10**18}),
+    ("minus_nodes", {"minus_nodes": -1}),
+    ("minus_nodes", {"minus_nodes": float("nan")}),
+    ("moves", {"moves": 2**64}),
+    ("BatchReport.result", {"moves": 10**6}),
+    ("plus_time_losses", {"plus_time_losses": 10**6 + 1}),
+    ("BatchReport.result", {"plus_time_losses": 10**6}),
+    ("BatchReport.result", {"minus_time_losses": 5}),
+    ("seconds", {"seconds": float("nan")}),
+    ("seconds", {"seconds": float("inf")}),
+    ("seconds", {"seconds": float("-inf")}),
+    ("seconds", {"seconds": -1}),
+    ("seconds", {"seconds": 5e-324}),
+    ("seconds", {"seconds": 1e308}),
+    ("think_seconds", {"think_seconds": "1"}),
+    ("scale", {"scale": 1e300}),
+    ("slot", {"slot": 10**9}),
+    ("slot", {"slot": -1}),
+    ("kept_voids", {"kept_voids": [{}]}),
+    ("kept_voids", {"kept_voids": "x"}),
+    ("unknown", {"unknown": 1}),
+]
+
+
+def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> None:
+    claim = run.bad.claimed()
+    before = run.counts(), run.batch(claim)
+    for field, over in FALSE_RESULTS:
+        answer = run.bad.report(claim, **over)
+        assert answer.refusal == (422, "out_of_range"), (over, answer.json)
+        told = f"{answer.json['field']} {answer.json['error']}"
+        assert field in told.replace("BatchResult", "BatchReport.result"), (over, answer.json)
+        assert (run.counts(), run.batch(claim)) == before, over
+    assert run.bad.report(claim).json == {"outcome": "accepted"}
+
+
+def kept(**over: Any) -> dict[str, Any]:
+    game = {"pair": 0, "culprit": "plus", "white": "minus", "detail": "", "position": ""}
+    return {"kept_voids": [{**game, "output": "", **over}]}
+
+
+def test_text_of_a_void_game_that_cannot_be_kept_is_refused(run: Scene) -> None:
+    claim = run.bad.claimed()
+    before = run.counts(), run.batch(claim)
+    for text in ("\ud800", "x" * 40_000, 5, None, ["x"]):
+        for name in ("detail", "position", "output"):
+            assert run.bad.report(claim, **kept(**{name: text})).status == 422
+        body = {"held": held(claim), "failure": {"reason": "no", **kept(output=text)}}
+        assert run.bad.post("/worker/fail", body).status == 422
+    assert (run.counts(), run.batch(claim)) == before
+    everything = "".join(map(chr, range(256))) + "\u2028\U0001f600'\";--{}%s:x"
+    assert run.bad.report(claim, **kept(detail=everything, output=everything)).status == 200
+    (line,) = [line for line in run.store.batch_lines(claim.iteration_id) if line.void_log]
+    assert line.void_log[0].output == everything
+
+
+JUNK = (
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b'"x"',
+    b"5",
+    b"NaN",
+    b"{}{}",
+    b"\xff\xfe",
+    b"\x00" * 100,
+    b'{"worker_id": 1e999}',
+    b'{"worker_id": ' + b"9" * 5_000 + b"}",
+    b"[" * 100_000,
+    b'{"worker_id": ' + b"[" * 950 + b"]" * 950 + b"}",
+    b'{"a":' * 900 + b"1" + b"}" * 900,
+    '{"worker_id": 1}'.encode("utf-16")[:-1],
+    json.dumps({"name": "x" * 900_000}).encode(),
+    json.dumps({str(i): i for i in range(50_000)}).encode(),
+)
+
+
+def test_what_is_no_value_of_the_protocol_is_refused(run: Scene) -> None:
+    before = run.counts()
+    for asked in REQUESTS:
+        for body in JUNK if asked.body is not None else ():
+            answer = run.bad.post(asked.path, body)
+            assert answer.refusal == (422, "out_of_range"), (asked.path, body[:80], answer)
+            assert answer.json["field"] and len(answer.content) < 2_000
+    assert run.counts() == before
+
+
+def test_a_lease_is_ten_seconds_to_an_hour(run: Scene) -> None:
+    for seconds in (0, -1, 9.99, 3_601, 10**18, float("nan"), float("inf"), "60", None, True):
+        mine = {"worker_id": run.bad.id, "claim_id": "x", "lease_seconds": seconds}
+        renewal = {"worker_id": run.bad.id, "claim_ids": ["x"], "lease_seconds": seconds}
+        assert run.bad.post("/worker/claim", mine).refusal == (422, "out_of_range"), seconds
+        assert run.bad.post("/worker/renew", renewal).status == 422
+        assert run.bad.post("/worker/builds/claim", mine).status == 422
+        assert run.bad.post("/worker/builds/renew", {**mine, "build_id": 1}).status == 422
+    assert {attempt for _, attempt in run.batches()} == {0}
+
+
+def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
+    for version in ("0", "2", "x", ""):
+        answer = run.good.get("/worker/work", X_Spsa_Protocol=version)
+        assert answer.refusal == (426, "outdated"), version
+    nobody = Sender(run.url)
+    for path in ("/worker/version", "/worker.pyz", "/worker/openapi.json"):
+        assert nobody.get(path, X_Spsa_Protocol="99").status == 200
+    assert set(nobody.get("/worker/version").json) == {"version", "protocol", "sha256"}
+
+
+def test_other_methods_and_addresses_are_refused(run: Scene) -> None:
+    for method, path in (
+        ("GET", "/worker/claim"),
+        ("DELETE", "/worker/work"),
+        ("POST", "/worker.pyz"),
+    ):
+        assert run.good.send(method, path).status == 405
+    for path in ("/worker/", "/worker/nothing", "/worker/claim/", "/worker/files/", "/worker/%00"):
+        assert run.good.post(path, {}).status in (404, 405, 307), path
+
+
+# Bodies
+
+
+def connected(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=20)
+
+
+def head(machine: Machine, path: str, *more: str, method: str = "POST") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *more]
+    return "\r\n".join([*lines, f"Authorization: Bearer {machine.token}", "", ""]).encode()
+
+
+def status_of(connection: socket.socket) -> int:
+    with connection.makefile("rb") as answer:
+        return int(answer.readline().split()[1])
+
+
+def test_a_body_is_at_most_a_megabyte(run: Scene) -> None:
+    with connected(run.url) as connection:
+        connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000001"))
+        assert status_of(connection) == 413, "before any of it is sent"
+    with connected(run.url) as connection:
+        connection.sendall(head(run.bad, "/worker/touch", "Transfer-Encoding: chunked"))
+        part = b"x" * 100_000
+        for _ in range(11):
+            connection.sendall(b"%x\r\n%b\r\n" % (len(part), part))
+        assert status_of(connection) == 413, "before it ends"
+    assert run.bad.post("/worker/touch", b"x" * 2_000_000).refusal == (413, "too_large")
+
+
+def test_half_a_body_is_no_request(run: Scene) -> None:
+    claim = run.bad.claimed()
+    body = json.dumps(report_of(claim)).encode()
+    before = run.counts(), run.batch(claim)
+    for sent in (0, 1, len(body) // 2, len(body) - 1):
+        with connected(run.url) as connection:
+            length = f"Content-Length: {len(body)}"
+            connection.sendall(head(run.bad, "/worker/report", length) + body[:sent])
+    time.sleep(0.2)
+    assert (run.counts(), run.batch(claim)) == before
+    assert run.bad.report(claim).json == {"outcome": "accepted"}
+
+
+def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_requests, "BODY_SECONDS", 0.4)
+    slow = [connected(run.url) for _ in range(20)]
+    for connection in slow:
+        connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000"))
+    began = time.monotonic()
+    assert run.good.get("/worker/work").status == 200, "slow ones hold nobody up"
+    assert time.monotonic() - began < 5
+    for _ in range(3):
+        for connection in slow[:2]:  # a byte now and then does not prolong it
+            with suppress(BrokenPipeError, ConnectionResetError):  # given up already
+                connection.sendall(b" ")
+        time.sleep(0.1)
+    for connection in slow:
+        assert status_of(connection) == 408
+        connection.close()
+
+
+# Files
+
+
+def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run: Scene) -> None:
+    content, claim = b"an engine" * 100_000, run.good.claimed()
+    sha256 = claim.plus.sha256
+    run.sql("UPDATE spsa_engine SET bytes = :bytes WHERE sha256 = :sha", bytes=content, sha=sha256)
+    run.store.keep_archive(HASH, b"the source of another")
+    path = f"/worker/files/{sha256}"
+    assert run.bad.get(path).refusal == (403, "not_permitted")
+    for _ in range(2):
+        answer = run.good.get(path)
+        assert (answer.status, answer.content) == (200, content)
+    assert run.good.get(f"/worker/files/{claim.minus.sha256}").refusal == (404, "unknown_file")
+    assert run.good.get(f"/worker/files/{HASH}").refusal == (403, "not_permitted")
+    assert run.bad.get(path).refusal == (403, "not_permitted"), "also where it was sent before"
+    assert Sender(run.url).get(path).status == 401
+    run.good.report(claim)
+    assert run.good.get(path).refusal == (403, "not_permitted"), "no longer held"
+
+
+NO_HASHES = ("..%2f..%2f..%2fetc%2fpasswd", "../../etc/passwd", "%2e%2e/x", "A" * 64, "a" * 63)
+NO_HASHES += ("a" * 65, "a" * 63 + "%0a", "'%20OR%201=1--", "%00" * 64, "a" * 5_000, "%f0%9f%98%80")
+
+
+def test_what_is_no_hash_names_no_file(run: Scene) -> None:
+    for name in NO_HASHES:
+        with connected(run.url) as connection:
+            connection.sendall(head(run.bad, f"/worker/files/{name}", method="GET"))
+            assert status_of(connection) in (404, 422), name
+
+
+# Too much
+
+
+def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
+    numbers, registrations = count(), 10_000 if LONG else 150
+
+    def register(_: int) -> int:
+        worker = to_json(new_worker(f"{run.bad.name}-more-{next(numbers)}"))
+        return run.bad.post("/worker/register", worker).status
+
+    def registered() -> int:
+        name = run.bad.name
+        return int(run.sql("SELECT count(*) FROM spsa_worker WHERE host = :n", n=name)[0][0])
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(register, range(registrations)))
+    assert set(answers) == {200, 429} and answers.count(200) == MAX_WORKERS - 1
+    refused = run.bad.post("/worker/register", to_json(new_worker("one-more")))
+    assert refused.refusal == (429, "too_many") and int(refused.headers["Retry-After"]) > 0
+    assert registered() == MAX_WORKERS
+    run.sql("UPDATE spsa_worker SET last_seen_at = :old WHERE host = :n", old=OLD, n=run.bad.name)
+    assert register(0) == 200
+    assert registered() == 1, "those that are gone and never played are forgotten"
+
+
+def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:
+    info = to_json(new_worker(f"{run.bad.name}-1", concurrency=1))
+    assert run.bad.post("/worker/register", info).status == 200
+    claims = [run.bad.claimed() for _ in range(4)]
+    lease = {"worker_id": run.bad.id, "lease_seconds": 60}
+    more = {**lease, "claim_id": f"{run.bad.name} one more"}
+    refused = run.bad.post("/worker/claim", more)
+    assert refused.refusal == (429, "too_many") and int(refused.headers["Retry-After"]) > 0
+    again = run.bad.post("/worker/claim", {**lease, "claim_id": claims[0].claim_id})
+    assert again.json["claim"]["batch_id"] == claims[0].batch_id, "a repeated call is no new one"
+    run.bad.report(claims[0])
+    assert run.bad.post("/worker/claim", more).status == 200
+
+
+def test_the_failures_of_one_machine_never_pause_a_run_that_others_play(run: Scene) -> None:
+    for _ in range(3 * 8):
+        if (claim := run.bad.claim()) is None:
+            break
+        said = {"reason": "my engine is broken", "void_games": 10_000}
+        run.bad.post("/worker/fail", {"held": held(claim), "failure": said})
+        view = run.store.tick(run.stage.master, LEASE)
+        assert view.run.status is RunStatus.RUNNING
+    assert run.bad.claim() is None, "it has failed each of them"
+    assert broken(run.sql) == []
+
+
+def test_the_lost_leases_of_one_machine_never_pause_a_run_that_others_play(run: Scene) -> None:
+    for _ in range(5 * 8):
+        if (claim := run.bad.claim()) is None:
+            break
+        run.sql("UPDATE spsa_batch SET lease_expires_at = :old WHERE status = 'leased'", old=OLD)
+        run.good.api.touch_worker(run.good.worker)
+        view = run.store.tick(run.stage.master, LEASE)
+        assert view.run.status is RunStatus.RUNNING
+    assert claim is None, "it has lost each of them"
+
+
+def test_a_failure_without_a_true_reason_is_refused(run: Scene) -> None:
+    claim = run.bad.claimed()
+    before = run.counts(), run.batch(claim)
+    false = [{"reason": ""}, {"reason": "x" * 100_000}, {"reason": "a\nb"}, {"reason": 5}, {}]
+    false += [{"reason": "x", "void_games": n} for n in (-1, 10**6, 2**64, "5", float("nan"))]
+    false += [{"reason": "x", "sha256": s} for s in ("x", "A" * 64, "../" * 21 + "a", 5)]
+    for failure in false:
+        body = {"held": held(claim), "failure": failure}
+        assert run.bad.post("/worker/fail", body).refusal == (422, "out_of_range"), failure
+    assert (run.counts(), run.batch(claim)) == before
+    assert run.bad.post("/worker/release", held(claim)).status == 200
+
+
+def test_a_speed_that_cannot_be_is_refused(run: Scene) -> None:
+    for value in (-1, float("nan"), float("inf"), 10**18, 1e-300, "1", True, 2**64):
+        for name in ("nps", "scale"):
+            body = {"worker_id": run.bad.id, name: value}
+            assert run.bad.post("/worker/touch", body).refusal == (422, "out_of_range"), value
+    assert run.sql("SELECT nps, scale FROM spsa_worker WHERE id = :i", i=run.bad.id) == [
+        (None, None)
+    ]
+
+
+def test_a_worker_that_cannot_be_is_refused(run: Scene) -> None:
+    info = to_json(new_worker("other", secret=""))
+    false: list[dict[str, Any]] = [{"name": n} for n in ("", "x" * 201, "a\nb", "\x00", 5, None)]
+    false += [{"cores": n} for n in (0, -1, 10**9, 2**64, 1.5, "8", float("nan"))]
+    false += [{"concurrency": n} for n in (0, 10**6, 2**64)]
+    false += [{"provides": p} for p in ("x86-64", ["x" * 201], ["w"] * 101, [5], {"a": 1})]
+    false += [{"only_runs": p} for p in ([""], ["x" * 200] * 100, [None])]
+    false += [{"secret": "x" * 201}, {"sandbox": "\x1b[2J"}, {"host": ""}, {"machine": "good"}]
+    for over in false:
+        assert run.bad.post("/worker/register", info | over).refusal == (422, "out_of_range"), over
+    assert run.sql("SELECT count(*) FROM spsa_worker WHERE name = 'other'") == [(0,)]
+
+
+def test_a_file_that_the_master_keeps_is_sent_if_it_is_the_right_one(
+    run: Scene, tmp_path: Path
+) -> None:
+    """Where the engines are files of the master's machine, as the server is on."""
+    claim, content = run.good.claimed(), b"a binary in the artifact store"
+    file, sha256 = tmp_path / "engine", hashlib.sha256(content).hexdigest()
+    run.sql(
+        "INSERT INTO spsa_engine (sha256, build_key, target, size, path)"
+        " VALUES (:sha, 'key', 'target', :size, :path)",
+        sha=sha256,
+        size=len(content),
+        path=str(file),
+    )
+    run.sql(
+        "UPDATE spsa_iteration SET plus_sha256 = :sha, plus_engine_path = :path WHERE id = :id",
+        sha=sha256,
+        path=str(file),
+        id=claim.iteration_id,
+    )
+    path = f"/worker/files/{sha256}"
+    assert run.good.get(path).refusal == (404, "unknown_file")
+    file.write_bytes(b"another binary")
+    assert run.good.get(path).refusal == (404, "unknown_file")
+    file.write_bytes(content)
+    assert run.bad.get(path).refusal == (403, "not_permitted")
+    assert run.good.get(path).content == content

@@ -1,0 +1,47 @@
+"""`python plain_system.py KIND WORDS...`: `compete WORDS` on a system that lacks what Linux has.
+
+What the worker may miss is taken away before it is imported. The standard library keeps what it has
+already bound, as it has its own ways on such a system. This is neither macOS nor Windows.
+"""
+
+import os
+import runpy
+import select
+import signal
+import sqlite3  # noqa: F401
+import subprocess  # noqa: F401
+import sys
+import sysconfig
+import tempfile  # noqa: F401
+
+# Imported before anything is taken away, because they choose by it what they do.
+import click  # noqa: F401
+
+LINUX = {
+    os: "pidfd_open sched_getaffinity sched_setaffinity setns unshare",
+    select: "epoll",
+}
+POSIX = {
+    os: "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK fchmod fork geteuid getegid getpgid getppid "
+    "getuid killpg set_blocking setsid sysconf",
+    select: "poll select POLLIN POLLOUT",
+    signal: "SIGALRM SIGHUP SIGQUIT pthread_sigmask",
+}
+MODULES = {"macos": ("spsa.uci.linux",), "windows": ("spsa.uci.linux", "fcntl", "pwd", "resource")}
+
+
+def take_away(kind: str) -> None:
+    sysconfig.get_config_vars()  # of this Python, whatever it is told it runs on
+    sys.platform = "darwin"
+    for owner, names in [*LINUX.items(), *(POSIX.items() if kind == "windows" else ())]:
+        for name in names.split():
+            if hasattr(owner, name):
+                delattr(owner, name)
+    for name in MODULES[kind]:
+        sys.modules[name] = None  # type: ignore[assignment]
+
+
+if __name__ == "__main__":
+    take_away(sys.argv.pop(1))
+    sys.path[0] = ""
+    runpy.run_module("worker", run_name="__main__", alter_sys=True)

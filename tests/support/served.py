@@ -1,0 +1,137 @@
+"""What the tests of the server share: a played run with hostile names, and clients."""
+
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import uvicorn
+from builders import Stage, new_worker, result_of
+from console import environment, master
+from starlette.testclient import TestClient
+from tuned import tuned, validated
+
+from spsa.core.params import Space
+from spsa.core.params.parameter import Parameter
+from spsa.core.params.placement import Constant, Location
+from spsa.db.store import Store
+from spsa.server.app import application, listening
+from spsa.server.guard import Proxy
+from spsa.server.tokens import People, Role, Token
+
+NOBODY = People()
+HOSTILE = "<img src=x onerror=alert(1)>&\"'{{7*7}}"
+
+
+def space(count: int = 2) -> Space:
+    """`margin`, a parameter with a hostile name, and more up to `count`."""
+    names = ["margin", HOSTILE, *(f"extra{i}" for i in range(2, count))]
+    return Space(
+        tuple(
+            Parameter(
+                name=name,
+                value=200.0,
+                minimum=0.0,
+                maximum=1000.0,
+                step=20.0,
+                group="search" if i % 2 else "",
+                place=Constant(Location.parse(f"PLACE_{i}")),
+                option=f"Option{i}",
+            )
+            for i, name in enumerate(names[:count])
+        )
+    )
+
+
+def hostile_run(store: Store) -> Stage:
+    """The run "first": six results, a validation, an open iteration, and a hostile worker.
+
+    Iteration 7 is the validation; one of the two batches of iteration 8 is played.
+    """
+    staged = tuned(store, space(), 6)
+    validated(staged, games=40)
+    store.extend(staged.run.name, "owner", 10)
+    store.pause(staged.run.name, HOSTILE, "postgresql://spsa:geheim@db/x is slow")
+    store.resume(staged.run.name, "owner")
+    staged.open()
+    worker = store.register_worker(new_worker(HOSTILE, host="evil"))
+    claim = store.claim("hostile-claim", worker, 1000.0)
+    assert claim is not None
+    store.report(claim, result_of(claim, voids={HOSTILE: 2}, plus_time_losses=1))
+    return staged
+
+
+def people(viewer: str | None = None, operator: str | None = None) -> People:
+    return People(
+        viewer=None if viewer is None else Token(Role.VIEWER, viewer),
+        operator=None if operator is None else Token(Role.OPERATOR, operator),
+    )
+
+
+def client_of(
+    store: Store,
+    who: People = NOBODY,
+    base_url: str = "http://localhost",
+    *,
+    proxy: Proxy | None = None,
+    address: str = "192.0.2.7",
+) -> TestClient:
+    """A client, at this address, of a server; it is closed as a context manager."""
+    app = application(store, who, proxy)
+    return TestClient(app, base_url=base_url, follow_redirects=False, client=(address, 50_000))
+
+
+@contextmanager
+def serving(store: Store, who: People = NOBODY) -> Iterator[str]:
+    """The address of a server that answers over HTTP while this lasts."""
+    listener = listening("127.0.0.1", 0)
+    running = uvicorn.Server(uvicorn.Config(application(store, who), log_level="error"))
+    thread = Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def serve(project: Path, *options: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`spsa-master serve` as a process, and the address that it names."""
+    line = master("serve", "--port", "0", *map(str, options))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        line, cwd=project, env=environment(), stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().split()[1]
+        finally:
+            process.kill()
+
+
+def got(url: str, token: str | None = None, trusting: ssl.SSLContext | None = None) -> str:
+    """The answer to a request, which is repeated until the server listens."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(url, headers=headers)
+    for _ in range(100):
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=trusting) as answer:
+                return str(answer.read().decode())
+        except ConnectionError:
+            time.sleep(0.05)
+    raise AssertionError("it does not answer")
+
+
+def certify(folder: Path, name: str) -> None:
+    """Make `name`.crt, a certificate for localhost that signs itself, and `name`.key."""
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9"
+    own = f"-keyout {name}.key -out {name}.crt -subj /CN=localhost"
+    names = "-addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    line = f"{make} {own} {names}".split()
+    subprocess.run(line, cwd=folder, check=True, capture_output=True)

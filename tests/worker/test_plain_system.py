@@ -1,0 +1,116 @@
+"""`compete` where a system lacks what Linux has: it plays, and says what is missing.
+
+The missing modules and functions are taken away from Linux. macOS and Windows were not tried.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import NODES, published, stage
+from console import ROOT, call, compete, environment
+from engines.faulty import (
+    LOSER,
+    WINNER,
+    alive,
+    engine,
+    start_book,
+    wait_until,
+)
+
+from spsa.core.game_settings import Book, GameSettings
+from spsa.db.store import open_store
+from spsa.uci.system import MISSING
+
+SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
+LACKING = {
+    "macos": ["namespaces", "orphan reaper"],
+    "windows": ["namespaces", "orphan reaper", "process groups", "rlimits", "user ids"],
+}
+SANDBOX = {
+    "macos": "rlimits; missing: namespaces, orphan reaper",
+    "windows": "missing: namespaces, orphan reaper, process groups, rlimits, user ids",
+}
+kinds = pytest.mark.parametrize("kind", ["macos", "windows"])
+
+
+def plain(kind: str, *words: object) -> list[str]:
+    return [sys.executable, str(SCRIPT), kind, *map(str, words)]
+
+
+def warnings(said: str) -> list[str]:
+    """The protections that it says it does not have, in order."""
+    lines = [line for line in said.splitlines() if line.startswith("warning: ")]
+    return [line.partition(" has no ")[2].partition(":")[0] for line in lines]
+
+
+def moves(pgn: Path) -> list[str]:
+    """The lines of moves, without what the clock decides."""
+    lines = [line for line in pgn.read_text().splitlines() if not line.startswith("[")]
+    return [re.sub(r" [0-9.]+s", "", line) for line in lines]
+
+
+@kinds
+def test_a_match_by_nodes_has_the_same_games_as_on_linux(kind: str, tmp_path: Path) -> None:
+    plus, minus = engine(tmp_path, "plus", lines=3), engine(tmp_path, "minus")
+    words = (plus, minus, "--games", 4, "--nodes", 100, "-c", 1, "--max-moves", 20, "--seed", 7)
+    usual = compete(*words, "--pgn", tmp_path / "usual.pgn")
+    assert (usual.returncode, warnings(usual.stderr)) == (0, [])
+    bare = call(plain(kind, *words, "--pgn", tmp_path / "plain.pgn"), ROOT)
+    assert (bare.returncode, warnings(bare.stderr)) == (0, LACKING[kind])
+    assert moves(tmp_path / "plain.pgn") == moves(tmp_path / "usual.pgn")
+
+
+@kinds
+def test_a_worker_plays_and_its_row_says_what_is_missing(
+    kind: str, sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    sides = {"plus": WINNER, "minus": LOSER}
+    engines = {name: published(engine(tmp_path, name, moves=sides[name])) for name in sides}
+    game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+    with open_store(sqlite_url) as store:
+        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
+    words = ("--spsa", "-c", 1, "--max-batches", 1, "--engines-cache", tmp_path / "cache")
+    done = call(plain(kind, *words), ROOT, DATABASE_URL=sqlite_url)
+    assert (done.returncode, warnings(done.stderr)) == (0, LACKING[kind]), done.stderr
+    assert sql("SELECT sandbox FROM spsa_worker WHERE sandbox IS NOT NULL") == [(SANDBOX[kind],)]
+    assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(4, 4)]
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("exit-3", "exit status 3"), ("hang", "no bestmove within"), ("flood", "a line of more than")],
+)
+def test_a_faulty_engine_is_found_and_ended(
+    kind: str, fault: str, reason: str, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    faulty = engine(tmp_path, "faulty", moves="e2e4", fault=fault, pid=pid)
+    words = (faulty, engine(tmp_path, "other"), "--games", 2, "--movetime", 0.05, "-c", 1)
+    done = call(plain(kind, *words), ROOT)
+    assert reason in done.stdout + done.stderr
+    assert not alive(int(pid.read_text()))
+
+
+@kinds
+def test_ctrl_c_twice_ends_a_match_and_its_engines(kind: str, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    slow = engine(tmp_path, "slow", sleep=60, pid=pid)
+    words = (slow, engine(tmp_path, "other"), "--games", 2, "--movetime", 90, "-c", 1)
+    process = subprocess.Popen(plain(kind, *words), cwd=ROOT, env=environment())
+    wait_until(lambda: pid.exists() and pid.read_text() != "")
+    for _ in range(2):
+        os.kill(process.pid, signal.SIGINT)
+    assert process.wait(30) == 130
+    assert not alive(int(pid.read_text()))
+
+
+def test_linux_lacks_nothing() -> None:
+    assert MISSING == {}

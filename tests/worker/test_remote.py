@@ -1,0 +1,384 @@
+"""A remote worker's requests: what is sent, what a response means, and what is never sent."""
+
+import hashlib
+import json
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worker_server
+
+from spsa.core.scoring import Tally
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    InvalidInput,
+    LeaseLost,
+    NameTaken,
+    NotPermitted,
+    OutOfRange,
+    ReportConflict,
+    SchemaMismatch,
+    TooManyRequests,
+    TuningError,
+)
+from spsa.protocol import (
+    BatchResult,
+    BuildResult,
+    BuiltFile,
+    Claim,
+    Failure,
+    LeasedBuild,
+    OpenWork,
+    RegisteredWorker,
+    WorkerInfo,
+    WorkerStore,
+)
+from worker.remote import RemoteStore, ServerVersion
+from worker.server_requests import checked_url
+
+WORKER = RegisteredWorker(id=1, machine="machine")
+INFO = WorkerInfo(
+    name="me",
+    host="here",
+    platform="Linux",
+    cores=2,
+    concurrency=2,
+    version="0.1.0",
+    provides=("linux",),
+    secret="of a direct worker",
+)
+RESULT = BatchResult(tally=Tally(2, 0, 0, (0, 0, 0, 0, 1)), slot=0)
+BUILD = LeasedBuild(id=4, claim_id="c", worker_id=1, recipe={}, archive_sha256="a" * 64)
+
+
+@pytest.fixture
+def server() -> Iterator[WorkerServer]:
+    with worker_server() as running:
+        yield running
+
+
+@pytest.fixture
+def store(server: WorkerServer) -> Iterator[RemoteStore]:
+    with closing(RemoteStore(server.url, TOKEN)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def claim(tmp_path: Path) -> Claim:
+    engine = tmp_path / "engine"
+    engine.write_bytes(b"engine")
+    return claim_of(engine, engine)
+
+
+def test_it_is_a_store_of_workers(store: RemoteStore) -> None:
+    of_workers: WorkerStore = store
+    names = {name for name in vars(WorkerStore) if not name.startswith("_")}
+    assert names <= set(dir(of_workers))
+
+
+def test_the_version_is_asked_without_a_token_and_read_with_more_fields(
+    store: RemoteStore, server: WorkerServer
+) -> None:
+    server.version |= {"more": ["of", "later"], "version": "9.9"}
+    assert store.server_version() == ServerVersion(
+        version="9.9", protocol=1, sha256=server.version["sha256"]
+    )
+    assert store.worker_file() == b"not packed"
+    for request in server.requests:
+        assert TOKEN not in str(request.headers)
+        assert "X-Spsa-Protocol" not in request.headers
+
+
+def test_a_worker_registers_without_the_secret_of_a_direct_one(
+    store: RemoteStore, server: WorkerServer
+) -> None:
+    assert store.register_worker(INFO) == WORKER
+    (request,) = server.requests
+    assert request.json["secret"] == "" and request.json["provides"] == ["linux"]
+    assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["X-Spsa-Protocol"] == "1"
+    assert request.headers["User-Agent"].startswith("spsa-worker/")
+
+
+def test_every_call_sends_what_the_contract_names(
+    store: RemoteStore, server: WorkerServer, claim: Claim
+) -> None:
+    held = {"worker_id": 1, "batch_id": 1, "claim_id": "mine"}
+    server.claims.append(claim)
+    server.set_aside, server.work = "it crashes", [{"run": "first", "requires": ["avx"]}]
+    assert store.touch_worker(WORKER, 5.0) == "it crashes"
+    got = store.claim("mine", WORKER, 60.0)
+    assert got is not None and got.claim_id == "mine" and got.plus == claim.plus
+    assert got.game_settings == claim.game_settings
+    assert store.claim("other", WORKER, 60.0) is None
+    assert store.renew(WORKER, ["mine"], 60.0) == {"mine"}
+    assert store.report(got, RESULT) == "accepted"
+    store.release(got)
+    store.fail(got, Failure(reason="why", void_games=2))
+    assert store.work_left() == [OpenWork(run="first", requires=("avx",))]
+    sent = {r.path: json.loads(r.body) for r in server.requests if r.body}
+    assert sent["/worker/touch"] == {"worker_id": 1, "nps": 5.0, "scale": None}
+    assert sent["/worker/renew"] == {"worker_id": 1, "claim_ids": ["mine"], "lease_seconds": 60.0}
+    assert sent["/worker/report"]["held"] == held
+    assert sent["/worker/report"]["result"]["tally"]["pentanomial"] == [0, 0, 0, 0, 1]
+    assert sent["/worker/release"] == held
+    assert sent["/worker/fail"]["held"] == held
+    assert sent["/worker/fail"]["failure"]["void_games"] == 2
+
+
+def test_no_claims_are_renewed_without_a_request(store: RemoteStore, server: WorkerServer) -> None:
+    assert store.renew(WORKER, [], 60.0) == frozenset()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        (refusal(401, "unknown"), NotPermitted),
+        (refusal(403, "revoked", "revoked"), NotPermitted),
+        (refusal(409, "gone", "lease_lost"), LeaseLost),
+        (refusal(409, "other counts", "conflict"), ReportConflict),
+        (refusal(409, "who?", "not_registered"), IllegalTransition),
+        (refusal(409, "taken", "name_taken"), NameTaken),
+        (refusal(409, "of later", "a kind of later"), TuningError),
+        (refusal(413), OutOfRange),
+        (refusal(422, "tally.wins is -1"), OutOfRange),
+        (refusal(426, "old", "outdated"), SchemaMismatch),
+        (refusal(429, Retry_After="7"), TooManyRequests),
+        (refusal(500), DatabaseUnreachable),
+        (refusal(503, Retry_After="7"), DatabaseUnreachable),
+        (refusal(404), DatabaseUnreachable),
+        ((302, {"Location": "/elsewhere"}, b""), DatabaseUnreachable),
+        ((200, {}, b"<html>a portal</html>"), DatabaseUnreachable),
+        ((200, {}, b"[1]"), DatabaseUnreachable),
+        ((200, {}, b"[" * 100_000), DatabaseUnreachable),
+        ((200, {}, b'{"outcome": "of later"}'), DatabaseUnreachable),
+        ((200, {"Content-Encoding": "gzip"}, b"no gzip"), DatabaseUnreachable),
+    ],
+)
+def test_a_response_is_the_error_that_the_database_raises(
+    store: RemoteStore,
+    server: WorkerServer,
+    claim: Claim,
+    response: Any,
+    error: type[TuningError],
+) -> None:
+    server.replaced["/worker/report"] = lambda _: response
+    with pytest.raises(TuningError) as raised:
+        store.report(claim, RESULT)
+    assert type(raised.value) is error
+    assert str(raised.value).startswith(server.url)
+    assert TOKEN not in str(raised.value)
+    if isinstance(raised.value, DatabaseUnreachable):
+        assert raised.value.retry_after == (7.0 if "Retry-After" in response[1] else None)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("0", 0.0), ("99999999", 3600.0), ("-1", None), ("soon", None), ("¹", None)],
+)
+def test_a_retry_after_is_seconds_within_reason(
+    store: RemoteStore, server: WorkerServer, header: str, seconds: float | None
+) -> None:
+    server.replaced["/worker/work"] = lambda _: refusal(503, Retry_After=header)
+    with pytest.raises(DatabaseUnreachable) as raised:
+        store.work_left()
+    assert raised.value.retry_after == seconds
+
+
+def test_a_redirect_is_not_followed(store: RemoteStore, server: WorkerServer) -> None:
+    with worker_server() as elsewhere:
+        there = {"Location": f"{elsewhere.url}/worker/work"}
+        server.replaced["/worker/work"] = lambda _: (307, there, b"")
+        with pytest.raises(DatabaseUnreachable):
+            store.work_left()
+        assert elsewhere.requests == []
+
+
+def test_a_server_that_is_away_is_unreachable_and_comes_back(
+    store: RemoteStore, server: WorkerServer
+) -> None:
+    assert store.work_left() == []
+    server.is_away = True
+    with pytest.raises(DatabaseUnreachable, match="does not respond"):
+        store.work_left()
+    server.is_away = False
+    assert store.work_left() == []
+
+
+def test_half_a_response_is_no_response(store: RemoteStore, server: WorkerServer) -> None:
+    server.replaced["/worker/work"] = lambda _: (200, {"Content-Length": "999"}, b'{"work": []}')
+    with pytest.raises(DatabaseUnreachable):
+        store.work_left()
+
+
+def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
+    store: RemoteStore, server: WorkerServer
+) -> None:
+    data = bytes(range(256)) * 4_000
+    server.files["f" * 64] = data
+    held: list[frozenset[str]] = []
+    store.meanwhile = lambda: held.append(store.renew(WORKER, ["mine"], 60.0))
+    assert store.file("f" * 64) == data
+    assert held.count(frozenset({"mine"})) == 4
+
+
+def test_a_file_that_is_unknown_or_not_for_this_machine_is_none(
+    store: RemoteStore, server: WorkerServer
+) -> None:
+    assert store.file("f" * 64) is None
+    server.replaced[f"/worker/files/{'f' * 64}"] = lambda _: refusal(403, "no claim names it")
+    assert store.file("f" * 64) is None
+    server.replaced[f"/worker/files/{'f' * 64}"] = lambda _: refusal(403, "out", "revoked")
+    with pytest.raises(NotPermitted):
+        store.file("f" * 64)
+
+
+def built(data: bytes) -> BuiltFile:
+    return BuiltFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+
+
+def test_a_build_is_uploaded_then_published(store: RemoteStore, server: WorkerServer) -> None:
+    result = BuildResult(
+        worker_id=1,
+        build_id=4,
+        claim_id="c",
+        target="x86_64-unknown-linux-gnu",
+        requires=("linux",),
+        plus=built(b"plus"),
+        minus=built(b"minus"),
+    )
+
+    def kept(request: Request) -> Any:
+        sha256 = hashlib.sha256(request.body).hexdigest()
+        return 200, {}, json.dumps({"sha256": sha256, "size": len(request.body)}).encode()
+
+    places = ["/worker/builds/4/c/plus", "/worker/builds/4/c/minus"]
+    server.replaced |= dict.fromkeys(places, kept)
+    server.replaced["/worker/builds/publish"] = lambda _: (200, {}, b'{"outcome": "accepted"}')
+    assert store.publish_build(result, b"plus", b"minus") == "accepted"
+    assert [(r.method, r.path) for r in server.requests] == [
+        *(("PUT", place) for place in places),
+        ("POST", "/worker/builds/publish"),
+    ]
+    # damaged on the way: sent again by the caller
+    server.replaced[places[0]] = lambda _: (200, {}, b'{"sha256": "0", "size": 4}')
+    with pytest.raises(DatabaseUnreachable, match="damaged"):
+        store.publish_build(result, b"plus", b"minus")
+    # the response to the first publishing was lost, and the claim has ended with it
+    server.replaced |= dict.fromkeys(places, lambda _: refusal(409, "over", "lease_lost"))
+    server.replaced["/worker/builds/publish"] = lambda _: (200, {}, b'{"outcome": "already"}')
+    assert store.publish_build(result, b"plus", b"minus") == "already"
+
+
+def test_builds_are_renewed_and_returned(store: RemoteStore, server: WorkerServer) -> None:
+    assert store.claim_build("c", WORKER, 60.0) is None
+    server.replaced["/worker/builds/renew"] = lambda _: (200, {}, b'{"held": false}')
+    assert store.renew_build(BUILD, 60.0) is False
+    store.fail_build(BUILD, None)
+    assert server.requests[-1].json["reason"] is None
+    assert server.requests[-1].json["build_id"] == 4
+
+
+@pytest.mark.parametrize(
+    ("url", "plain_http", "kept"),
+    [
+        ("https://tuning.example.org", False, "https://tuning.example.org"),
+        ("https://example.org:8443/spsa/", False, "https://example.org:8443/spsa"),
+        ("http://127.0.0.1:8000", False, "http://127.0.0.1:8000"),
+        ("http://localhost:8000/", False, "http://localhost:8000"),
+        ("http://[::1]:8000", False, "http://[::1]:8000"),
+        ("http://192.168.0.7:8000", True, "http://192.168.0.7:8000"),
+    ],
+)
+def test_a_url_of_a_server(url: str, plain_http: bool, kept: str) -> None:
+    assert checked_url(url, plain_http=plain_http) == kept
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://192.168.0.7:8000", "unencrypted"),
+        ("http://127.0.0.1.example.org", "unencrypted"),
+        ("http://localhost.example.org", "unencrypted"),
+        ("ftp://example.org", "other parts"),
+        ("https://user:secret@example.org", "other parts"),
+        ("https://example.org/?token=secret", "other parts"),
+        ("https://example.org/#x", "other parts"),
+        ("https://", "no URL"),
+        ("example.org", "no URL"),
+        ("https://example.org:port", "no URL"),
+        ("https://example.org:99999", "no URL"),
+        ("https://exa mple.org", "no URL"),
+        ("https://example.org/\r\nX: y", "no URL"),
+        ("https://[::1", "no URL"),
+        ("", "no URL"),
+    ],
+)
+def test_another_url_is_refused_without_being_quoted(url: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason) as raised:
+        checked_url(url, plain_http=False)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate that no authority signed, for 127.0.0.1, with its key in the same file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here")
+    path = tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(path), "-out", str(tmp_path / "alone.pem")),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    path.write_text(path.read_text() + (tmp_path / "alone.pem").read_text())
+    return tmp_path / "alone.pem"
+
+
+def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(  # noqa: N802
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.with_name("certificate.pem"))
+    with worker_server(context) as server:
+        with (
+            closing(RemoteStore(server.url, TOKEN)) as store,
+            pytest.raises(DatabaseUnreachable, match="certificate"),
+        ):
+            store.work_left()
+        assert server.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with closing(RemoteStore(server.url, TOKEN)) as store:
+            assert store.work_left() == []
+        with (
+            closing(RemoteStore(server.url.replace("127.0.0.1", "localhost"), TOKEN)) as store,
+            pytest.raises(DatabaseUnreachable, match="certificate"),
+        ):
+            store.work_left()
+
+
+def test_a_server_that_says_nothing_is_given_up(
+    store: RemoteStore, server: WorkerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import urllib3
+
+    from worker import server_requests
+
+    silent: Callable[[Request], None] = lambda _: time.sleep(0.5)  # noqa: E731
+    server.replaced["/worker/work"] = silent
+    monkeypatch.setattr(server_requests, "USUAL", urllib3.Timeout(connect=1, read=0.1))
+    requests = server_requests.ServerRequests(server.url, TOKEN)
+    with closing(requests), pytest.raises(DatabaseUnreachable, match="does not respond"):
+        requests.json("GET", "/worker/work", timeout=server_requests.USUAL)

@@ -1,0 +1,431 @@
+"""A worker that plays for a server: when it waits, when it ends, and what it says."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console import Done, call, compete, environment, worker
+from engines.faulty import alive, engine, wait_until
+from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_server
+
+from spsa.errors import InvalidInput
+from worker.batches.loop import NOTHING_TO_DO
+from worker.start import server_of
+
+
+@pytest.fixture
+def server() -> Iterator[WorkerServer]:
+    with worker_server() as running:
+        yield running
+
+
+@pytest.fixture
+def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
+    """Offers batches between two quick engines."""
+
+    def offer_batches(count: int = 1, **minus: Any) -> None:
+        plus_path, minus_path = engine(tmp_path, "plus"), engine(tmp_path, "minus", **minus)
+        for number in range(count):
+            server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
+
+    return offer_batches
+
+
+class Started:
+    """A worker of the server, with what it has written so far."""
+
+    def __init__(self, folder: Path, server: WorkerServer, *words: str) -> None:
+        self._log = folder / f"log-{time.monotonic_ns()}"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                worker("--server", server.url, "-c", "1", "--lease", "10", *words),
+                cwd=folder,
+                env=environment(SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(folder)),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        wait_until(lambda: bool(holds()) or self.process.poll() is not None, 60)
+        assert holds(), self.log
+
+    def ended(self) -> int:
+        code = self.process.wait(60)
+        assert "Traceback" not in self.log and "defect" not in self.log, self.log
+        return code
+
+
+@pytest.fixture
+def start(tmp_path: Path, server: WorkerServer) -> Iterator[Callable[..., Started]]:
+    started: list[Started] = []
+
+    def start_worker(*words: str) -> Started:
+        started.append(Started(tmp_path, server, *words))
+        return started[-1]
+
+    yield start_worker
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def once(server: WorkerServer, folder: Path, *words: str, token: str = TOKEN) -> Done:
+    variables = {"SPSA_TOKEN": token, "XDG_CACHE_HOME": str(folder)}
+    return compete("--server", server.url, "-c", "1", *words, cwd=folder, **variables)
+
+
+def test_reports_wait_while_the_server_is_away(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    """fishtest 539: the result of a finished task was lost when the server did not respond."""
+    gate = tmp_path / "gate"
+    play(1, gate=gate)
+    running = start("--max-batches", "1")
+    running.until(lambda: "claimed" in running.log)
+    server.is_away = True
+    gate.touch()
+    running.until(lambda: "first it 1 batch 0: +" in running.log)
+    running.until(lambda: running.log.count("does not respond") > 1)
+    assert server.reports() == []
+    server.is_away = False
+    assert running.ended() == 0
+    ((report),) = server.reports()
+    assert report["result"]["tally"]["pentanomial"].count(1) == 1
+
+
+def test_a_report_whose_response_is_lost_is_sent_again_with_the_same_claim(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    lost = iter([(200, {"Content-Length": "999"}, b"{")])
+    server.replaced["/worker/report"] = lambda _: next(lost, None)
+    play(1)
+    running = start("--max-batches", "1")
+    assert running.ended() == 0
+    first, second = server.reports()
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "response", [refusal(401, "this token is unknown"), refusal(403, "it was revoked", "revoked")]
+)
+def test_a_machine_that_is_not_permitted_is_told_so_and_ends(
+    server: WorkerServer, tmp_path: Path, response: Any
+) -> None:
+    """OpenBench 56: a worker with a wrong password waited in silence."""
+    server.replaced["/worker/register"] = lambda _: response
+    done = once(server, tmp_path)
+    assert done.returncode == 2
+    assert json.loads(response[2])["error"] in done.stderr
+    assert TOKEN not in done.stderr
+
+
+def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    play(1, gate=tmp_path / "never", pid=pid)
+    running = start()
+    running.until(lambda: pid.exists() and pid.read_text())
+    for name in ("touch", "claim", "renew", "report", "release", "work"):
+        server.replaced[f"/worker/{name}"] = lambda _: refusal(403, "it was revoked", "revoked")
+    assert running.ended() == 2
+    assert "it was revoked" in running.log
+    wait_until(lambda: not alive(int(pid.read_text())))
+
+
+def test_a_worker_without_work_says_why_in_one_line_each(
+    start: Callable[..., Started], server: WorkerServer
+) -> None:
+    running = start("--label", "fast", "--not", "second")
+    running.until(lambda: "no run needs games" in running.log)
+    server.work = [{"run": "first", "requires": ["big-memory"]}]
+    running.until(lambda: "requires big-memory, and this worker has only" in running.log)
+    server.work = [{"run": "second", "requires": []}]
+    running.until(lambda: "--run or --not leaves out the run second" in running.log)
+    server.set_aside = "4 of its last batches failed"
+    running.until(lambda: "set aside and gets no batches: 4 of its last" in running.log)
+    assert "`spsa-master workers release machine` ends that" in running.log
+    asked = len(server.asked("/worker/touch"))
+    running.until(lambda: len(server.asked("/worker/touch")) > asked + 1)
+    for reason in ("no run needs games", "big-memory", "leaves out", "set aside"):
+        assert running.log.count(reason) == 1, running.log
+
+
+def test_a_machine_that_holds_enough_waits_as_long_as_it_is_told_and_reports_meanwhile(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    play(1, gate=gate)
+    running = start()
+    running.until(lambda: "claimed" in running.log)
+    full = refusal(429, "it holds all that its slots need", Retry_After="5")
+    server.replaced["/worker/claim"] = lambda _: full
+    gate.touch()
+    running.until(lambda: "it holds all that its slots need; next claim in 5.0 s" in running.log)
+    refused_at = time.monotonic()
+    running.until(lambda: len(server.reports()) == 1)
+    asked = len(server.asked("/worker/claim"))
+    running.until(lambda: len(server.asked("/worker/claim")) > asked)
+    assert time.monotonic() - refused_at > 4.0
+
+
+def test_a_server_that_names_a_time_is_left_alone_for_so_long(
+    start: Callable[..., Started], server: WorkerServer
+) -> None:
+    busy = refusal(503, "the database does not respond", Retry_After="4")
+    server.replaced["/worker/touch"] = lambda _: busy
+    running = start()
+    running.until(lambda: "does not respond; next attempt in 4.0 s" in running.log)
+    asked, began = len(server.requests), time.monotonic()
+    running.until(lambda: len(server.requests) > asked)
+    assert time.monotonic() - began > 3.0
+
+
+def test_a_worker_whose_row_is_unknown_registers_again(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    unknown = iter([refusal(409, "no such worker", "not_registered")] * 1)
+    server.replaced["/worker/touch"] = lambda _: next(unknown, None)
+    play(1)
+    assert start("--max-batches", "1").ended() == 0
+    assert len(server.asked("/worker/register")) == 2
+
+
+def big(path: Path, parts: int) -> Path:
+    """An engine whose file takes so many parts to send."""
+    path.write_bytes(path.read_bytes() + b"#" * PART * parts)
+    return path
+
+
+@pytest.mark.slow
+def test_leases_are_renewed_while_a_file_is_fetched(
+    start: Callable[..., Started], server: WorkerServer, tmp_path: Path
+) -> None:
+    plus = big(engine(tmp_path, "plus"), 12)
+    server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
+    server.pause = 0.5
+    assert start("--max-batches", "1").ended() == 0
+    file = next(i for i, r in enumerate(server.requests) if r.path.startswith("/worker/files/"))
+    end = next(i for i, r in enumerate(server.requests) if r.path == "/worker/report")
+    during = [r.json["claim_ids"] for r in server.requests[file:end] if r.path == "/worker/renew"]
+    assert len(during) >= 2
+    assert all(len(claim_ids) == 1 for claim_ids in during)
+    assert len(server.reports()) == 1
+
+
+def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(
+    start: Callable[..., Started], server: WorkerServer, tmp_path: Path
+) -> None:
+    plus = big(engine(tmp_path, "plus"), 1_000)
+    server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
+    server.pause = 0.1
+    running = start()
+    running.until(lambda: any(r.path.startswith("/worker/files/") for r in server.requests))
+    running.process.send_signal(signal.SIGINT)
+    assert running.ended() == 130
+    (released,) = server.asked("/worker/release")
+    assert released.json["batch_id"] == 1
+
+
+def test_a_file_that_the_server_does_not_give_costs_the_batch(
+    server: WorkerServer, tmp_path: Path
+) -> None:
+    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus")
+    server.claims.append(claim_of(plus, minus, server))
+    server.files.clear()
+    done = once(server, tmp_path, "--max-batches", "1")
+    assert done.returncode == 1
+    (failed,) = server.asked("/worker/fail")
+    assert "is not stored either" in failed.json["failure"]["reason"]
+
+
+def test_a_remote_worker_loads_neither_sql_nor_numpy(
+    server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    play(1)
+    code = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
+from worker.cli import main
+main()
+"""
+    words = ["--server", server.url, "-c", "1", "--max-batches", "1"]
+    variables = {"SPSA_TOKEN": TOKEN, "XDG_CACHE_HOME": str(tmp_path)}
+    done = call([sys.executable, "-c", code, *words], tmp_path, **variables)
+    assert done.returncode == 0, done.stderr
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert not loaded & {"sqlalchemy", "alembic", "numpy", "psycopg2", "sqlite3", "rich"}
+    assert not [name for name in json.loads(done.stdout) if name.startswith("spsa.db")]
+
+
+NOTHING = {
+    "server": None,
+    "database_url": None,
+    "database_url_file": None,
+    "token_file": None,
+    "plain_http": False,
+}
+URL = "https://tuning.example.org"
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "url", "token"),
+    [
+        ({}, {}, None, None),
+        ({}, {"SPSA_TOKEN": "t"}, None, None),
+        ({"server": URL}, {"SPSA_TOKEN": "t"}, URL, "t"),
+        ({}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, URL, "t"),
+        ({"server": URL}, {"SPSA_SERVER": "other", "SPSA_TOKEN": "t"}, URL, "t"),
+        ({"server": URL}, {"DATABASE_URL": "sqlite:///x", "SPSA_TOKEN": "t"}, URL, "t"),
+        ({"database_url": "sqlite:///x"}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, None, None),
+    ],
+)
+def test_where_a_worker_plays(
+    given: dict[str, Any], variables: dict[str, str], url: str | None, token: str | None
+) -> None:
+    found = server_of(NOTHING | given, variables)
+    assert (found and found.url, found and found.token) == (url, token)
+    assert "SPSA_TOKEN" not in variables
+    assert "'t'" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "said"),
+    [
+        (["--server", URL], {}, "a server needs this machine's token: set SPSA_TOKEN"),
+        (["--server", URL], {"SPSA_TOKEN": "two words"}, "has other characters than a token"),
+        (["--server", URL, "--token-file", "none"], {}, "No such file"),
+        (["--server", URL, "--database-url", "sqlite:///x"], {}, "not both"),
+        (["--spsa"], {"SPSA_SERVER": URL, "DATABASE_URL": "sqlite:///x"}, "are both set"),
+        (["--spsa", "--plain-http"], {"DATABASE_URL": "sqlite:///x"}, "goes with --server"),
+        (["--server", "http://10.0.0.1"], {"SPSA_TOKEN": "t"}, "add --plain-http"),
+        (["--server", URL, "--replay", "1.1"], {}, "--replay reads the database"),
+        (["--server", URL, "--lease", "9"], {}, "is not in the range 10.0<=x<=3600.0"),
+        (["--systemd"], {}, "add --server or --spsa"),
+    ],
+)
+def test_a_contradictory_command_line_is_refused(
+    words: list[str], variables: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    done = compete("-c", "1", *words, cwd=tmp_path, **variables)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "token"
+    file.write_text("t\n")
+    file.chmod(0o644)
+    given = NOTHING | {"server": URL, "token_file": file}
+    found = server_of(given, {"SPSA_TOKEN": "of the environment"})
+    assert found is not None and found.token == "t"
+    assert "other users can read" in capsys.readouterr().err
+    file.chmod(0o600)
+    server_of(given, {})
+    assert capsys.readouterr().err == ""
+    file.write_text("two\nlines\n")
+    with pytest.raises(InvalidInput):
+        server_of(given, {})
+
+
+def unit_of(*words: str, folder: Path, **variables: str) -> dict[str, list[str]]:
+    done = compete(*words, "--systemd", cwd=folder, **variables)
+    assert done.returncode == 0, done.stderr
+    (folder / "compete.service").write_text(done.stdout)
+    found: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        if line and line[0] not in "#[":
+            key, _, value = line.partition("=")
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def verified(unit: Path) -> str:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze here")
+    command = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    return done.stdout + done.stderr
+
+
+def test_a_unit_starts_this_worker_with_these_options(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    words = ["--server", URL, "-c", "1", "--name", "50% of $HOME", "--syzygy", "tables"]
+    unit = unit_of(*words, "--drain", "100", folder=tmp_path, SPSA_TOKEN=TOKEN)
+    assert unit["ExecStart"] == [
+        f'{sys.executable} -m worker --server {URL} --name "50%% of $$HOME" --drain 100.0 '
+        f"--concurrency 1 --syzygy {tmp_path}/tables"
+    ]
+    assert unit["EnvironmentFile"] == ["/etc/spsa/compete.env"]
+    assert (unit["Restart"], unit["RestartPreventExitStatus"]) == (["on-failure"], ["2 3"])
+    assert unit["TimeoutStopSec"] == ["115"]
+    assert (unit["KillSignal"], unit["KillMode"]) == (["SIGTERM"], ["mixed"])
+    assert unit["NoNewPrivileges"] == ["yes"]
+    # what engines and builds need
+    forbidding = {"RestrictNamespaces", "MemoryDenyWriteExecute", "ProcSubset", "NoExecPaths"}
+    assert not forbidding & unit.keys()
+    text = (tmp_path / "compete.service").read_text()
+    assert TOKEN not in text
+    assert verified(tmp_path / "compete.service") == ""
+    (tmp_path / "compete.service").write_text(text.replace("RestartSec=", "RestartSecs="))
+    assert "RestartSecs" in verified(tmp_path / "compete.service")
+
+
+def test_a_unit_of_a_direct_worker_holds_no_url(tmp_path: Path) -> None:
+    url = "postgresql://me:secret@example.org/tuning"
+    unit = unit_of("--spsa", "--database-url", url, "-c", "1", folder=tmp_path)
+    assert "secret" not in str(unit) and unit["EnvironmentFile"]
+    assert "DATABASE_URL=..." in (tmp_path / "compete.service").read_text()
+    file = tmp_path / "url"
+    file.write_text(url)
+    unit = unit_of("--spsa", "--database-url-file", "url", "-c", "1", folder=tmp_path)
+    assert str(file) in unit["ExecStart"][0] and "EnvironmentFile" not in unit
+
+
+def test_a_unit_lets_a_zipapp_replace_itself(tmp_path: Path) -> None:
+    from spsa.server.worker_zip import packed
+
+    pyz = tmp_path / "worker.pyz"
+    pyz.write_bytes(packed())
+    command = [sys.executable, "-I", "-S", "worker.pyz", "--server", URL, "--systemd", "-c", "1"]
+    done = call(command, tmp_path)
+    assert f"ExecStart={sys.executable} {pyz} --server {URL}" in done.stdout
+    assert f"ReadWritePaths={tmp_path}\n" in done.stdout
+
+
+def test_a_worker_for_which_there_is_never_work_ends_with_once(
+    server: WorkerServer, tmp_path: Path
+) -> None:
+    done = once(server, tmp_path, "--once")
+    assert done.returncode == NOTHING_TO_DO
+    assert "no run needs games" in done.stderr
+
+
+def test_a_server_that_is_not_there_is_an_error_of_its_own(tmp_path: Path) -> None:
+    done = compete(
+        "--server", "http://127.0.0.1:9", "--once", "-c", "1", cwd=tmp_path, SPSA_TOKEN=TOKEN
+    )
+    assert done.returncode == 5
+    assert "http://127.0.0.1:9 does not respond" in done.stderr
+
+
+def test_no_engine_inherits_the_token(
+    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    play(1, gate=tmp_path / "never", pid=pid)
+    running = start()
+    running.until(lambda: pid.exists() and pid.read_text())
+    assert TOKEN.encode() not in Path(f"/proc/{pid.read_text()}/environ").read_bytes()

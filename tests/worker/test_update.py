@@ -1,0 +1,459 @@
+"""A worker that follows the versions of its server: real zipapps, real processes, a real server.
+
+The cases are those that other projects met: a stricter server that an old worker can no longer
+speak with, an update that changes nothing and is tried for ever, batches that are still held.
+"""
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console import compete
+from engines.faulty import engine, wait_until
+from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worker_server
+
+import worker
+from spsa.protocol import PROTOCOL
+from spsa.server.worker_zip import packed
+from worker.batches.loop import NOTHING_TO_DO
+from worker.update import QUIET_SECONDS, TRIAL, UPDATED
+
+QUICK = {"CHECK_SECONDS = 300.0": "CHECK_SECONDS = 0.2"}
+BATCHES = 4
+
+
+def repacked(mark: str, **changes: dict[str, str]) -> bytes:
+    """worker.pyz with a mark that gives it another hash, and with changes by its files' names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(packed())) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            content = old.read(name).decode()
+            for before, after in changes.get(
+                name.replace("/", "_").removesuffix(".py"), {}
+            ).items():
+                assert before in content
+                content = content.replace(before, after)
+            new.writestr(name, content)
+        new.writestr("mark.txt", mark)
+    return file.getvalue()
+
+
+def quick(mark: str, **changes: dict[str, str]) -> bytes:
+    """One that asks for the server's version five times a second."""
+    return repacked(mark, worker_update=QUICK | changes.pop("worker_update", {}), **changes)
+
+
+OLD_PROTOCOL = {f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"}
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def server() -> Iterator[WorkerServer]:
+    with worker_server() as running:
+        yield running
+
+
+class Running:
+    """A worker that runs from `file`, and what it has written to stderr."""
+
+    def __init__(self, file: Path, server: WorkerServer, *words: str, **variables: str) -> None:
+        self.file = file
+        self._log = file.with_name(f"log-{time.monotonic_ns()}")
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words],
+                cwd=file.parent,
+                env={"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": TOKEN}
+                | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        def holds_or_ended() -> bool:
+            return bool(holds()) or self.process.poll() is not None
+
+        wait_until(holds_or_ended, 60)
+        assert holds(), self.log
+
+    def ended(self) -> int:
+        """The exit code, when it ends by itself."""
+        code = self.process.wait(60)
+        assert "Traceback" not in self.log and "defect" not in self.log, self.log
+        return code
+
+
+@pytest.fixture
+def start(tmp_path: Path, server: WorkerServer) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start_worker(pyz: bytes, *words: str, **variables: str) -> Running:
+        file = tmp_path / "worker.pyz"
+        if not started:
+            file.write_bytes(pyz)
+        started.append(Running(file, server, *words, **variables))
+        return started[-1]
+
+    yield start_worker
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+@pytest.fixture
+def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
+    """Offers batches between two quick engines."""
+
+    def offer_batches(count: int = 1, **minus: Any) -> None:
+        plus_path, minus_path = engine(tmp_path, "plus"), engine(tmp_path, "minus", **minus)
+        for number in range(count):
+            server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
+
+    return offer_batches
+
+
+def drafts(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".worker.pyz-")]
+
+
+def registered(server: WorkerServer) -> int:
+    return len(server.asked("/worker/register"))
+
+
+def test_an_old_worker_becomes_the_servers_before_it_registers(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    old, new = repacked("old"), repacked("new")
+    server.offer(new)
+    play()
+    running = start(old, "--max-batches", "1")
+    pid = running.process.pid
+    assert running.ended() == 0
+    assert running.file.read_bytes() == new
+    assert running.file.with_name("worker.pyz.previous").read_bytes() == old
+    assert drafts(running.file.parent) == []
+    # the old one asked nothing but the version and the file; the trial and the new one registered
+    paths = [request.path for request in server.requests]
+    assert paths[:4] == ["/worker/version", "/worker.pyz", "/worker/version", "/worker/register"]
+    assert (registered(server), len(server.reports())) == (2, 1)
+    names = [request.json["name"] for request in server.asked("/worker/register")]
+    assert all(f"-{pid}-" in name for name in names), names  # the process became the new version
+
+
+def test_what_it_plays_is_reported_before_it_changes(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    """fishtest 2131: an old worker left its tasks to run out."""
+    gate = tmp_path / "gate"
+    server.offer(old := quick("old"))
+    play(BATCHES, gate=gate)
+    running = start(old, "--idle-timeout", "2")
+    running.until(lambda: "claimed, 1 pairs" in running.log)
+    server.offer(new := quick("new"))
+    running.until(lambda: "updating after the batches of now" in running.log)
+    claims_before = len(server.asked("/worker/claim"))
+    time.sleep(1.0)
+    assert len(server.asked("/worker/claim")) == claims_before  # it claims no more, and waits
+    assert server.asked("/worker.pyz") == []
+    at_download: list[tuple[int, int]] = []
+
+    def note(_: Request) -> None:
+        at_download.append((len(server.reports()), BATCHES - len(server.claims)))
+
+    server.replaced["/worker.pyz"] = note
+    gate.touch()
+    assert running.ended() == 0
+    ((reported, claimed),) = at_download
+    assert reported == claimed > 0
+    assert len(server.reports()) == BATCHES
+    assert running.file.read_bytes() == new
+
+
+def test_a_stricter_server_still_updates_an_old_worker(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
+    refuse_other_protocols(server)
+    server.offer(new := repacked("new"))
+    play()
+    running = start(repacked("old", spsa_protocol=OLD_PROTOCOL), "--max-batches", "1")
+    assert running.ended() == 0
+    assert running.file.read_bytes() == new
+    assert len(server.reports()) == 1
+
+
+def refuse_other_protocols(server: WorkerServer) -> None:
+    def strict(request: Request) -> Any:
+        if request.headers.get("X-Spsa-Protocol") != str(server.version["protocol"]):
+            return refusal(426, "this worker is too old", "outdated")
+        return None
+
+    names = ("register", "touch", "claim", "renew", "report", "release", "fail", "work")
+    server.replaced |= {f"/worker/{name}": strict for name in names}
+
+
+def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    refuse_other_protocols(server)
+    server.version = {"version": "0", "protocol": PROTOCOL - 1, "sha256": ""}
+    old = repacked("old", spsa_protocol=OLD_PROTOCOL)
+    server.version["sha256"] = sha256(old)
+    play(1, gate=tmp_path / "never")
+    running = start(old, "--idle-timeout", "2", "--lease", "10")
+    running.until(lambda: "claimed, 1 pairs" in running.log)
+    server.offer(new := repacked("new"))
+    running.until(lambda: "1 batch cannot be reported any more" in running.log)
+    assert running.ended() == NOTHING_TO_DO
+    assert running.file.read_bytes() == new
+    assert "first it 1 batch 0: handed back" in running.log
+
+
+@pytest.mark.parametrize("protocol", [PROTOCOL, PROTOCOL + 1])
+def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], protocol: int
+) -> None:
+    """fishtest 544: workers fetched for ever an update that did not change their version."""
+    server.offer(b"damaged on its way", protocol=protocol)
+    server.version["sha256"] = "a" * 64
+    old = quick("old")
+    play()
+    running = start(old, "--idle-timeout", "2")
+    assert running.ended() == (0 if protocol == PROTOCOL else 1)
+    assert len(server.asked("/worker.pyz")) == 1
+    assert f"its worker.pyz hashes to {sha256(b'damaged on its way')}" in running.log
+    assert running.file.read_bytes() == old
+    if protocol == PROTOCOL:
+        assert "this version goes on" in running.log and len(server.reports()) == 1
+        assert running.log.count("this version goes on") == 1  # though it asks again and again
+    else:
+        assert "this version cannot speak with the server" in running.log
+
+
+def test_an_update_that_left_the_version_as_it_was_ends_with_a_message(
+    start: Callable[..., Running], server: WorkerServer
+) -> None:
+    server.offer(new := repacked("new"))
+    just_now = f"{sha256(new)}:{time.time():.0f}"
+    running = start(repacked("old"), **{UPDATED: just_now})
+    assert running.ended() == 1
+    assert "this worker has updated itself to version 0.1.0" in running.log
+    assert "download it again" in running.log
+    assert server.asked("/worker.pyz") == []
+
+
+@pytest.mark.slow
+def test_a_worker_does_not_change_between_two_servers_for_ever(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    old = repacked("old")
+    server.offer(repacked("another"))
+    play()
+    just_now = f"{sha256(old)}:{time.time():.0f}"
+    running = start(old, "--max-batches", "1", **{UPDATED: just_now})
+    assert running.ended() == 0
+    assert "are there servers of different versions behind this address?" in running.log
+    assert (server.asked("/worker.pyz"), len(server.reports())) == ([], 1)
+    long_ago = f"{sha256(old)}:{time.time() - QUIET_SECONDS - 1:.0f}"
+    play()
+    again = start(old, "--max-batches", "1", **{UPDATED: long_ago})
+    assert again.ended() == 0
+    assert len(server.asked("/worker.pyz")) == 1
+
+
+BROKEN = {
+    "at once": (
+        {"__main__": {"main()": "sys.exit('it has a defect')"}},
+        "exit code 1: it has a def",
+    ),
+    "without a module": (
+        {"worker_remote": {"import json": "import jsom"}},
+        "exit code 1",
+    ),
+    "when it registers": (
+        {"worker_remote": {"def register_worker": "def register_nobody"}},
+        "exit code 1",
+    ),
+    "never": (
+        {"__main__": {"main()": "import time; time.sleep(1000)"}},
+        "did not register in time",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], kind: str
+) -> None:
+    changes, said = BROKEN[kind]
+    patience = {"TRIAL_SECONDS = 120.0": "TRIAL_SECONDS = 3.0"}
+    old = quick("old", worker_update=patience if kind == "never" else {})
+    server.offer(repacked("broken", **changes))
+    play(2)
+    running = start(old, "--idle-timeout", "60")
+    running.until(lambda: len(server.reports()) == 2)
+    running.until(lambda: "this version goes on" in running.log)
+    assert said in running.log
+    assert running.file.read_bytes() == old
+    assert drafts(running.file.parent) == []
+    time.sleep(1.0)
+    assert len(server.asked("/worker.pyz")) == 1
+    if kind != "never":
+        server.offer(new := repacked("repaired"))
+        running.until(lambda: running.file.read_bytes() == new)
+        play(1)
+        running.until(lambda: len(server.reports()) == 3)
+
+
+@pytest.mark.slow
+def test_a_trial_that_cannot_reach_the_server_is_repeated(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    times = iter([refusal(503, "restarting")])
+    server.offer(new := repacked("new"))
+    server.replaced["/worker/register"] = lambda _: next(times, None)
+    play()
+    running = start(repacked("old"), "--max-batches", "1")
+    assert running.ended() == 0
+    assert "the trial of the new version was broken off" in running.log
+    assert len(server.asked("/worker.pyz")) == 2
+    assert running.file.read_bytes() == new
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_is_waited_for_before_and_after_an_update(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    server.offer(new := repacked("new"))
+    server.is_away = True
+    play()
+    running = start(repacked("old"), "--max-batches", "1")
+    running.until(lambda: "next attempt in" in running.log)
+    server.is_away = False
+    assert running.ended() == 0
+    assert running.file.read_bytes() == new
+    assert len(server.reports()) == 1
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_trial_at_once(
+    start: Callable[..., Running], server: WorkerServer
+) -> None:
+    old = repacked("old")
+    pid = f"import os; open({str(Path('trial.pid'))!r}, 'w').write(str(os.getpid())); "
+    slow = {"main()": f"{pid}import time; time.sleep(1000)"}
+    server.offer(repacked("slow", __main__=slow))
+    running = start(old)
+    trial = running.file.with_name("trial.pid")
+    running.until(lambda: trial.exists() and trial.read_text())
+    running.process.send_signal(signal.SIGTERM)
+    assert running.ended() == 0
+    assert running.file.read_bytes() == old
+    assert drafts(running.file.parent) == []
+    wait_until(lambda: not Path(f"/proc/{trial.read_text()}").exists())
+
+
+@pytest.mark.slow
+def test_workers_that_share_a_file_fetch_it_once(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    old, new = repacked("old"), repacked("new")
+    server.offer(old)
+    both = [start(old, "--idle-timeout", "60") for _ in range(2)]
+    for running in both:
+        running.until(lambda running=running: "connected to" in running.log)
+    server.offer(new)
+    (tmp_path / "draft").write_bytes(new)
+    (tmp_path / "draft").replace(both[0].file)  # as the first of them does
+    for running in both:
+        running.until(lambda running=running: running.log.count("connected to") == 2)
+    assert server.asked("/worker.pyz") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_file", [False, True])
+def test_the_token_survives(
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    tmp_path: Path,
+    by_file: bool,
+) -> None:
+    server.offer(repacked("new"))
+    play()
+    words, variables = ["--max-batches", "1"], {}
+    if by_file:
+        (tmp_path / "token").write_text(f"{TOKEN}\n")
+        (tmp_path / "token").chmod(0o600)
+        words += ["--token-file", "token"]
+        variables = {"SPSA_TOKEN": ""}
+    running = start(repacked("old"), *words, **variables)
+    assert running.ended() == 0
+    assert len(server.reports()) == 1
+    assert TOKEN not in running.log
+
+
+def test_a_trial_ends_after_it_has_registered(
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+) -> None:
+    """What a version of today expects of every later one."""
+    server.offer(new := repacked("new"))
+    play()
+    running = start(new, **{TRIAL: "1"})
+    assert running.ended() == 0
+    assert [r.path for r in server.requests] == ["/worker/version", "/worker/register"]
+
+
+def test_an_installed_worker_says_which_version_to_install(server: WorkerServer) -> None:
+    server.offer(b"another", version="7.0", protocol=PROTOCOL + 1)
+    done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=TOKEN)
+    assert done.returncode == 2
+    assert "install version 7.0 here" in done.stderr
+    assert f"{server.url}/worker.pyz" in done.stderr
+    assert [request.path for request in server.requests] == ["/worker/version"]
+
+
+@pytest.mark.slow
+def test_an_installed_worker_of_another_version_that_understands_the_server_plays(
+    server: WorkerServer, play: Callable[..., None], tmp_path: Path
+) -> None:
+    server.offer(b"another", version="7.0")
+    play()
+    cache = ("--engines-cache", str(tmp_path / "cache"))
+    done = compete(
+        "--server", server.url, "-c", "1", "--max-batches", "1", *cache, SPSA_TOKEN=TOKEN
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("is of version 7.0") == 1
+    assert worker.__spec__ is not None and server.asked("/worker.pyz") == []
+    assert len(server.reports()) == 1
+
+
+def test_the_request_for_the_version_never_changes(server: WorkerServer) -> None:
+    """A worker of any version has to understand a server of any version so far."""
+    server.offer(b"another", version="7.0", protocol=PROTOCOL + 1)
+    server.version["fields"] = {"of": ["later", "versions"]}
+    done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=TOKEN)
+    (request,) = server.requests
+    assert (request.method, request.path, request.body) == ("GET", "/worker/version", b"")
+    assert json.dumps(dict(request.headers)).count(TOKEN) == 0
+    assert done.returncode == 2

@@ -1,1 +1,0 @@
-"""One engine process: the UCI protocol, and the sandbox of the engine."""

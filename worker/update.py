@@ -1,0 +1,224 @@
+"""Keeps a remote worker at the version of its server.
+
+A worker that runs from a zipapp replaces its own file and starts again with the same arguments, so
+that a person never has to. Before that, the new file has to prove itself: it is started with
+`SPSA_WORKER_TRIAL`, and then has to end with exit code 0 after it has registered. Until it has done
+so the old worker stays in its place, and goes on if the new one fails. A worker that was installed
+is replaced by whoever installed it, and only says so.
+"""
+
+import logging
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spsa import __version__
+from spsa.errors import DatabaseUnreachable, OutdatedWorker, TuningError, UpdateFailed
+from spsa.protocol import PROTOCOL
+from spsa.text import printable
+from worker.zipapp import Restart, Zipapp, command, sha256_of
+
+if TYPE_CHECKING:
+    from worker.remote import RemoteStore, ServerVersion
+
+log = logging.getLogger(__name__)
+
+TRIAL = "SPSA_WORKER_TRIAL"
+"""The variable that tells a new version to end after it has registered; it never changes."""
+
+UPDATED = "SPSA_WORKER_UPDATED"
+"""The variable with the hash that this worker was updated to, and when in Unix time."""
+
+CHECK_SECONDS = 300.0
+QUIET_SECONDS = 600.0
+"""After an update so long no other: two servers of different versions behind one address would
+otherwise make a worker change between them without an end."""
+
+TRIAL_SECONDS = 120.0
+_LOOK_SECONDS = 0.1
+
+
+class SelfUpdate:
+    """Compares this worker with what its server needs, and replaces it; times are monotonic.
+
+    `token` is passed on to the new version, and `name` is that of this worker.
+    """
+
+    def __init__(
+        self,
+        store: "RemoteStore",
+        token: str,
+        name: str,
+        zipapp: Zipapp | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._zipapp = zipapp
+        self._environment = {**environment, "SPSA_TOKEN": token}
+        self._is_trial = TRIAL in environment
+        self._failed: set[str] = set()
+        self._server: ServerVersion | None = None
+        self._said = ""
+        self._has_seen_replacement = False
+        self.due_at = time.monotonic()
+        self.is_wanted = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to ask the server, or another process has replaced the file."""
+        if self._zipapp is not None and not self._has_seen_replacement and self._zipapp.is_replaced:
+            self._has_seen_replacement = True
+            return True
+        return time.monotonic() >= self.due_at
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether this version cannot speak with the server at all."""
+        return self._server is not None and self._server.protocol != PROTOCOL
+
+    def check(self) -> None:
+        """Ask the server which version it needs; `is_wanted` says whether to update to it.
+
+        Raises:
+            DatabaseUnreachable: the server does not respond.
+            OutdatedWorker: this worker cannot speak with the server, nor replace itself.
+            UpdateFailed: it cannot speak with the server, and what the server has does not help.
+        """
+        self._server = server = self._store.server_version()
+        self.due_at = time.monotonic() + CHECK_SECONDS
+        self.is_wanted = False
+        if self._zipapp is None:
+            self._compare_installed(server)
+        elif server.sha256 != self._zipapp.sha256:
+            self._compare(server, self._zipapp)
+
+    def install(self, is_stopping: Callable[[], bool]) -> None:
+        """Replace this worker, which holds no batch now; returns only if it has to go on as it is.
+
+        Raises:
+            Restart: the new version is in place, and this process has to become it.
+            DatabaseUnreachable: the server does not respond; a later attempt may succeed.
+            UpdateFailed: the new version cannot be used, and the old one cannot play.
+        """
+        assert self._zipapp is not None and self._server is not None
+        wanted = self._server.sha256
+        try:
+            # Another worker that runs from the same file may have replaced it.
+            if not self._zipapp.is_now(wanted):
+                self._replace(self._zipapp, wanted, is_stopping)
+        except DatabaseUnreachable:
+            raise
+        except (TuningError, OSError) as error:
+            self._failed.add(wanted)
+            self.is_wanted = False
+            self._go_on(f"this worker cannot be updated to {_named(self._server)}: {error}")
+            return
+        log.info("updated to %s, starting it", _named(self._server))
+        raise Restart({**self._environment, UPDATED: f"{wanted}:{time.time():.0f}"})
+
+    def _compare_installed(self, server: "ServerVersion") -> None:
+        found = f"{self._store.where} is of {_named(server)}, this worker of version {__version__}"
+        if server.protocol != PROTOCOL:
+            raise OutdatedWorker(
+                f"{found} (protocol {PROTOCOL}): install version {server.version} here, or play "
+                f"with the server's own {self._store.where}/worker.pyz"
+            )
+        if server.version != __version__:
+            self._say_once(logging.INFO, f"{found}; they understand each other")
+
+    def _compare(self, server: "ServerVersion", zipapp: Zipapp) -> None:
+        """Decide whether to update, for a server with another worker.pyz than this one."""
+        if self._is_trial:
+            raise DatabaseUnreachable(f"{self._store.where} has another worker.pyz again")
+        updated_to, _, since = self._environment.get(UPDATED, "").partition(":")
+        if server.sha256 == updated_to:
+            raise UpdateFailed(
+                f"this worker has updated itself to {_named(server)}, but {zipapp.path} still is "
+                f"another one: download it again from {self._store.where}/worker.pyz"
+            )
+        if server.sha256 in self._failed:
+            if self.is_needed:
+                self._go_on(f"the update to {_named(server)} has failed before")
+        elif since.isdigit() and 0 <= time.time() - int(since) < QUIET_SECONDS:
+            self._go_on(
+                f"{self._store.where} had another worker.pyz less than {QUIET_SECONDS:.0f} s ago; "
+                "are there servers of different versions behind this address?"
+            )
+        else:
+            log.info(
+                "%s has %s: updating after the batches of now", self._store.where, _named(server)
+            )
+            self.is_wanted = True
+
+    def _go_on(self, why: str) -> None:
+        """Go on as this version with a warning; UpdateFailed if the server does not allow it."""
+        if self.is_needed:
+            raise UpdateFailed(f"{why}; this version cannot speak with the server")
+        self._say_once(logging.WARNING, f"{why}; this version goes on")
+
+    def _say_once(self, level: int, text: str) -> None:
+        if text != self._said:
+            log.log(level, "%s", text)
+        self._said = text
+
+    def _replace(self, zipapp: Zipapp, wanted: str, is_stopping: Callable[[], bool]) -> None:
+        """Fetch the new file, try it, and give it the name of the old one."""
+        data = self._store.worker_file()
+        if (found := sha256_of(data)) != wanted:
+            raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
+        with zipapp.draft(data) as draft:
+            self._try(draft, is_stopping)
+            zipapp.replace(draft)
+
+    def _try(self, draft: Path, is_stopping: Callable[[], bool]) -> None:
+        """Have the new version register.
+
+        Raises:
+            TuningError: it did not; the message has the last line that it wrote.
+            DatabaseUnreachable: it could not reach the server, or this worker has to stop.
+        """
+        environment = {**self._environment, TRIAL: "1"}
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [*command(draft), "--name", self._name],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+            code = _exit_code(process, is_stopping)
+            errors.seek(0)
+            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+        last = printable("; ".join(lines[-2:]) or "it wrote nothing", 500)
+        if code == DatabaseUnreachable.exit_code or is_stopping():
+            raise DatabaseUnreachable(f"the trial of the new version was broken off: {last}")
+        if code != 0:
+            took = "did not register in time" if code is None else f"ended with exit code {code}"
+            raise TuningError(f"the new version {took}: {last}")
+
+
+def _exit_code(process: "subprocess.Popen[bytes]", is_stopping: Callable[[], bool]) -> int | None:
+    """The exit code of the trial; None if it took too long and was killed."""
+    deadline = time.monotonic() + TRIAL_SECONDS
+    try:
+        while time.monotonic() < deadline and not is_stopping():
+            try:
+                return process.wait(_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+        return None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _named(server: "ServerVersion") -> str:
+    return printable(
+        f"version {server.version} (protocol {server.protocol}, worker.pyz {server.sha256[:12]})",
+        200,
+    )
