@@ -20,6 +20,7 @@ high = 1
 [games]
 games_per_iteration = 4
 batch_size = 2
+iterations_in_flight = 2
 [spsa]
 max_iterations = 3
 [delivery]
