@@ -22,9 +22,10 @@ def prepared(folder: Path, url: str, name: str) -> Tuner:
     """A run in which what is played follows from the seeds alone; no engine starts in `bad`."""
     tuner = uci_tuner(folder, url, name=name, iterations=3, think=0.02)
     config = (folder / "config.toml").read_text()
-    in_order = "batch_size = 2\niterations_in_flight = 1"
     config = config.replace("games_per_iteration = 4", "games_per_iteration = 16")
-    (folder / "config.toml").write_text(config.replace("batch_size = 2", in_order))
+    (folder / "config.toml").write_text(
+        config.replace("iterations_in_flight = 2", "iterations_in_flight = 1")
+    )
     engine = folder / "optional"
     broken_in = '#!/bin/sh\ncase "$0" in */bad/*) exit 1;; esac\n'
     engine.write_text(engine.read_text().replace("#!/bin/sh\n", broken_in))
