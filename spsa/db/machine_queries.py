@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
-from sqlalchemy.orm import Session
 
 from spsa.core.json_values import checked
 from spsa.core.limits import Text
@@ -84,11 +83,13 @@ class MachineQueries(Database):
 
         None if no invited machine has this token. The machine may be revoked.
         """
-        owner = select(Worker.host).where(Worker.id == worker_id).scalar_subquery()
-        is_its = sa.and_(Machine.secret_sha256 == sha256, Machine.invited_by.is_not(None))
-        with self._read() as connection, Session(connection) as session:
-            row = session.execute(select(Machine, owner).where(is_its)).one_or_none()
-            return None if row is None else (row[0], row[1])
+        asked = {"sha256": sha256, "worker_id": worker_id}
+        with self._read() as connection:
+            row = connection.execute(_OF_TOKEN, asked).one_or_none()
+        if row is None:
+            return None
+        *values, owner = row
+        return Machine(**dict(zip(Machine.__table__.c.keys(), values, strict=True))), owner
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.
@@ -207,6 +208,13 @@ class MachineQueries(Database):
         begins = func.substr(hashes, 1, len(start)) == start
         with self._read() as connection:
             return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
+
+
+# every request of a remote worker asks this: made once, and read without a session
+_OF_TOKEN = select(
+    *Machine.__table__.c,
+    select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scalar_subquery(),
+).where(Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None))
 
 
 def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:

@@ -49,11 +49,11 @@ def application(store: Store, people: People, proxy: Proxy | None = None) -> Sta
     reader, guesses = Reader(store), TokenGuesses()
     return Starlette(
         routes=[
+            *Workers(store, guesses).routes(),  # first, because most requests are theirs
             Route("/health", partial(_health, store)),
             *_page_routes(Pages(reader, people)),
             *_form_routes(Forms(store, people, guesses)),
             *_api_routes(Api(reader)),
-            *Workers(store, guesses).routes(),
             Mount("/static", StaticFiles(packages=[("spsa.server", "static")])),
         ],
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
