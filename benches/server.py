@@ -29,7 +29,8 @@ from spsa.algorithms.tuning import tuning
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
-from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.engine_tables import EngineFile
+from spsa.db.entries import NewIteration, NewStep
 from spsa.db.migrate import upgrade
 from spsa.db.run_tables import Run, Step
 from spsa.db.store import Store, open_store
@@ -156,7 +157,7 @@ def _space(parameters: int) -> Space:
     )
 
 
-def _new_run(space: Space, length: int) -> NewRun:
+def _new_run(space: Space, length: int) -> Run:
     settings = RunSettings(
         rule={},
         planned_iterations=length + 1,
@@ -170,7 +171,7 @@ def _new_run(space: Space, length: int) -> NewRun:
     theta, state = tuning(
         space, "mixture", {}, iterations=length + 1, pairs=GAMES // 2, seed=1
     ).start()
-    return NewRun(
+    return Run(
         name="bench",
         seed=1,
         algorithm="mixture",
@@ -187,7 +188,7 @@ def _new_run(space: Space, length: int) -> NewRun:
 def _iteration(run: Run, k: int) -> NewIteration:
     asked = tuning_of(run).propose(run.state, run.theta, k)
     engines = [
-        NewEngine(
+        EngineFile(
             sha256=side * 64, build_key=side, target="-", size=1, bench=None, path=f"/srv/{side}"
         )
         for side in "ab"

@@ -13,7 +13,8 @@ from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
-from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.engine_tables import EngineFile
+from spsa.db.entries import NewIteration, NewStep
 from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.lifecycle import Purpose
@@ -41,9 +42,9 @@ SPACE = Space(
 TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))
 
 
-def new_run(name: str, iterations: int) -> NewRun:
+def new_run(name: str, iterations: int) -> Run:
     """A run of `PARAMETERS` parameters."""
-    return NewRun(
+    return Run(
         name=name,
         seed=1,
         algorithm="spsa",
@@ -134,8 +135,8 @@ def shell(url: str) -> Iterator[sa.Connection]:
     engine.dispose()
 
 
-def _engine(name: str) -> NewEngine:
-    return NewEngine(
+def _engine(name: str) -> EngineFile:
+    return EngineFile(
         sha256=hashlib.sha256(name.encode()).hexdigest(),
         build_key=name,
         target="-",

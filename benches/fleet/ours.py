@@ -16,7 +16,7 @@ from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally
-from spsa.db.entries import NewEngine, NewRun
+from spsa.db.engine_tables import EngineFile
 from spsa.db.run_tables import Run
 from spsa.db.store import Store, open_store
 from spsa.master.delivery import Sides, Values
@@ -75,9 +75,9 @@ class SleepingDelivery:
         """There is nothing."""
 
 
-def _engine(values: Values) -> NewEngine:
+def _engine(values: Values) -> EngineFile:
     key = sha256(repr(sorted(values.items())).encode()).hexdigest()
-    return NewEngine(sha256=key, build_key=key, target="none", size=1, bench=None, path=key)
+    return EngineFile(sha256=key, build_key=key, target="none", size=1, bench=None, path=key)
 
 
 class NoWatcher:
@@ -143,7 +143,7 @@ def _begun(store: Store, scene: Scene) -> tuple[Run, Tuning]:
     rules = tuning(SPACE, "mixture", {}, iterations=MANY, pairs=scene.games // 2, seed=SEED)
     theta, state = rules.start()
     run = store.create_run(
-        NewRun(
+        Run(
             name=NAME,
             seed=SEED,
             algorithm="mixture",

@@ -17,9 +17,8 @@ from spsa.core.words import provided_text, required_pattern, words_of
 from spsa.db.base import time_from_now
 from spsa.db.batch_tables import Machine, Worker
 from spsa.db.claims import not_registered
-from spsa.db.database import Database, rows
+from spsa.db.database import Database, add, rows
 from spsa.db.engine_tables import Build, BuildFailure, EngineFile, StoredFile
-from spsa.db.entries import NewBuild, NewEngine
 from spsa.db.rows import ActiveWorker, OrderedBuild
 from spsa.db.statements import execute
 from spsa.errors import LeaseLost, OutOfRange
@@ -59,18 +58,29 @@ class BuildOrderQueries(Database):
         known = select(StoredFile.sha256).where(StoredFile.sha256 == sha256)
         with self._write() as connection:
             if connection.scalar(known) is None:
-                connection.execute(insert(StoredFile).values(sha256=sha256, content=content))
+                add(connection, StoredFile(sha256=sha256, content=content))
 
-    def order_build(self, new: NewBuild) -> None:
-        """Order two engines, also where an earlier order has failed or its binaries are deleted."""
-        columns = {"recipe": dict(new.recipe), "max_attempts": new.max_attempts}
+    def order_build(
+        self,
+        key: str,
+        requires: Sequence[str],
+        archive_sha256: str,
+        recipe: Mapping[str, Any],
+        *,
+        max_attempts: int,
+    ) -> None:
+        """Order two engines, also where an earlier order has failed or its binaries are deleted.
+
+        A worker that provides the words of `requires` may carry it out.
+        """
+        columns = {"recipe": dict(recipe), "max_attempts": max_attempts}
         columns |= {"wanted_until": time_from_now(WANTED_SECONDS)}
-        known = select(Build).where(Build.build_key == new.key).with_for_update()
+        known = select(Build).where(Build.build_key == key).with_for_update()
         with self._write() as connection:
             found = rows(connection, known)
             if not found:
-                names = {"build_key": new.key, "requires": required_pattern(new.requires)}
-                names |= {"archive_sha256": new.archive_sha256}
+                names = {"build_key": key, "requires": required_pattern(requires)}
+                names |= {"archive_sha256": archive_sha256}
                 connection.execute(insert(Build).values(**names, **columns))
             elif _is_over(connection, found[0]):
                 _order_again(connection, found[0].id, columns)
@@ -112,18 +122,18 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
     )
 
 
-def _engines(connection: sa.Connection, build: Build) -> tuple[NewEngine, NewEngine] | None:
+def _engines(connection: sa.Connection, build: Build) -> tuple[EngineFile, EngineFile] | None:
     """Plus and minus of an order, with what its worker says of their bench."""
     plus = _engine(connection, build.plus_sha256, build.plus_bench)
     minus = _engine(connection, build.minus_sha256, build.minus_bench)
     return None if plus is None or minus is None else (plus, minus)
 
 
-def _engine(connection: sa.Connection, sha256: str | None, bench: int | None) -> NewEngine | None:
+def _engine(connection: sa.Connection, sha256: str | None, bench: int | None) -> EngineFile | None:
     columns = (EngineFile.sha256, EngineFile.build_key, EngineFile.target, EngineFile.size)
     kept = sa.and_(EngineFile.sha256 == sha256, EngineFile.content.is_not(None))
     row = connection.execute(select(*columns, EngineFile.path).where(kept)).one_or_none()
-    return None if row is None else NewEngine(bench=bench, **row._mapping)
+    return None if row is None else EngineFile(bench=bench, **row._mapping)
 
 
 def _builders(connection: sa.Connection, build: Build) -> int:

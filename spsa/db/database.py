@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from spsa.db import migrate
+from spsa.db.base import Base
 from spsa.db.connection import create_engine, never, parse_url, translated
 from spsa.db.database_url import displayed
 from spsa.errors import Fault, InvalidInput
@@ -111,6 +112,14 @@ def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity
     """The rows of mapped classes that a statement selects, as values."""
     with Session(connection) as session:
         return list(session.scalars(statement))
+
+
+def add(connection: sa.Connection, row: Base) -> Any:
+    """Insert a row, and return its key; what is None is left to the database."""
+    mapper = sa.inspect(type(row))
+    columns = {one.columns[0]: getattr(row, one.key) for one in mapper.column_attrs}
+    given = {column: value for column, value in columns.items() if value is not None}
+    return connection.scalar(sa.insert(type(row)).values(given).returning(*mapper.primary_key))
 
 
 def may_become(

@@ -1,4 +1,4 @@
-"""What is written to the database, as frozen values; no SQL here."""
+"""What a master writes that is more than a row, as frozen values; no SQL here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,6 +8,7 @@ from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import from_json
 from spsa.core.stored_json import as_written
+from spsa.db.engine_tables import EngineFile
 from spsa.lifecycle import Purpose
 
 Values = Mapping[str, float]
@@ -41,43 +42,6 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
-    """A run to be created; priority, share and length can be changed later, its space by events.
-
-    `known` is what the rule of a fork knows at the start; None for a rule that starts afresh.
-    `files` are the contents of its book and side files by hash, if workers get them from here.
-    """
-
-    name: str
-    seed: int
-    algorithm: str
-    settings: Mapping[str, Any]
-    space: Mapping[str, Any]
-    game_settings: GameSettings
-    source_sha256: str | None
-    max_iterations: int
-    theta: Values
-    state: Mapping[str, Any]
-    known: Mapping[str, Any] | None = None
-    priority: int = 0
-    share: float = 1.0
-    files: Mapping[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEngine:
-    """A published binary; `content` only if workers without the shared folder need it."""
-
-    sha256: str
-    build_key: str
-    target: str
-    size: int
-    bench: int | None
-    path: str
-    content: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewIteration:
     """A perturbation with its games, already cut into batches.
 
@@ -92,12 +56,12 @@ class NewIteration:
     in_flight: int
     a_k: float | None
     c_k: float | None
-    plus: NewEngine
-    minus: NewEngine
+    plus: EngineFile
+    minus: EngineFile
     plus_options: Mapping[str, str]
     minus_options: Mapping[str, str]
     requires: tuple[str, ...] = ()
-    variants: Mapping[str, tuple[NewEngine, NewEngine]] = field(default_factory=dict)
+    variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     game_settings: GameSettings
     target_games: int
@@ -152,14 +116,3 @@ class NewChange:
     actor: str
     reason: str
     detail: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBuild:
-    """An order; a worker that provides the words of `requires` may carry it out."""
-
-    key: str
-    requires: Sequence[str]
-    archive_sha256: str
-    recipe: Mapping[str, Any]
-    max_attempts: int

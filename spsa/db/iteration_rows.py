@@ -12,9 +12,9 @@ from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.core.words import required_pattern
 from spsa.db.batch_tables import Batch
-from spsa.db.database import rows
+from spsa.db.database import add, rows
 from spsa.db.engine_tables import EngineFile
-from spsa.db.entries import NewEngine, NewIteration
+from spsa.db.entries import NewIteration
 from spsa.db.run_status import write_event
 from spsa.db.run_tables import IS_VALIDATION, Event, Iteration, Run
 from spsa.lifecycle import Purpose
@@ -34,15 +34,13 @@ def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | No
     return found
 
 
-def _write_engine(connection: sa.Connection, engine: NewEngine) -> None:
+def _write_engine(connection: sa.Connection, engine: EngineFile) -> None:
     """Insert an engine's row, or update where its bytes are."""
     location = {"path": engine.path, "content": engine.content}
     own = EngineFile.sha256 == engine.sha256
     known = update(EngineFile).where(own).values(location).returning(EngineFile.sha256)
     if connection.scalar(known) is None:
-        names = ("sha256", "build_key", "target", "size", "bench")
-        facts = {name: getattr(engine, name) for name in names}
-        connection.execute(insert(EngineFile).values(facts | location))
+        add(connection, engine)
 
 
 def open_one(connection: sa.Connection, run: Run, epoch: int, new: NewIteration) -> int:
@@ -129,7 +127,7 @@ def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
     return last.iteration_number + 1, last.first_pair + last.target_games // 2
 
 
-def _located(plus: NewEngine, minus: NewEngine) -> dict[str, dict[str, str]]:
+def _located(plus: EngineFile, minus: EngineFile) -> dict[str, dict[str, str]]:
     """Two binaries in the column `variants`."""
     sides = {"plus": plus, "minus": minus}
     return {name: {"sha256": side.sha256, "path": side.path} for name, side in sides.items()}

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared, NewEngine, Values
+from spsa.db.engine_tables import EngineFile
+from spsa.db.entries import Compared, Values
 from spsa.protocol import KeptVoid
 
 
@@ -50,7 +51,7 @@ class OrderedBuild:
     """
 
     key: str
-    engines: tuple[NewEngine, NewEngine] | None
+    engines: tuple[EngineFile, EngineFile] | None
     requires: tuple[str, ...]
     failures: tuple[tuple[str, str], ...]
     builders: int

@@ -1,20 +1,23 @@
 """The queries with which a person changes a run: start, pause, resume, stop, extend."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from spsa.db.base import time_from_now
-from spsa.db.database import Database, may_become, rows
+from spsa.db.database import Database, add, may_become, rows
 from spsa.db.engine_tables import StoredFile
-from spsa.db.entries import NewChange, NewRun
+from spsa.db.entries import NewChange
 from spsa.db.run_status import MEASURED, PARAMS, set_run_status, write_event
 from spsa.db.run_tables import Change, Event, Iteration, Run, estimate_columns
 from spsa.db.statements import execute
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, RunStatus
 from spsa.text import plural
+
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 STARTING_SECONDS = 10.0
 """How long a new run waits for the master that created it to acquire its lease."""
@@ -25,15 +28,19 @@ class RunQueries(Database):
 
     def create_run(
         self,
-        new: NewRun,
+        new: Run,
         *,
+        files: Mapping[str, bytes] = NO_FILES,
         replacing: int | None = None,
         prior: Mapping[str, Any] | None = None,
     ) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
         Both happen in one transaction, so that a worker always sees a run and waits for its work.
-        `prior` says in an event what the run starts from.
+
+        Args:
+            files: the contents of its book and side files by hash, if workers get them from here.
+            prior: what the run starts from, for an event.
 
         Raises:
             IllegalTransition: a run of this name exists.
@@ -41,20 +48,26 @@ class RunQueries(Database):
         with self._write() as connection:
             if replacing is not None:
                 _delete_unopened(connection, replacing)
-            row = _insert(connection, new, lease_seconds=STARTING_SECONDS)
+            row = _insert(connection, new, files, lease_seconds=STARTING_SECONDS)
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
             if prior is not None:
                 write_event(connection, row.id, "prior", "master", prior)
             return row
 
-    def fork_run(self, new: NewRun, actor: str, detail: Mapping[str, Any]) -> Run:
+    def fork_run(
+        self,
+        new: Run,
+        actor: str,
+        detail: Mapping[str, Any],
+        files: Mapping[str, bytes] = NO_FILES,
+    ) -> Run:
         """Create a run that begins where another one was; `detail` says in its event where.
 
         Raises:
             IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
-            row = _insert(connection, new, lease_seconds=0.0)
+            row = _insert(connection, new, files, lease_seconds=0.0)
             write_event(connection, row.id, "fork", actor, detail)
             return row
 
@@ -149,24 +162,21 @@ class RunQueries(Database):
             write_event(connection, run_id, "prioritize", actor, changed)
 
 
-def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Run:
+def _insert(
+    connection: Connection, new: Run, files: Mapping[str, bytes], *, lease_seconds: float
+) -> Run:
     """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
     if connection.scalar(select(Run.id).where(Run.name == new.name)) is not None:
         raise IllegalTransition(f"there is already a run named {new.name}")
-    values = {name: getattr(new, name) for name in _NEW}
-    values |= {"start_theta": new.theta, "start_state": new.known}
-    values |= {"lease_expires_at": time_from_now(lease_seconds)}
-    run_id = connection.scalar(insert(Run).values(values).returning(Run.id))
-    for sha256, content in new.files.items():
+    run_id = add(connection, new)
+    begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(lease_seconds)}
+    connection.execute(update(Run).where(Run.id == run_id).values(begun))
+    for sha256, content in files.items():
         if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
-            connection.execute(insert(StoredFile).values(sha256=sha256, content=content))
+            add(connection, StoredFile(sha256=sha256, content=content))
     return rows(connection, select(Run).where(Run.id == run_id))[0]
 
 
-_NEW = (
-    *("name", "seed", "algorithm", "settings", "space", "game_settings", "source_sha256"),
-    *("max_iterations", "theta", "state", "priority", "share"),
-)
 _CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
 
 

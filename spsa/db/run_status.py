@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from spsa.db.base import time_from_now
-from spsa.db.database import may_become
+from spsa.db.database import add, may_become
 from spsa.db.run_tables import Event, Run
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import RUN, RunStatus
@@ -26,8 +26,7 @@ def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
 ) -> None:
     """Add a row to the events, in the transaction that it describes."""
-    row = {"run_id": run_id, "kind": kind, "actor": actor, "detail": dict(detail)}
-    connection.execute(insert(Event).values(row))
+    add(connection, Event(run_id=run_id, kind=kind, actor=actor, detail=dict(detail)))
 
 
 def set_run_status(

@@ -69,7 +69,7 @@ class Run(Base, kw_only=True):
     game_settings: Mapped[GameSettings] = _game_settings_column()
     source_sha256: Mapped[str | None] = optional()
     max_iterations: Mapped[int]
-    start_theta: Mapped[Values] = mapped_column(Stored(_theta))
+    start_theta: Mapped[Values] = mapped_column(Stored(_theta), default_factory=dict)
     theta: Mapped[Values] = mapped_column(Stored(_theta))  # the current values of the parameters
     theta_averaged: Mapped[Values | None] = optional(Json)  # see Estimates
     theta_averaged_sd: Mapped[Values | None] = optional(Json)

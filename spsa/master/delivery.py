@@ -9,7 +9,7 @@ from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
 from spsa.config import read_sources
 from spsa.core.params import Space
-from spsa.db.entries import NewEngine
+from spsa.db.engine_tables import EngineFile
 
 log = logging.getLogger("spsa.master")
 
@@ -26,12 +26,12 @@ class Sides:
     there are none for such a key. For `waited` seconds no machine was there to build them.
     """
 
-    plus: NewEngine
-    minus: NewEngine
+    plus: EngineFile
+    minus: EngineFile
     plus_options: Mapping[str, str] = field(default_factory=dict)
     minus_options: Mapping[str, str] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
-    variants: Mapping[str, tuple[NewEngine, NewEngine]] = field(default_factory=dict)
+    variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     waited: float = 0.0
 
@@ -145,7 +145,7 @@ class BuildDelivery:
         files = render(self.space, values, self.sources, self.constants_file)
         return Rendered(files=files, values=dict(values))
 
-    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[NewEngine, NewEngine]:
+    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[EngineFile, EngineFile]:
         plus, minus = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
         return plus, minus
 
@@ -215,9 +215,9 @@ class UciDelivery:
         return {name: str(number) for name, number in self.space.options(values).items()}
 
 
-def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> NewEngine:
+def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:
     """The row of a published binary."""
-    return NewEngine(
+    return EngineFile(
         sha256=engine.sha256,
         build_key=engine.build_key,
         target=engine.target,

@@ -8,7 +8,7 @@ from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.config import Config, EarlierRun
 from spsa.core.params import Parameter, Space
-from spsa.db.entries import NewRun, Values
+from spsa.db.entries import Values
 from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
@@ -56,6 +56,7 @@ def create(
         notes = (*notes, _carried(config.prior, parent, rules))
     run = store.create_run(
         run_from(config, rules, delivery, name),
+        files=shared_files(config),
         replacing=None if old is None else old.id,
         prior=detail,
     )
@@ -179,7 +180,8 @@ def fork_run(
         rules = replace(rules, begun=rules.start())
     delivery, notes = delivery_of(config, start, settings_from(config).delivery, None, store)
     detail = {"of": parent.name, "at": k, "doubt": wanted.doubt, "knows": same_rule}
-    run = store.fork_run(run_from(config, rules, delivery, wanted.name), actor, detail)
+    new = run_from(config, rules, delivery, wanted.name)
+    run = store.fork_run(new, actor, detail, shared_files(config))
     return run, (*_notes(parent, config, start, theta), *notes)
 
 
@@ -245,10 +247,10 @@ def tuning_from(config: Config, space: Space, seed: int | None) -> Tuning:
     )
 
 
-def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> NewRun:
+def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Run:
     """The row of a new run."""
     theta, state = rules.start()
-    return NewRun(
+    return Run(
         name=name,
         seed=rules.seed,
         algorithm=config.algorithm,
@@ -259,10 +261,9 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
         max_iterations=config.max_iterations,
         theta=theta,
         state=state,
-        known=None if rules.begun is None else state,
+        start_state=None if rules.begun is None else state,
         priority=config.priority,
         share=config.share,
-        files=shared_files(config),
     )
 
 

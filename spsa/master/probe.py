@@ -12,7 +12,7 @@ from statistics import median
 from spsa.builds.searches import Searches, positions_of_games, search_all
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Number, Parameter, Space, Values
-from spsa.db.entries import NewEngine
+from spsa.db.engine_tables import EngineFile
 from spsa.errors import BuildFailed
 from spsa.master.delivery import Delivery
 
@@ -169,7 +169,7 @@ class Prober:
         return self._tried(parameter, values, sides.plus, sides.plus_options)
 
     def _tried(
-        self, parameter: Parameter, values: Values, engine: NewEngine, options: Mapping[str, str]
+        self, parameter: Parameter, values: Values, engine: EngineFile, options: Mapping[str, str]
     ) -> Tried:
         found = Tried(value=values[parameter.name], sha256=engine.sha256, bench=engine.bench)
         try:
@@ -178,11 +178,11 @@ class Prober:
             return Tried(value=found.value, sha256=found.sha256, failure=_reason(failure))
         return Tried(value=found.value, sha256=found.sha256, bench=found.bench, searches=searches)
 
-    def _searches(self, engine: NewEngine, options: Mapping[str, str]) -> Searches:
+    def _searches(self, engine: EngineFile, options: Mapping[str, str]) -> Searches:
         command, sent = self._command(engine), self._all_options(options)
         return search_all(command, sent, self._positions, self._nodes)
 
-    def _command(self, engine: NewEngine) -> list[str]:
+    def _command(self, engine: EngineFile) -> list[str]:
         return [engine.path, *self._settings.engine_arguments]
 
     def _all_options(self, options: Mapping[str, str]) -> dict[str, str]:

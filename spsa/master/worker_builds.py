@@ -21,7 +21,7 @@ from spsa.builds.sources import render
 from spsa.config import read_sources
 from spsa.core.params import Space
 from spsa.core.words import required_pattern
-from spsa.db.entries import NewBuild, NewEngine
+from spsa.db.engine_tables import EngineFile
 from spsa.db.rows import OrderedBuild
 from spsa.db.store import Store
 from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
@@ -30,7 +30,7 @@ from spsa.master.delivery import Sides, Values, different_benches
 log = logging.getLogger("spsa.master")
 
 Kind = tuple[str, ...]
-Engines = tuple[NewEngine, NewEngine]
+Engines = tuple[EngineFile, EngineFile]
 
 _POLL_SECONDS = 1.0
 _AT_ONCE = 2
@@ -164,13 +164,11 @@ class WorkerDelivery:
             self._settings(level), kind, self._pinned.sha256, self._archive(), plus, minus
         )
         self._store.order_build(
-            NewBuild(
-                key=order.key,
-                requires=(*kind, BUILDS),
-                archive_sha256=order.archive_sha256,
-                recipe=order.to_json(),
-                max_attempts=_MAX_ATTEMPTS,
-            )
+            order.key,
+            (*kind, BUILDS),
+            order.archive_sha256,
+            order.to_json(),
+            max_attempts=_MAX_ATTEMPTS,
         )
         return order
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from builders import LEASE, new_worker
 
-from spsa.db.entries import NewBuild
 from spsa.errors import IllegalTransition, OutOfRange
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BuildResult, BuiltFile, HeldBuild, RegisteredWorker
@@ -41,13 +40,7 @@ class Orders:
 
     def order(self, key="k" * 64):
         self.store.order_build(
-            NewBuild(
-                key=key,
-                requires=(*WORDS, "builds"),
-                archive_sha256=self.sha256,
-                recipe={"binary": "tern"},
-                max_attempts=2,
-            )
+            key, (*WORDS, "builds"), self.sha256, {"binary": "tern"}, max_attempts=2
         )
 
     def worker(self, name, words=(*WORDS, "builds")):

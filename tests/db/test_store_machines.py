@@ -17,7 +17,6 @@ from builders import (
 from invariants import broken
 
 from spsa.core.game_settings import Book, EngineFile
-from spsa.db.entries import NewBuild
 from spsa.db.run_view import FailedBatch
 from spsa.errors import (
     LeaseLost,
@@ -529,11 +528,7 @@ def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
 def test_a_machine_that_builds_is_given_the_source(store):
     archive = hashlib.sha256(b"archive").hexdigest()
     store.keep_archive(archive, b"archive")
-    store.order_build(
-        NewBuild(
-            key="k", requires=("builds",), archive_sha256=archive, recipe={"a": 1}, max_attempts=2
-        )
-    )
+    store.order_build("k", ("builds",), archive, {"a": 1}, max_attempts=2)
     worker = store.register_worker(new_worker(host="a", provides=("builds",)))
     assert store.place_of("a", archive) is None
     build = store.claim_build("c", worker, LEASE)

@@ -104,7 +104,7 @@ def test_who_did_what_is_on_record(store):
 
 
 def test_a_fork_begins_where_it_says(store):
-    run = store.fork_run(new_run(name="fork", known={"k": 3}), "me", {"from": "first"})
+    run = store.fork_run(new_run(name="fork", start_state={"k": 3}), "me", {"from": "first"})
     assert run == store.run("fork")
     assert (run.theta, run.applied, run.status) == (THETA, 0, RunStatus.RUNNING)
     told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
@@ -300,6 +300,6 @@ def test_a_run_with_an_iteration_gives_way_to_none(store):
 def test_a_file_that_two_runs_have_is_kept_once(store):
     sha256 = hashlib.sha256(b"a book").hexdigest()
     for name in ("first", "second"):
-        store.create_run(new_run(name=name, files={sha256: b"a book"}))
+        store.create_run(new_run(name=name), files={sha256: b"a book"})
     assert store.file(sha256) == b"a book"
     assert store.file("0" * 64) is None

@@ -11,7 +11,6 @@ from served import serving
 from test_worker_attacks import connected, head, status_of
 
 from spsa.core.json_values import to_json
-from spsa.db.build_queries import NewBuild
 from spsa.db.store import Store
 from spsa.lifecycle import MachineRole
 from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile, LeasedBuild
@@ -35,15 +34,7 @@ class Orders:
     def order(self) -> None:
         words = ("builds", "linux")
         recipe = {"binary": "tern"}
-        self.store.order_build(
-            NewBuild(
-                key="k" * 64,
-                requires=words,
-                archive_sha256=self.archive,
-                recipe=recipe,
-                max_attempts=2,
-            )
-        )
+        self.store.order_build("k" * 64, words, self.archive, recipe, max_attempts=2)
 
     def claimed(self, machine: Machine, claim_id: str = "build-1") -> LeasedBuild:
         build = machine.api.claim_build(claim_id, machine.worker, LEASE)

@@ -1,13 +1,16 @@
 """Small true examples of what goes into the database, each with fields to be overridden."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.entries import NewEngine, NewIteration, NewRun, NewStep
+from spsa.db.engine_tables import EngineFile
+from spsa.db.entries import NewIteration, NewStep
 from spsa.db.master_lease import MasterLease
+from spsa.db.run_queries import NO_FILES
 from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.lab.planning.games_needed import evenly
@@ -20,7 +23,7 @@ LEASE = 1000.0
 """Seconds that no test lasts; a lease that shall have run out is made so by `expire`."""
 
 
-def new_engine(name: str = "plus", **over) -> NewEngine:
+def new_engine(name: str = "plus", **over) -> EngineFile:
     """An engine whose bytes are its name."""
     facts = {
         "sha256": hashlib.sha256(name.encode()).hexdigest(),
@@ -30,10 +33,10 @@ def new_engine(name: str = "plus", **over) -> NewEngine:
         "bench": 4711,
         "path": f"/engines/{name}",
     }
-    return NewEngine(**facts | over)
+    return EngineFile(**facts | over)
 
 
-def new_run(**over) -> NewRun:
+def new_run(**over) -> Run:
     """A run of three parameters and three iterations."""
     facts = {
         "name": "first",
@@ -47,7 +50,7 @@ def new_run(**over) -> NewRun:
         "theta": THETA,
         "state": {"k": 0},
     }
-    return NewRun(**facts | over)
+    return Run(**facts | over)
 
 
 def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
@@ -176,9 +179,9 @@ class Stage:
         self.apply()
 
 
-def stage(store: Store, **over) -> Stage:
+def stage(store: Store, files: Mapping[str, bytes] = NO_FILES, **over) -> Stage:
     """A started run (see `new_run`), its master "m1", and the worker "machine-1"."""
-    run = store.create_run(new_run(**over))
+    run = store.create_run(new_run(**over), files=files)
     master = store.acquire_master_lease(run.id, "m1", LEASE)
     return Stage(store, run, master, store.register_worker(new_worker()))
 
@@ -191,5 +194,5 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def published(path: Path, **over: object) -> NewEngine:
+def published(path: Path, **over: object) -> EngineFile:
     return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)

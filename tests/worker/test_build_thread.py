@@ -15,7 +15,6 @@ from spsa.builds import orders
 from spsa.builds.builder import BuildSettings, Rendered, pin
 from spsa.builds.orders import BuildOrder, archive_of
 from spsa.builds.requirements import BUILDS
-from spsa.db.entries import NewBuild
 from spsa.db.rows import OrderedBuild
 from spsa.db.store import Store
 from spsa.lifecycle import MachineRole
@@ -52,8 +51,7 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
         settings = BuildSettings(source_path=source, command=tuple(command), binary="engine")
         sides = [Rendered(files={"margin": n}, values={"margin": int(n)}) for n in ("55", "45")]
         order = BuildOrder.of(settings, ("linux",), pinned.sha256, sha256, *sides)
-        words = {"requires": (BUILDS,), "archive_sha256": sha256, "recipe": order.to_json()}
-        sqlite_store.order_build(NewBuild(key=order.key, max_attempts=5, **words))
+        sqlite_store.order_build(order.key, (BUILDS,), sha256, order.to_json(), max_attempts=5)
         return order.key
 
     return order_build
