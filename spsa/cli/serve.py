@@ -12,7 +12,7 @@ from spsa.files import MAX_TEXT, content
 from spsa.output import echo
 from spsa.server.app import Endpoint, listen
 from spsa.server.guard import Proxy, is_loopback
-from spsa.server.tokens import People, Role, Token
+from spsa.server.people import People, Role, Token
 
 MIN_TOKEN = 16
 LOOPBACK = "127.0.0.0/8,::1"

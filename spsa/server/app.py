@@ -28,13 +28,10 @@ from spsa.errors import (
     NotPermitted,
     TuningError,
 )
-from spsa.server.api import Api
-from spsa.server.forms import Forms
 from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
-from spsa.server.reading import Reader
+from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.rendering import REFRESH_SECONDS, compile_templates, refusal
-from spsa.server.tokens import People, TokenGuesses
 from spsa.server.workers import Workers
 
 THREADS = 6
@@ -46,14 +43,16 @@ log = logging.getLogger(__name__)
 def application(store: Store, people: People, proxy: Proxy | None = None) -> Starlette:
     """The server of a database for these people, whose requests `proxy` passes on, if any."""
     compile_templates()
-    reader, guesses = Reader(store), TokenGuesses()
+    guesses = TokenGuesses()
+    forms = Forms(store, people, guesses)
     return Starlette(
         routes=[
-            *Workers(store, guesses).routes(),  # first, because most requests are theirs
+            *Workers(store, guesses).routes(),  # first, because they are asked for most often
             Route("/health", partial(_health, store)),
-            *_page_routes(Pages(reader, people)),
-            *_form_routes(Forms(store, people, guesses)),
-            *_api_routes(Api(reader)),
+            *Pages(store).routes(),
+            Route("/login", forms.login_page),
+            Route("/login", forms.log_in, methods=["POST"]),
+            Route("/run", forms.change_run, methods=["POST"]),
             Mount("/static", StaticFiles(packages=[("spsa.server", "static")])),
         ],
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
@@ -73,43 +72,6 @@ def _health(store: Store, _request: Request) -> Response:
         log.warning("/health: %s", error)
         return JSONResponse({"status": "the database cannot be used"}, 503)
     return JSONResponse({"status": "ok"})
-
-
-def _page_routes(pages: Pages) -> list[Route]:
-    return [
-        Route("/", pages.runs),
-        Route("/run", pages.run),
-        Route("/parameters", pages.parameters),
-        Route("/parameter", pages.parameter),
-        Route("/workers", pages.workers),
-        Route("/iterations", pages.iterations),
-        Route("/iteration", pages.iteration),
-        Route("/batch", pages.batch),
-        Route("/events", pages.events),
-    ]
-
-
-def _form_routes(forms: Forms) -> list[Route]:
-    return [
-        Route("/login", forms.login_page),
-        Route("/login", forms.log_in, methods=["POST"]),
-        Route("/run", forms.change_run, methods=["POST"]),
-    ]
-
-
-def _api_routes(api: Api) -> list[Route]:
-    return [
-        Route("/api/runs", api.runs),
-        Route("/api/run", api.run),
-        Route("/api/history", api.history),
-        Route("/api/parameter", api.parameter),
-        Route("/api/workers", api.workers),
-        Route("/api/iterations", api.iterations),
-        Route("/api/iteration", api.iteration),
-        Route("/api/batch", api.batch),
-        Route("/api/events", api.events),
-        Route("/metrics", api.metrics),
-    ]
 
 
 @asynccontextmanager

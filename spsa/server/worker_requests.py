@@ -27,8 +27,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.protocol import PROTOCOL
-from spsa.server.guard import client_address
-from spsa.server.tokens import TokenGuesses, bearer
+from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses
 
 BODY_BYTES = 10**6
 BODY_SECONDS = 30.0
@@ -136,7 +135,7 @@ class MachineTokens:
         hashed = sha256(token.encode()).hexdigest()
         seconds = self._guesses.seconds_to_wait(client_address(request))
         if seconds and hashed not in self._known:
-            sentence = f"too many wrong tokens came from this address; wait {seconds} seconds"
+            sentence = too_many_guesses(seconds)
             raise Refused(429, "guessing", sentence, retry_after=seconds)
         return hashed
 

@@ -23,7 +23,7 @@ from spsa.db.store import Store
 from spsa.errors import OutOfRange
 from spsa.files import MAX_BOOK, content
 from spsa.protocol import ENGINE_BYTES, PROTOCOL, BuiltFile, HeldBuild
-from spsa.server.tokens import TokenGuesses
+from spsa.server.people import TokenGuesses
 from spsa.server.worker_api import FILE, REQUESTS, UPLOAD, JsonRequest, openapi
 from spsa.server.worker_requests import (
     Endpoint,

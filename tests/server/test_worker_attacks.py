@@ -25,8 +25,9 @@ from spsa.core.json_values import to_json
 from spsa.db.store import Store
 from spsa.lifecycle import RunStatus
 from spsa.protocol import MAX_WORKERS, Claim
-from spsa.server import tokens, worker_requests
-from spsa.server.tokens import MAX_WRONG
+from spsa.server import people as tokens
+from spsa.server import worker_requests
+from spsa.server.people import MAX_WRONG
 from spsa.server.worker_api import REQUESTS
 
 HASH = "a" * 64
