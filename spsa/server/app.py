@@ -32,6 +32,7 @@ from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.rendering import REFRESH_SECONDS, compile_templates, refusal
+from spsa.server.worker_api import Refused, refused_by
 from spsa.server.workers import Workers
 
 THREADS = 6
@@ -58,6 +59,7 @@ def application(store: Store, people: People, proxy: Proxy | None = None) -> Sta
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
         exception_handlers={
             TuningError: _failed,
+            Refused: lambda _request, error: error.response,
             HTTPException: _refused,
             Exception: _broken,
         },
@@ -86,6 +88,8 @@ def _failed(request: Request, error: Exception) -> Response:
     A message of the database may name logins and addresses: the log gets it, the client does not.
     """
     path = request.url.path
+    if path.startswith("/worker/") and isinstance(error, TuningError):
+        return refused_by(path, error).response
     if isinstance(error, NothingToDo):
         return refusal(path, 404, str(error))
     if isinstance(error, IllegalTransition):

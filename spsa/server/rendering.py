@@ -3,14 +3,16 @@
 On a page every name is text on one line, and no password of a URL is in it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import product
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -22,6 +24,7 @@ from spsa.lifecycle import RunStatus
 from spsa.report.alarm import AlarmKind
 from spsa.report.events import kind_told, told
 from spsa.report.events import to_json as events_json
+from spsa.report.export_html import environment
 from spsa.report.export_json import counted_json, history_json, share_json
 from spsa.report.runs import duration
 from spsa.report.runs import to_json as runs_json
@@ -30,7 +33,7 @@ from spsa.report.text import elo_text, estimated, number, unless_zero
 from spsa.report.workers import FleetMember, scale_text
 from spsa.report.workers import to_json as fleet_json
 from spsa.server import charts
-from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
+from spsa.text import without_passwords
 
 REFRESH_SECONDS = 5
 _FOR_PROGRAMS = ("/api/", "/metrics", "/health", "/worker")
@@ -65,28 +68,20 @@ def link(path: str, **query: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("spsa.server"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    found = environment(PackageLoader("spsa.server"))
+    found.filters |= {
         "number": lambda value: "-" if value is None else number(value),
         "gain": lambda value: "-" if value is None else f"{value:.4g}",
         "duration": lambda seconds: "-" if seconds is None else duration(seconds),
         "elo": elo_text,
         "unless_zero": unless_zero,
         "time": _time,
-        "with_commands": _with_commands,
-        "breakable": _breakable,
         "scale": lambda share: scale_text(share) or "-",
         "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
     }
-    environment.globals |= {
+    found.globals |= {
         "charts": charts,
+        "gauge": _gauge,
         "link": link,
         "estimated": estimated,
         "kind_told": kind_told,
@@ -94,25 +89,11 @@ def _environment() -> Environment:
         "refresh_seconds": REFRESH_SECONDS,
         "version": __version__,
     }
-    return environment
-
-
-def _with_commands(sentence: str) -> Markup:
-    return Markup(html_with_commands(without_passwords(sentence), LINE_LENGTH))
-
-
-def _breakable(name: str) -> Markup:
-    return Markup("<wbr>").join(words_of(without_passwords(name), LINE_LENGTH))
+    return found
 
 
 def _time(at: datetime | None) -> str:
     return "-" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-def _shown(value: Any) -> Any:
-    if not isinstance(value, str) or isinstance(value, Markup):
-        return value
-    return printable(without_passwords(value), LINE_LENGTH)
 
 
 Values = Mapping[str, Any]
@@ -200,101 +181,46 @@ IN_JSON: Mapping[str, Callable[[Values], dict[str, Any]]] = {
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
-Sample = tuple[Mapping[str, str], float | None]
-"""The labels of a value, and the value."""
-
-Gauge = tuple[str, str, Callable[[Any], float | None]]
-"""A name, what it says, and the value that one run, status or member of the fleet has."""
-
-
-def _last_validation(status: Status, value: str) -> float | None:
-    found = estimate(status.validations[-1].tally) if status.validations else None
-    return None if found is None else float(getattr(found, value))
-
-
-_OF_RUNS: Sequence[Gauge] = (
-    ("spsa_run_iterations_applied", "Results that were applied to theta.", lambda r: r.applied),
-    ("spsa_run_iterations_planned", "Results that are to be applied.", lambda r: r.max_iterations),
-    ("spsa_run_slots", "Slots that play for a run now.", lambda r: r.slots),
-    ("spsa_run_has_master", "1 while a master runs it.", lambda r: r.has_master),
-)
-_OF_STATUSES: Sequence[Gauge] = (
-    ("spsa_run_games", "Tuning games that count, without purged ones.", lambda s: s.games.games),
-    ("spsa_run_void_games", "Void games.", lambda s: s.void_games),
-    ("spsa_run_games_per_second", "Of the last five minutes.", lambda s: s.games_per_second),
-    ("spsa_run_seconds_left", "Until the end, at this speed.", lambda s: s.seconds_left),
-    ("spsa_run_purges", "Purges.", lambda s: s.run.purges),
-    (
-        "spsa_run_validation_elo",
-        "Elo over the start that the last validation measured.",
-        lambda s: _last_validation(s, "value"),
-    ),
-    (
-        "spsa_run_validation_elo_error",
-        "Half of the 95% interval of spsa_run_validation_elo.",
-        lambda s: _last_validation(s, "error"),
-    ),
-)
-_OF_WORKERS: Sequence[Gauge] = (
-    (
-        "spsa_worker_seconds_since_seen",
-        "Seconds since a worker last called the database.",
-        lambda m: m.worker.seconds_since_seen,
-    ),
-    ("spsa_worker_slots", "Slots.", lambda m: m.worker.concurrency),
-    ("spsa_worker_games", "Games.", lambda m: m.worker.games),
-    ("spsa_worker_void_games", "Void games.", lambda m: m.worker.void_games),
-    ("spsa_worker_time_losses", "Games lost on time.", lambda m: m.worker.time_losses),
-    ("spsa_worker_nodes_per_second", "Of one engine, as last reported.", lambda m: m.worker.nps),
-    (
-        "spsa_worker_set_aside",
-        "1 while the machine is given no batches, of one binary or of any.",
-        lambda m: bool(m.set_aside),
-    ),
-)
-
 
 def metrics(
     runs: Sequence[RunOverview], statuses: Sequence[Status], fleet: Sequence[FleetMember]
 ) -> str:
     """All runs in short, those of `statuses` in detail, and every worker."""
-    named = [({"run": run.name}, run) for run in runs]
-    detailed = [({"run": status.run.name}, status) for status in statuses]
+    validated = [one for one in statuses if one.validations]
+    last = [(one.run, estimate(one.validations[-1].tally)) for one in validated]
     workers = [({"worker": m.worker.name, "machine": m.worker.host}, m) for m in fleet]
-    parts = (
-        _family("spsa_run_status", "1 for the status of a run, 0 for the others.", _each(runs)),
-        _family("spsa_run_alarms", "Alarms of each kind.", _alarms(statuses)),
-        *(_family(name, told, _values(named, value)) for name, told, value in _OF_RUNS),
-        *(_family(name, told, _values(detailed, value)) for name, told, value in _OF_STATUSES),
-        *(_family(name, told, _values(workers, value)) for name, told, value in _OF_WORKERS),
-    )
-    return "".join(parts)
+    values = {
+        "runs": [({"run": run.name}, run) for run in runs],
+        "run_statuses": [
+            ({"run": run.name, "status": status}, run.status is status)
+            for run, status in product(runs, RunStatus)
+        ],
+        "statuses": [({"run": one.run.name}, one) for one in statuses],
+        "validations": [({"run": run.name}, elo) for run, elo in last if elo is not None],
+        "alarms": [
+            ({"run": one.run.name, "kind": kind}, [a.kind for a in one.alarms].count(kind))
+            for one, kind in product(statuses, AlarmKind)
+        ],
+        "workers": workers,
+        "set_aside": [(labels, bool(member.set_aside)) for labels, member in workers],
+    }
+    text: str = _environment().get_template("metrics.txt.jinja").render(values)
+    return text
 
 
-def _values(
-    labelled: Sequence[tuple[Mapping[str, str], Any]], value: Callable[[Any], float | None]
-) -> Iterator[Sample]:
-    return ((labels, value(one)) for labels, one in labelled)
+def _gauge(
+    name: str, told: str, ones: Sequence[tuple[Mapping[str, str], Any]], value: str = ""
+) -> Markup:
+    """The lines of a gauge without its unknown values; nothing where all are unknown.
 
-
-def _each(runs: Sequence[RunOverview]) -> Iterator[Sample]:
-    for run in runs:
-        for status in RunStatus:
-            yield {"run": run.name, "status": str(status)}, run.status is status
-
-
-def _alarms(statuses: Sequence[Status]) -> Iterator[Sample]:
-    for status in statuses:
-        for kind in AlarmKind:
-            count = sum(alarm.kind is kind for alarm in status.alarms)
-            yield {"run": status.run.name, "kind": str(kind)}, count
-
-
-def _family(name: str, told: str, samples: Iterator[Sample]) -> str:
-    """The lines of a gauge without its unknown values; nothing where all are unknown."""
-    known = [(labels, value) for labels, value in samples if value is not None and isfinite(value)]
+    Args:
+        ones: labels, and what has the attribute `value` or is the value.
+    """
+    found = [(labels, attrgetter(value)(one) if value else one) for labels, one in ones]
+    known = [(labels, one) for labels, one in found if one is not None and isfinite(one)]
     head = f"# HELP {name} {told}\n# TYPE {name} gauge\n" if known else ""
-    return head + "".join(f"{name}{{{_labels(labels)}}} {value:.10g}\n" for labels, value in known)
+    lines = (f"{name}{{{_labels(labels)}}} {one:.10g}\n" for labels, one in known)
+    return Markup(head + "".join(lines))  # Markup, because it is no HTML that is to be escaped
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ from spsa.db.store import Store
 from spsa.lifecycle import RunStatus
 from spsa.protocol import MAX_WORKERS, Claim
 from spsa.server import people as tokens
-from spsa.server import worker_requests
+from spsa.server import workers
 from spsa.server.people import MAX_WRONG
 from spsa.server.worker_api import REQUESTS
 
@@ -413,7 +413,7 @@ def test_half_a_body_is_no_request(run: Scene) -> None:
 
 
 def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_requests, "BODY_SECONDS", 0.4)
+    monkeypatch.setattr(workers, "BODY_SECONDS", 0.4)
     slow = [connected(run.url) for _ in range(20)]
     for connection in slow:
         connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000"))
