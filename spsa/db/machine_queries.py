@@ -83,14 +83,13 @@ class MachineQueries(Database):
 
         None if no invited machine has this token. The machine may be revoked.
         """
+        asked = {"sha256": sha256, "worker_id": worker_id}
         with self._read() as connection:
-            given = {"sha256": sha256, "worker_id": worker_id}
-            row = connection.execute(_OF_TOKEN, given).mappings().one_or_none()
+            row = connection.execute(_OF_TOKEN, asked).one_or_none()
         if row is None:
             return None
-        found = dict(row)
-        owner: str | None = found.pop("owner")
-        return Machine(**found), owner
+        *values, owner = row
+        return Machine(**dict(zip(Machine.__table__.c.keys(), values, strict=True))), owner
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.
@@ -229,16 +228,6 @@ def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[boo
     if found:
         execute(connection, "withdraw", batch_ids=found)
     return len(found)
-
-
-_OF_TOKEN = sa.select(
-    *Machine.__table__.c,
-    sa.select(Worker.host)
-    .where(Worker.id == sa.bindparam("worker_id"))
-    .scalar_subquery()
-    .label("owner"),
-).where(Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None))
-"""Every request of a remote worker begins with it: prepared once, and read without a session."""
 
 
 def _withdraw(connection: sa.Connection, machine: str, run_id: int) -> int:

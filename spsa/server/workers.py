@@ -1,14 +1,16 @@
 """The endpoints of workers on other machines: requests with a token, files and uploads."""
 
+import asyncio
 import hashlib
 import json
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hmac import compare_digest
 from typing import Any, TypeVar
 
-from anyio import CapacityLimiter, fail_after, to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -62,7 +64,7 @@ class Workers:
         self._store = store
         self._tokens = MachineTokens(store, guesses)
         self._files = SentFiles(store.file)
-        self._threads = CapacityLimiter(1 if store.is_file else WORKER_THREADS)
+        self._threads = ThreadPoolExecutor(1 if store.is_file else WORKER_THREADS)
         self._transfers = CapacityLimiter(2)
         self._uploading: list[str] = []  # a machine's name for each engine on its way
 
@@ -106,7 +108,8 @@ class Workers:
         return json.dumps(found or {}).encode()
 
     async def _run(self, function: Callable[..., Any], *values: Any) -> Any:
-        return await to_thread.run_sync(function, *values, limiter=self._threads)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *values)
 
     async def _file(self, request: Request) -> Response:
         """The bytes of a file that a claim of this machine names."""
@@ -233,7 +236,7 @@ async def received(
     if declared.isdigit() and int(declared) > most:
         raise _too_large(most)
     try:
-        with fail_after(seconds):
+        async with asyncio.timeout(seconds):
             async for part in request.stream():
                 size += len(part)
                 if size > most:

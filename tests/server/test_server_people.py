@@ -5,7 +5,6 @@ from unittest.mock import patch
 import pytest
 from served import people
 
-from spsa.server import people as tokens
 from spsa.server.people import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
 
 VIEWER, OPERATOR = Token(Role.VIEWER, "v" * 20), Token(Role.OPERATOR, "o" * 20)
@@ -30,9 +29,9 @@ def test_a_session_ends(role: Role) -> None:
     token = Token(role, "t" * 20)
     cookie = token.new_cookie()
     end, mac = cookie.split(".")
-    with patch.object(tokens, "time", lambda: float(end) - 1):
+    with patch("spsa.server.people.time", lambda: float(end) - 1):
         assert token.has_made(cookie)
-    with patch.object(tokens, "time", lambda: float(end) + 1):
+    with patch("spsa.server.people.time", lambda: float(end) + 1):
         assert not token.has_made(cookie)
     assert not token.has_made(f"{int(end) + SESSION_SECONDS[role]}.{mac}")
 
@@ -76,7 +75,7 @@ def test_a_network_of_ipv6_is_one_client(one: str, other: str, is_same: bool) ->
 
 
 def test_the_memory_of_guesses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr("spsa.server.people.MAX_ADDRESSES", 3)
     guesses = TokenGuesses()
     for i in (1, 2, 3, 1, 4, 5):
         for _ in range(MAX_WRONG):
