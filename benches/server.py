@@ -38,8 +38,8 @@ from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
 from spsa.master.session import RunSettings, tuning_of
 from spsa.server.app import application
+from spsa.server.people import People
 from spsa.server.reading import MIN_POINTS
-from spsa.server.tokens import People
 
 MEMORY = Path("/dev/shm")
 WORKERS = 50

@@ -23,7 +23,10 @@ MAX_WORKERS = 64
 """Workers of one machine that may be active at a time."""
 
 MAX_SLOTS = 4_096
-"""Slots of one worker."""
+"""Slots of one worker, and of all active workers of an invited machine."""
+
+SLOTS_PER_CORE = 8
+"""Slots of an invited machine for each core that it declares: it may hold two batches a slot."""
 
 LEASE_SECONDS = (10.0, 3_600.0)
 """The shortest and the longest lease. It may be renewed for a week after the claim."""

@@ -1,21 +1,24 @@
 """`spsa-master serve`: the server with the pages of all runs."""
 
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened
-from spsa.errors import Fault, InvalidInput
+from spsa.cli.common import config_option, database_of, database_option
+from spsa.db.store import Store, open_store
+from spsa.errors import Fault, InvalidInput, TablesMissing
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
 from spsa.server.app import Endpoint, listen
 from spsa.server.guard import Proxy, is_loopback
-from spsa.server.tokens import People, Role, Token
+from spsa.server.people import People, Role, Token
 
 MIN_TOKEN = 16
 LOOPBACK = "127.0.0.0/8,::1"
+TABLES_SECONDS = 2.0
 
 _file = click.Path(path_type=Path)
 
@@ -98,8 +101,21 @@ def serve(
         _refuse_unusable_tls(endpoint.certificate, endpoint.private_key)
     if plain_http and not is_loopback(endpoint.host):
         echo("warning: tokens and results cross the network unencrypted", err=True)
-    with opened(config, database_url) as store:
+    with _opened_when_there(database_of(config, database_url)) as store:
         listen(store, endpoint, people, lambda url: echo(f"serving {url} (Ctrl-C ends it)"))
+
+
+def _opened_when_there(url: str) -> Store:
+    """The store; it waits for its tables, because a server may start before the first run."""
+    told = ""
+    while True:
+        try:
+            return open_store(url)
+        except TablesMissing as error:
+            if str(error) != told:
+                told = str(error)
+                echo(f"waiting for the database: {told}", err=True)
+            time.sleep(TABLES_SECONDS)
 
 
 def _refuse_open(endpoint: Endpoint, plain_http: bool, has_token: bool) -> None:

@@ -83,7 +83,7 @@ DELETE FROM spsa_worker
    AND NOT EXISTS (SELECT 1 FROM spsa_build d WHERE d.worker_id = spsa_worker.id);
 
 -- name: register.active
-SELECT count(*) FROM spsa_worker
+SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots FROM spsa_worker
  WHERE host = :machine AND name <> :name AND last_seen_at > spsa_time(-120);
 
 -- name: register.worker

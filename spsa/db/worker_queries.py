@@ -29,7 +29,9 @@ from spsa.errors import (
 )
 from spsa.protocol import (
     KEPT_VOIDS_LENGTH,
+    MAX_SLOTS,
     MAX_WORKERS,
+    SLOTS_PER_CORE,
     BatchResult,
     Claim,
     ClaimRequest,
@@ -58,7 +60,8 @@ class WorkerQueries(Database):
         Raises:
             NameTaken: a worker of another machine has this name.
             NotPermitted: the machine was revoked.
-            TooManyRequests: `MAX_WORKERS` workers of the machine are active.
+            TooManyRequests: `MAX_WORKERS` workers of the machine are active, or an invited machine
+                has as many slots as its cores justify.
             OutOfRange: a value is outside its limits.
         """
         checked(info)
@@ -70,10 +73,16 @@ class WorkerQueries(Database):
             _refuse_namesake(connection, info.name, own)
             execute(connection, "register.lock", machine=own)
             execute(connection, "register.forget", machine=own, name=info.name)
-            active = execute(connection, "register.active", machine=own, name=info.name)
-            if active.scalar_one() >= MAX_WORKERS:
+            active = execute(connection, "register.active", machine=own, name=info.name).one()
+            if active.workers >= MAX_WORKERS:
                 raise TooManyRequests(
                     f"{MAX_WORKERS} workers of the machine {own!r} are active already"
+                )
+            most = min(MAX_SLOTS, SLOTS_PER_CORE * info.cores)
+            if machine is not None and active.slots + info.concurrency > most:
+                raise TooManyRequests(
+                    f"the {info.cores} cores of the machine {own!r} justify at most {most} slots; "
+                    f"its other workers have {active.slots}, and this one has {info.concurrency}"
                 )
             worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()
             if worker_id is None:

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 from xml.etree import ElementTree
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import BaseLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
@@ -93,23 +93,30 @@ def _settings(report: Report) -> FittedTable:
     return table
 
 
-@cache
-def _template() -> Any:
-    environment = Environment(
+def environment(loader: BaseLoader | None = None) -> Environment:
+    """How templates become HTML: every name in them is text on one line, without passwords."""
+    found = Environment(
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["with_commands"] = lambda text: Markup(
+    found.filters["with_commands"] = lambda text: Markup(
         html_with_commands(without_passwords(text), LINE_LENGTH)
     )
-    environment.filters["breakable"] = lambda name: Markup("<wbr>").join(
+    found.filters["breakable"] = lambda name: Markup("<wbr>").join(
         words_of(without_passwords(name), LINE_LENGTH)
     )
-    environment.filters["look"] = _look
-    return environment.from_string(_text("report.html.jinja"))
+    return found
+
+
+@cache
+def _template() -> Any:
+    own = environment()
+    own.filters["look"] = _look
+    return own.from_string(_text("report.html.jinja"))
 
 
 def _printable(value: Any) -> Any:

@@ -28,13 +28,11 @@ from spsa.errors import (
     NotPermitted,
     TuningError,
 )
-from spsa.server.api import Api
-from spsa.server.forms import Forms
 from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
-from spsa.server.reading import Reader
+from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.rendering import REFRESH_SECONDS, compile_templates, refusal
-from spsa.server.tokens import People, TokenGuesses
+from spsa.server.worker_api import Refused, refused_by
 from spsa.server.workers import Workers
 
 THREADS = 6
@@ -46,19 +44,22 @@ log = logging.getLogger(__name__)
 def application(store: Store, people: People, proxy: Proxy | None = None) -> Starlette:
     """The server of a database for these people, whose requests `proxy` passes on, if any."""
     compile_templates()
-    reader, guesses = Reader(store), TokenGuesses()
+    guesses = TokenGuesses()
+    forms = Forms(store, people, guesses)
     return Starlette(
         routes=[
-            *Workers(store, guesses).routes(),  # first, because most requests are theirs
+            *Workers(store, guesses).routes(),  # first, because they are asked for most often
             Route("/health", partial(_health, store)),
-            *_page_routes(Pages(reader, people)),
-            *_form_routes(Forms(store, people, guesses)),
-            *_api_routes(Api(reader)),
+            *Pages(store).routes(),
+            Route("/login", forms.login_page),
+            Route("/login", forms.log_in, methods=["POST"]),
+            Route("/run", forms.change_run, methods=["POST"]),
             Mount("/static", StaticFiles(packages=[("spsa.server", "static")])),
         ],
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
         exception_handlers={
             TuningError: _failed,
+            Refused: lambda _request, error: error.response,
             HTTPException: _refused,
             Exception: _broken,
         },
@@ -75,43 +76,6 @@ def _health(store: Store, _request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _page_routes(pages: Pages) -> list[Route]:
-    return [
-        Route("/", pages.runs),
-        Route("/run", pages.run),
-        Route("/parameters", pages.parameters),
-        Route("/parameter", pages.parameter),
-        Route("/workers", pages.workers),
-        Route("/iterations", pages.iterations),
-        Route("/iteration", pages.iteration),
-        Route("/batch", pages.batch),
-        Route("/events", pages.events),
-    ]
-
-
-def _form_routes(forms: Forms) -> list[Route]:
-    return [
-        Route("/login", forms.login_page),
-        Route("/login", forms.log_in, methods=["POST"]),
-        Route("/run", forms.change_run, methods=["POST"]),
-    ]
-
-
-def _api_routes(api: Api) -> list[Route]:
-    return [
-        Route("/api/runs", api.runs),
-        Route("/api/run", api.run),
-        Route("/api/history", api.history),
-        Route("/api/parameter", api.parameter),
-        Route("/api/workers", api.workers),
-        Route("/api/iterations", api.iterations),
-        Route("/api/iteration", api.iteration),
-        Route("/api/batch", api.batch),
-        Route("/api/events", api.events),
-        Route("/metrics", api.metrics),
-    ]
-
-
 @asynccontextmanager
 async def _lifespan(_app: Starlette) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
@@ -124,6 +88,8 @@ def _failed(request: Request, error: Exception) -> Response:
     A message of the database may name logins and addresses: the log gets it, the client does not.
     """
     path = request.url.path
+    if path.startswith("/worker/") and isinstance(error, TuningError):
+        return refused_by(path, error).response
     if isinstance(error, NothingToDo):
         return refusal(path, 404, str(error))
     if isinstance(error, IllegalTransition):

@@ -1,4 +1,4 @@
-"""Charts of a `RunHistory`: series in the coordinates of an SVG, and a table of the numbers drawn.
+"""Charts of a `RunHistory`: series as paths of SVG, and a table of the numbers drawn.
 
 `templates/chart.html.jinja` draws them. Every series has an id.
 """
@@ -6,12 +6,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import ceil, floor, isfinite, log10
 
 from spsa.master.elo_gained import EstimatedGain
 from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number
-from spsa.server.axes import Scale, band, labels, polyline, span, ticks
 
 WIDTH, HEIGHT = 480, 268
 LEFT, RIGHT, TOP, BOTTOM = 10, 12, 36, 44
@@ -20,13 +20,29 @@ DIGIT = 10.5
 
 X_TICKS, Y_TICKS = 4, 7
 MAX_BARS = 80
+MAX_LABEL = 9
+"""Characters of a tick; what would be longer is written with an exponent."""
+
 PAIR_POINTS = ("0", "½", "1", "1½", "2")
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    label: str
+class Scale:
+    """Maps `low`..`high` linearly to `start`..`end`, in the units of the SVG."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Values beyond the scale are drawn at its edge."""
+        part = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(self.start + part * (self.end - self.start), 1)
+
+
+Ticks = Sequence[tuple[float, str]]
+"""Where each is drawn, and its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +51,8 @@ class Frame:
 
     x: Scale
     y: Scale
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
+    x_ticks: Ticks
+    y_ticks: Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +83,7 @@ class Chart:
 
 def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
     """Theta of one parameter, its weighted average with a band of one deviation, its bounds."""
-    lower = _less(path.averaged, path.averaged_sd)
-    upper = _more(path.averaged, path.averaged_sd)
+    lower, upper = _around(path.averaged, path.averaged_sd)
     low, high = span((*path.theta, *lower, *upper))
     frame = _frame(_whole(history.games), (low, high))
     x, y = frame.x, frame.y
@@ -125,11 +140,10 @@ def validations_chart(history: RunHistory) -> Chart | None:
         return None
     found = [one for match in played if (one := estimate(match.tally)) is not None]
     middle = [one.value for one in found]
-    error = [one.error for one in found]
-    lower, upper = _less(middle, error), _more(middle, error)
+    lower, upper = _around(middle, [one.error for one in found])
     curve = history.strength
-    ends = () if curve is None else (*_lower(curve), *_upper(curve))
-    frame = _frame(_whole(history.games), span((0.0, *lower, *upper, *ends)))
+    ends = ((), ()) if curve is None else _around(curve.curve.elo, curve.curve.errors)
+    frame = _frame(_whole(history.games), span((0.0, *lower, *upper, *ends[0], *ends[1])))
     x, y = frame.x, frame.y
     xs = [x(match.games) for match in played]
     return Chart(
@@ -140,7 +154,7 @@ def validations_chart(history: RunHistory) -> Chart | None:
         frame=frame,
         series=(
             _line("validations-zero", "the start", "bound", (x.start, x.end), (0.0, 0.0), y),
-            *_together(curve, x, y),
+            *(() if curve is None else _together(curve, frame)),
             Series(
                 id="validations-error",
                 name="95% interval of a match",
@@ -204,23 +218,14 @@ def results_chart(history: RunHistory) -> Chart | None:
     )
 
 
-def _together(strength: Strength | None, x: Scale, y: Scale) -> tuple[Series, ...]:
+def _together(strength: Strength, frame: Frame) -> tuple[Series, ...]:
     """The curve through all matches, with its band."""
-    if strength is None:
-        return ()
-    xs, lower, upper = [x(games) for games in strength.games], _lower(strength), _upper(strength)
+    xs, curve, y = [frame.x(games) for games in strength.games], strength.curve, frame.y
+    bounds = _around(curve.elo, curve.errors)
     return (
-        _band("validations", "95% interval of all together", xs, lower, upper, y),
-        _line("validations-strength", "all together", "second", xs, strength.curve.elo, y),
+        _band("validations", "95% interval of all together", xs, *bounds, y),
+        _line("validations-strength", "all together", "second", xs, curve.elo, y),
     )
-
-
-def _lower(strength: Strength) -> list[float]:
-    return _less(strength.curve.elo, strength.curve.errors)
-
-
-def _upper(strength: Strength) -> list[float]:
-    return _more(strength.curve.elo, strength.curve.errors)
 
 
 def _pooled(strength: Strength | None, k: int) -> str:
@@ -253,11 +258,11 @@ def _frame(x_span: tuple[float, float], y_span: tuple[float, float]) -> Frame:
     right = max(RIGHT, DIGIT / 2 * len(x_labels[-1])) if x_labels else RIGHT
     x = Scale(*x_span, left, WIDTH - right)
     y = Scale(*y_span, HEIGHT - BOTTOM, TOP)
-    return Frame(x, y, _ticks(x, xs, x_labels), _ticks(y, ys, y_labels))
-
-
-def _ticks(scale: Scale, values: Sequence[float], texts: Sequence[str]) -> tuple[Tick, ...]:
-    return tuple(Tick(scale(value), text) for value, text in zip(values, texts, strict=True))
+    x_ticks, y_ticks = (
+        zip(map(x, xs), x_labels, strict=True),
+        zip(map(y, ys), y_labels, strict=True),
+    )
+    return Frame(x, y, tuple(x_ticks), tuple(y_ticks))
 
 
 def _line(
@@ -286,9 +291,43 @@ def _rows(*columns: Sequence[float]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(number(value) for value in row) for row in zip(*columns, strict=True))
 
 
-def _less(values: Sequence[float], errors: Sequence[float]) -> list[float]:
-    return [value - error for value, error in zip(values, errors, strict=True)]
+def _around(values: Sequence[float], errors: Sequence[float]) -> tuple[list[float], list[float]]:
+    """An error less than each value, and an error more."""
+    pairs = list(zip(values, errors, strict=True))
+    return [value - error for value, error in pairs], [value + error for value, error in pairs]
 
 
-def _more(values: Sequence[float], errors: Sequence[float]) -> list[float]:
-    return [value + error for value, error in zip(values, errors, strict=True)]
+def span(values: Iterable[float], margin: float = 0.05) -> tuple[float, float]:
+    """From the lowest finite value to the highest with a margin around; never empty."""
+    finite = [value for value in values if isfinite(value)] or [0.0]
+    low, high = min(finite), max(finite)
+    room = margin * (high - low) or max(1e-9, 0.05 * abs(high)) if margin else 0.0
+    return (low - room, high + room) if high + room > low - room else (low, low + 1.0)
+
+
+def ticks(low: float, high: float, most: int, least: float = 0.0) -> tuple[float, ...]:
+    """At most about so many round numbers within `low`..`high`, `least` apart or more."""
+    rough = max((high - low) / most, least)
+    unit = 10.0 ** floor(log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+    return tuple(i * step for i in range(ceil(low / step), floor(high / step) + 1))
+
+
+def labels(values: Sequence[float]) -> tuple[str, ...]:
+    """Ticks as texts with as many decimals as tell them apart."""
+    if len(values) > 1:
+        decimals = max(0, -floor(log10(values[1] - values[0]) + 1e-9))
+        texts = tuple(f"{value:.{decimals}f}" for value in values)
+        if max(map(len, texts)) <= MAX_LABEL:
+            return texts
+    return tuple(number(value) for value in values)
+
+
+def polyline(xs: Sequence[float], ys: Sequence[float]) -> str:
+    """The `d` of a path through these points."""
+    return "M" + "L".join(f"{x:g},{y:g}" for x, y in zip(xs, ys, strict=True))
+
+
+def band(xs: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> str:
+    """The `d` of the area between two lines."""
+    return polyline([*xs, *reversed(xs)], [*upper, *reversed(lower)]) + "Z"

@@ -4,24 +4,26 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from spsa.server.people import COOKIE, People, TokenGuesses, bearer, client_address
 from spsa.server.rendering import refusal, render
-from spsa.server.tokens import COOKIE, People, Session, TokenGuesses, bearer
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
 }
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+_NO_COOKIE = (b"set-cookie", f"{COOKIE}=; Max-Age=0; Path=/".encode())
 _HEALTH = "/health"
 _WORKERS = ("/worker/", "/worker.pyz")
 """Requests of workers, which have tokens of their own."""
@@ -76,7 +78,8 @@ def _is_address(text: str) -> bool:
 class Guard:
     """Lets requests through whose sender may see the answer, and adds security headers to it.
 
-    `request.state.session` of what is let through is the sender's Session, or None.
+    `request.state.role` of what is let through is the sender's Role, or None, and
+    `request.state.can_log_in` says whether there is an operator's token to log in with.
     Without a viewer's token only requests to a loopback name are answered: a page of another site
     that has its own name resolved to 127.0.0.1 would read this server's otherwise.
     """
@@ -93,24 +96,24 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_passed_on = self._proxy is None or self._proxy.passes_on(scope)
         request = Request(scope)
-        request.state.session, request.state.wrong = None, False
-        refused = self._refused(request, is_passed_on)
+        request.state.role, request.state.wrong = None, False
+        request.state.can_log_in = self._people.operator is not None
+        refused = self._refused(request)
         has_ended = request.state.wrong and COOKIE in request.cookies
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                if has_ended and "set-cookie" not in headers:
-                    headers["set-cookie"] = f"{COOKIE}=; Max-Age=0; Path=/"
+                message["headers"] = [*message["headers"], *_RAW_HEADERS]
+                if has_ended and "set-cookie" not in Headers(raw=message["headers"]):
+                    message["headers"].append(_NO_COOKIE)
             await send(message)
 
         await (refused or self._app)(scope, receive, send_with_headers)
 
-    def _refused(self, request: Request, is_passed_on: bool) -> Response | None:
-        path = request.url.path
+    def _refused(self, request: Request) -> Response | None:
+        path = request.scope["path"]
+        is_passed_on = self._proxy is None or self._proxy.passes_on(request.scope)
         if path == _HEALTH:
             return None
         if not is_passed_on:
@@ -121,21 +124,20 @@ class Guard:
             return refusal(path, 421, "this server answers only under a loopback name")
         if request.method not in _READS and not _is_of_own_page(request):
             return refusal(path, 403, _FOREIGN_FORM)
-        return None if path.startswith(_LOGIN) else self._refused_session(request)
+        return None if path.startswith(_LOGIN) else self._refused_role(request)
 
-    def _refused_session(self, request: Request) -> Response | None:
-        path, address = request.url.path, client_address(request)
+    def _refused_role(self, request: Request) -> Response | None:
         has_sent = bearer(request) is not None or COOKIE in request.cookies
         if self._people.tokens and has_sent:
-            if seconds := self._guesses.seconds_to_wait(address):
-                return too_many_guesses(path, seconds)
-            request.state.session = self._people.session(request)
-            if request.state.session is None:
+            if (refused := self._guesses.refusal(request)) is not None:
+                return refused
+            request.state.role = self._people.role(request)
+            if request.state.role is None:
                 request.state.wrong = True
-                self._guesses.add_wrong(address)
-        if self._people.viewer is None or request.state.session is not None:
+                self._guesses.add_wrong(client_address(request))
+        if self._people.viewer is None or request.state.role is not None:
             return None
-        return _login_needed(path)
+        return _login_needed(request.scope["path"])
 
 
 def _named(request: Request) -> str:
@@ -163,19 +165,3 @@ def _login_needed(path: str) -> Response:
     answer = refusal(path, 401, "a token is needed", {"WWW-Authenticate": "Bearer"})
     is_page = isinstance(answer, HTMLResponse)
     return HTMLResponse(render("login", wrong=False), 401) if is_page else answer
-
-
-def client_address(request: Request) -> str:
-    """The address of the client, as the proxy says it where there is one."""
-    return request.client.host if request.client else ""
-
-
-def too_many_guesses(path: str, seconds: int) -> Response:
-    """The answer to a client that has sent too many wrong tokens."""
-    sentence = f"too many wrong tokens came from this address; wait {seconds} seconds"
-    return refusal(path, 429, sentence, {"Retry-After": str(seconds)})
-
-
-def session_of(request: Request) -> Session | None:
-    found: Session | None = request.state.session
-    return found

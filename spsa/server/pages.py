@@ -1,169 +1,203 @@
-"""The HTML pages."""
+"""The addresses for people: what each reads, shown as a page or as JSON of the same values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from spsa.db.run_tables import Run
+from spsa.db.store import Store
+from spsa.errors import NothingToDo
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.history import COMPARED
-from spsa.report.parameters import ParameterStatus
+from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.pictures import chosen
-from spsa.report.status import Status
+from spsa.report.status import Status, plain
 from spsa.report.text import headlines
-from spsa.server import charts
-from spsa.server.guard import session_of
-from spsa.server.reading import MAX_PAGE, PAGE, Reader
-from spsa.server.rendering import link, render
-from spsa.server.tokens import People, Role
+from spsa.report.workers import fleet
+from spsa.server.reading import Reader
+from spsa.server.rendering import IN_JSON, METRICS_TYPE, link, metrics, render
 from spsa.text import is_printable
 
-_GAIN = "Elo gained since the start, as the rule estimates it"
-_EFFECT = "Its part of the estimated Elo"
 EVENTS = 100
 MAX_EVENTS = 1000
+PAGE = 50
+MAX_PAGE = 500
 _LONGEST = 500
 _LARGEST = 2**31 - 1
 
+Values = dict[str, Any]
+"""What the template of a page needs, and what its JSON is made of."""
+
 
 class Pages:
-    """One method a page; each asks `reader` and fills a template."""
+    """One method an address, which reads its values.
 
-    def __init__(self, reader: Reader, people: People) -> None:
-        self._reader = reader
-        self._has_operator = people.operator is not None
+    The methods raise NothingToDo for what is not there.
+    """
 
-    def runs(self, request: Request) -> Response:
-        return self._page(request, "runs", runs=self._reader.runs())
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reader = Reader(store)
 
-    def run(self, request: Request) -> Response:
+    def routes(self) -> list[Route]:
+        """The pages, the same under /api as JSON, and the metrics."""
+        both = {name: getattr(self, name) for name in IN_JSON if name != "history"}
+        pages = {**both, "parameters": self.parameters}
+        found = {**both, "history": self.history}
+        return [
+            *(
+                Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
+                for name, read in pages.items()
+            ),
+            *(Route(f"/api/{name}", partial(_json, name, read)) for name, read in found.items()),
+            Route("/metrics", self._metrics),
+        ]
+
+    def runs(self, _request: Request) -> Values:
+        return {"runs": self._store.run_overviews()}
+
+    def run(self, request: Request) -> Values:
         run = self._run(request)
-        found, status = self._reader.history(run), self._reader.whole_status(run)
-        return self._page(
-            request,
-            "run",
-            run=status.run,
-            status=status,
-            more_about=partial(_more_about, status),
-            sentences=_sentences(status),
-            gain=found.gain and charts.gain_chart(found, found.gain, "gain", _GAIN),
-            unknown_gain=found.unknown_gain,
-            validations=charts.validations_chart(found),
-            results=charts.results_chart(found),
-            paths=[
-                charts.path_chart(found, path, f"path-{i}")
-                for i, path in enumerate(chosen(found.parameters))
-            ],
-            count=len(found.parameters),
-        )
+        history, status = self._reader.history(run), self._reader.whole_status(run)
+        return {
+            "run": status.run,
+            "status": status,
+            "history": history,
+            "more_about": partial(_more_about, status),
+            "sentences": _sentences(status),
+            "paths": chosen(history.parameters),
+        }
 
-    def parameters(self, request: Request) -> Response:
+    def history(self, request: Request) -> Values:
         run = self._run(request)
-        wanted = Wanted(
-            text=text(request, "text") or "",
-            group=text(request, "group") or "",
-            sort=text(request, "sort") or "",
-            descending=text(request, "order") == "descending",
-        )
-        rows = parameter_rows(self._reader.status(run))
-        groups = sorted({row.tuned.group for row in rows if row.tuned.group})
-        repeats = all(row.tuned.supported_is_theta for row in rows if row.tuned.active)
+        return {"run": run, "history": self._reader.history(run)}
+
+    def parameters(self, request: Request) -> Values:
+        run = self._run(request)
+        wanted = {name: text(request, name) or "" for name in ("text", "group", "sort", "order")}
+        rows = _rows(self._reader.status(run))
+        groups = sorted({one.group for one, _ in rows if one.group})
+        repeats = all(one.supported_is_theta for one, _ in rows if one.active)
         left_out = {"" if groups else "group", "supported" if repeats else ""}
-        return self._page(
-            request,
-            "parameters",
-            run=run,
-            wanted=wanted,
-            sorts=tuple(key for key in SORTS if key not in left_out),
-            rows=chosen_rows(rows, wanted),
-            count=len(rows),
-            groups=groups,
-        )
+        return {
+            "run": run,
+            "wanted": wanted,
+            "sorts": tuple(key for key in SORTS if key not in left_out),
+            "rows": _chosen(rows, wanted),
+            "count": len(rows),
+            "groups": groups,
+        }
 
-    def parameter(self, request: Request) -> Response:
-        run = self._run(request)
-        view = self._reader.parameter(run, needed(request, "name"))
-        found = self._reader.history(run)
-        return self._page(
-            request,
-            "parameter",
-            run=run,
-            parameter=view.tuned,
-            path=view.path and charts.path_chart(found, view.path, "path"),
-            effect=view.effect and charts.gain_chart(found, view.effect, "effect", _EFFECT),
-            unknown_gain=found.unknown_gain,
-        )
+    def parameter(self, request: Request) -> Values:
+        run, name = self._run(request), needed(request, "name")
+        tuned = next((one for one in parameters(run) if one.name == name), None)
+        if tuned is None:
+            raise NothingToDo(f"run {run.name} has no parameter {name!r}")
+        path, effect = self._reader.path(run, name)
+        history = self._reader.history(run)
+        return {
+            "run": run,
+            "parameter": tuned,
+            "path": path,
+            "effect": effect,
+            "history": history,
+        }
 
-    def workers(self, request: Request) -> Response:
+    def workers(self, request: Request) -> Values:
+        """Those heard of last first."""
         run = self._run(request)
-        workers = self._reader.workers(run)
-        reports = {one.member.report for one in workers if one.member.report}
-        return self._page(
-            request,
-            "workers",
-            run=run,
-            workers=workers,
-            outliers=sorted((r for r in reports if r.findings), key=lambda r: r.machine),
-            compares=len(reports) > 1,
-            compared=COMPARED,
-        )
+        shares = {share.worker: share for share in self._reader.shares(run)}
+        members = fleet(self._store, self._reader.machines(run))
+        reports = {member.report for member in members if member.report}
+        return {
+            "run": run,
+            "workers": [
+                {"member": member, "share": shares.get(member.worker.name)} for member in members
+            ],
+            "outliers": sorted((r for r in reports if r.findings), key=lambda r: r.machine),
+            "compares": len(reports) > 1,
+            "compared": COMPARED,
+        }
 
-    def iterations(self, request: Request) -> Response:
+    def iterations(self, request: Request) -> Values:
+        """The newest first."""
         run = self._run(request)
-        before = whole(request.query_params.get("before"), "before")
-        limit = whole(request.query_params.get("limit"), "limit", MAX_PAGE) or PAGE
-        lines = self._reader.iterations(run, before, limit)
+        before = whole(request, "before")
+        limit = whole(request, "limit", MAX_PAGE) or PAGE
+        lines = self._store.iteration_lines(run.id, before=before, last=limit)[::-1]
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
-        return self._page(request, "iterations", run=run, lines=lines, before=before, older=older)
+        return {"run": run, "lines": lines, "before": before, "older": older}
 
-    def iteration(self, request: Request) -> Response:
+    def iteration(self, request: Request) -> Values:
         run = self._run(request)
-        number = whole(needed(request, "number"), "number")
-        view = self._reader.iteration(run, number or 0)
-        return self._page(request, "iteration", run=run, one=view.iteration, batches=view.batches)
+        number = needed_number(request, "number")
+        found = self._store.find_iteration(run.id, number)
+        if found is None:
+            raise NothingToDo(f"run {run.name} has no iteration {number}")
+        return {"run": run, "one": found, "batches": self._store.batch_lines(found.id)}
 
-    def batch(self, request: Request) -> Response:
+    def batch(self, request: Request) -> Values:
+        """A batch, the machines that failed it, and its results that were purged."""
+        seq = needed_number(request, "seq", least=0)
+        values = self.iteration(request)
+        run, one, batches = values["run"], values["one"], values["batches"]
+        batch = next((batch for batch in batches if batch.seq == seq), None)
+        if batch is None:
+            said = f"iteration {one.iteration_number} of run {run.name} has no batch {seq}"
+            raise NothingToDo(said)
+        purged = self._store.purged_batches(run.id, one.id) if run.purges else ()
+        return values | {
+            "batch": batch,
+            "pairs": range(batch.first_pair, batch.first_pair + batch.games // 2),
+            "is_last": batch is batches[-1],
+            "failures": self._store.batch_failures(one.id, seq),
+            "purged": [result for result in purged if result.seq == seq],
+        }
+
+    def events(self, request: Request) -> Values:
+        """The newest first."""
         run = self._run(request)
-        view = self._reader.batch(run, *place(request))
-        return self._page(
-            request,
-            "batch",
-            run=run,
-            one=view.iteration,
-            batch=view.batch,
-            view=view,
-            pair_points=charts.PAIR_POINTS,
-        )
+        last = whole(request, "last", MAX_EVENTS) or EVENTS
+        found = self._store.events(run.id, last)[::-1]
+        more = min(MAX_EVENTS, 2 * last) if len(found) == last < MAX_EVENTS else None
+        return {"run": run, "events": found, "more": more}
 
-    def events(self, request: Request) -> Response:
-        run = self._run(request)
-        last = whole(request.query_params.get("last"), "last", MAX_EVENTS) or EVENTS
-        events = self._reader.events(run, last)
-        more = min(MAX_EVENTS, 2 * last) if len(events) == last < MAX_EVENTS else None
-        return self._page(request, "events", run=run, events=events, more=more)
-
-    def _page(self, request: Request, template: str, **values: Any) -> Response:
-        """304 where the browser has this very page already."""
-        session = session_of(request)
-        is_operator = session is not None and session.role is Role.OPERATOR
-        form_token = session.form_token if session and is_operator else None
-        own = {"form_token": form_token, "can_log_in": self._has_operator and not is_operator}
-        html = render(template, page=template, **own, **values)
-        etag = f'"{sha256(html.encode()).hexdigest()[:32]}"'
-        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-        if request.headers.get("if-none-match") == etag:
-            return Response(status_code=304, headers=headers)
-        return HTMLResponse(html, headers=headers)
+    def _metrics(self, _request: Request) -> Response:
+        runs, read = self._store.run_overviews(), self._reader.whole_status
+        live = [read(self._store.run(run.name)) for run in runs if run.live]
+        return Response(metrics(runs, live, fleet(self._store)), media_type=METRICS_TYPE)
 
     def _run(self, request: Request) -> Run:
-        return self._reader.run(text(request, "run"))
+        """The run that is named, or the newest one."""
+        return self._store.run(text(request, "run"))
+
+
+Read = Callable[[Request], Values]
+
+
+def _page(name: str, read: Read, request: Request) -> Response:
+    """The page of these values; 304 where the browser has this very page already."""
+    state = request.state
+    html = render(name, page=name, role=state.role, can_log_in=state.can_log_in, **read(request))
+    etag = f'"{sha256(html.encode()).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(html, headers=headers)
+
+
+def _json(name: str, read: Read, request: Request) -> Response:
+    values = read(request)
+    own = {"run": values["run"].name} if "run" in values else {}
+    return JSONResponse(plain(own | IN_JSON[name](values)), headers={"Cache-Control": "no-store"})
 
 
 def _sentences(status: Status) -> list[str]:
@@ -186,63 +220,47 @@ def _more_about(status: Status, alarm: Alarm) -> str | None:
     return link("/workers", run=run) if alarm.kind in _OF_WORKERS else None
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterRow:
-    """A parameter as it stands; `signal_to_noise` is None before it has moved."""
-
-    tuned: ParameterStatus
-    signal_to_noise: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A filter, and a key of `SORTS`; unknown keys leave the order of params.toml."""
-
-    text: str = ""
-    group: str = ""
-    sort: str = ""
-    descending: bool = False
-
+ParameterRow = tuple[ParameterStatus, float | None]
+"""A parameter as it stands, and its signal to noise, which is None before it has moved."""
 
 SORTS: Mapping[str, Callable[[ParameterRow], float | str | None]] = {
-    "name": lambda row: row.tuned.name,
-    "start": lambda row: row.tuned.start,
-    "value": lambda row: row.tuned.value,
-    "moved": lambda row: abs(row.tuned.steps_moved),
-    "signal": lambda row: row.signal_to_noise,
-    "averaged": lambda row: row.tuned.averaged,
-    "supported": lambda row: row.tuned.supported,
-    "bound": lambda row: row.tuned.bound,
-    "group": lambda row: row.tuned.group,
+    "name": lambda row: row[0].name,
+    "start": lambda row: row[0].start,
+    "value": lambda row: row[0].value,
+    "moved": lambda row: abs(row[0].steps_moved),
+    "signal": lambda row: row[1],
+    "averaged": lambda row: row[0].averaged,
+    "supported": lambda row: row[0].supported,
+    "bound": lambda row: row[0].bound,
+    "group": lambda row: row[0].group,
 }
 
 
-def parameter_rows(status: Status) -> list[ParameterRow]:
+def _rows(status: Status) -> list[ParameterRow]:
     """All parameters of a run, in the order of params.toml."""
     return [
-        ParameterRow(p, status.trails[p.name].signal_to_noise if p.active else None)
-        for p in status.parameters
+        (one, status.trails[one.name].signal_to_noise if one.active else None)
+        for one in status.parameters
     ]
 
 
-def chosen_rows(rows: Sequence[ParameterRow], wanted: Wanted) -> list[ParameterRow]:
-    """Those whose name holds the text in any case, and of the group; unknown values come last."""
-    text = wanted.text.casefold()
-    found = [
-        row
-        for row in rows
-        if text in row.tuned.name.casefold() and wanted.group in ("", row.tuned.group)
-    ]
-    key = SORTS.get(wanted.sort)
+def _chosen(rows: Sequence[ParameterRow], wanted: Mapping[str, str]) -> list[ParameterRow]:
+    """Those whose name holds the text in any case, and of the group; unknown values come last.
+
+    Other keys than those of `SORTS` leave the order.
+    """
+    text, group = wanted["text"].casefold(), wanted["group"]
+    found = [row for row in rows if text in row[0].name.casefold() and group in ("", row[0].group)]
+    key = SORTS.get(wanted["sort"])
     if key is None:
         return found
     known = [row for row in found if key(row) is not None]
-    known.sort(key=key, reverse=wanted.descending)  # type: ignore[arg-type]
+    known.sort(key=key, reverse=wanted["order"] == "descending")  # type: ignore[arg-type]
     return known + [row for row in found if key(row) is None]
 
 
 def text(request: Request, name: str) -> str | None:
-    """A text, or None where it is not given.
+    """A text of the query, or None where it is not given.
 
     Raises:
         HTTPException: it is longer than any name, or not printable.
@@ -261,21 +279,22 @@ def needed(request: Request, name: str) -> str:
     return value
 
 
-def place(request: Request) -> tuple[int, int]:
-    """The numbers of an iteration and of one of its batches, which begin with 0."""
-    number = whole(needed(request, "number"), "number") or 0
-    return number, whole(needed(request, "seq"), "seq", least=0) or 0
-
-
-def whole(value: str | None, name: str, most: int = _LARGEST, *, least: int = 1) -> int | None:
-    """A number from `least` to `most`, or None where it is not given.
+def whole(request: Request, name: str, most: int = _LARGEST, *, least: int = 1) -> int | None:
+    """A number of the query from `least` to `most`, or None where it is not given.
 
     Raises:
         HTTPException: it is something else.
     """
+    value = request.query_params.get(name)
     if value is None:
         return None
     is_number = value.isascii() and value.isdecimal() and len(value) < 12
     if not (is_number and least <= int(value) <= most):
         raise HTTPException(400, f"{name} is not a whole number from {least} to {most}")
     return int(value)
+
+
+def needed_number(request: Request, name: str, *, least: int = 1) -> int:
+    """A number that has to be given."""
+    needed(request, name)
+    return whole(request, name, least=least) or 0

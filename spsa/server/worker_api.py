@@ -1,17 +1,34 @@
-"""The table of the workers' requests with JSON in and out, and its description as OpenAPI.
+"""The requests of workers: what each does, how it is refused, and all of them as OpenAPI.
 
 They are the queries that workers with the database's URL run themselves.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from typing import Any, Literal
+
+from starlette.responses import JSONResponse, Response
 
 from spsa import __version__
 from spsa.core.json_values import schema
-from spsa.core.limits import Hash
 from spsa.db.batch_tables import Machine
 from spsa.db.store import Store
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    LeaseLost,
+    NameTaken,
+    NotPermitted,
+    OutOfRange,
+    ReportConflict,
+    SchemaMismatch,
+    TooManyRequests,
+    TuningError,
+)
 from spsa.protocol import (
     PROTOCOL,
     BatchFailure,
@@ -25,256 +42,239 @@ from spsa.protocol import (
     OpenWork,
     RegisteredWorker,
     RenewRequest,
+    Sha256,
     Touch,
     WorkerInfo,
 )
-from spsa.server.worker_requests import PROTOCOL_HEADER, not_permitted
+
+PROTOCOL_HEADER = "X-Spsa-Protocol"
+TOO_MANY_SECONDS = 10
+"""When a machine that has all it may have should ask again."""
+
+UNREACHABLE_SECONDS = 5
+
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Exception):
+    """A request that is not carried out; `retry_after` are seconds."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        sentence: str,
+        field: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        self.status = status
+        self.body = {"error": sentence, "field": field, "kind": kind}
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        super().__init__(sentence)
+
+    @property
+    def response(self) -> Response:
+        return JSONResponse(self.body, self.status, self.headers)
+
+
+def out_of_range(sentence: str, field: str) -> Refused:
+    return Refused(422, "out_of_range", sentence, field)
+
+
+def not_permitted(sentence: str) -> Refused:
+    return Refused(403, "not_permitted", sentence)
+
+
+_CONFLICTS = {
+    LeaseLost: "lease_lost",
+    ReportConflict: "conflict",
+    NameTaken: "name_taken",
+    IllegalTransition: "not_registered",
+}
+
+
+def refused_by(path: str, error: TuningError) -> Refused:
+    """What a client is told of an error of the store.
+
+    A message of the database may name logins and addresses: the log gets it, the client does not.
+    """
+    if (kind := _CONFLICTS.get(type(error))) is not None:
+        return Refused(409, kind, str(error))
+    if isinstance(error, OutOfRange):
+        return Refused(422, "out_of_range", str(error), error.field)
+    if isinstance(error, TooManyRequests):
+        return Refused(429, "too_many", str(error), retry_after=TOO_MANY_SECONDS)
+    log.warning("%s: %s", path, error)
+    if isinstance(error, DatabaseUnreachable | SchemaMismatch | NotPermitted):
+        sentence = "the server cannot use its database now; ask again later"
+        return Refused(503, "unreachable", sentence, retry_after=UNREACHABLE_SECONDS)
+    return Refused(500, "defect", "the database could not do this; the server's log says why")
+
+
+CarryOut = Callable[[Store, Machine, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class JsonRequest:
     """One request: `carry_out` gets the store, the machine that sent it, and its body.
 
     `response` is the type of what `carry_out` returns. It is the response if it is a dataclass, and
-    its field `name` otherwise.
+    its field `name` otherwise. The docstring of `carry_out` says what the request does.
     """
 
     path: str
-    told: str
-    carry_out: Callable[[Store, Machine, Any], Any]
-    body: type | None = None
-    name: str | None = None
-    response: Any = None
+    body: type | None
+    response: Any
+    name: str | None
+    carry_out: CarryOut
 
     @property
     def method(self) -> str:
         return "GET" if self.body is None else "POST"
 
 
+def _request(
+    path: str, body: type | None, response: Any = None, name: str | None = None
+) -> Callable[[CarryOut], JsonRequest]:
+    return partial(JsonRequest, f"/worker/{path}", body, response, name)
+
+
 def _worker(machine: Machine, worker_id: int) -> RegisteredWorker:
     return RegisteredWorker(id=worker_id, machine=machine.name)
 
 
-def _register(store: Store, machine: Machine, info: WorkerInfo) -> RegisteredWorker:
-    return store.register_worker(info, machine.name)
-
-
-def _touch(store: Store, machine: Machine, touch: Touch) -> str | None:
-    return store.touch_worker(_worker(machine, touch.worker_id), touch.nps, touch.scale)
-
-
+@_request("claim", ClaimRequest, Claim | None, "claim")
 def _claim(store: Store, machine: Machine, asked: ClaimRequest) -> Claim | None:
+    """Lease one free batch; null if there is none now."""
     worker = _worker(machine, asked.worker_id)
     return store.claim(asked.claim_id, worker, asked.lease_seconds)
 
 
+@_request("report", BatchReport, Literal["accepted", "already"], "outcome")
+def _report(store: Store, _machine: Machine, sent: BatchReport) -> str:
+    """Report the result of a batch; it counts once."""
+    return store.report(sent.held, sent.result)
+
+
+@_request("renew", RenewRequest, tuple[str, ...], "held")
 def _renew(store: Store, machine: Machine, asked: RenewRequest) -> tuple[str, ...]:
+    """Renew leases; hear which claims are still held."""
     worker = _worker(machine, asked.worker_id)
     return tuple(sorted(store.renew(worker, asked.claim_ids, asked.lease_seconds)))
 
 
+@_request("touch", Touch, str | None, "set_aside")
+def _touch(store: Store, machine: Machine, touch: Touch) -> str | None:
+    """Say that a worker is alive; hear why its machine gets no batches, if it gets none."""
+    return store.touch_worker(_worker(machine, touch.worker_id), touch.nps, touch.scale)
+
+
+@_request("register", WorkerInfo, RegisteredWorker)
+def _register(store: Store, machine: Machine, info: WorkerInfo) -> RegisteredWorker:
+    """Register a worker, or register it again."""
+    return store.register_worker(info, machine.name)
+
+
+@_request("release", HeldClaim)
+def _release(store: Store, _machine: Machine, held: HeldClaim) -> None:
+    """Return a batch unplayed."""
+    store.release(held)
+
+
+@_request("fail", BatchFailure)
+def _fail(store: Store, _machine: Machine, sent: BatchFailure) -> None:
+    """Return a batch that this machine cannot play."""
+    store.fail(sent.held, sent.failure)
+
+
+@_request("work", None, tuple[OpenWork, ...], "work")
+def _work(store: Store, _machine: Machine, _body: None) -> list[OpenWork]:
+    """Ask which runs may still need games."""
+    return store.work_left()
+
+
+@_request("builds/claim", ClaimRequest, LeasedBuild | None, "build")
 def _claim_build(store: Store, machine: Machine, asked: ClaimRequest) -> LeasedBuild | None:
-    if not machine.may_build:
-        raise not_permitted(f"the machine {machine.name!r} was invited without --may-build")
+    """Lease two engines to be built; null if none are wanted."""
+    refuse_unless_builder(machine)
     worker = _worker(machine, asked.worker_id)
     return store.claim_build(asked.claim_id, worker, asked.lease_seconds)
 
 
-REQUESTS: Sequence[JsonRequest] = (
-    JsonRequest(
-        path="/worker/register",
-        told="Register a worker, or register it again.",
-        body=WorkerInfo,
-        carry_out=_register,
-        response=RegisteredWorker,
-    ),
-    JsonRequest(
-        path="/worker/touch",
-        told="Say that a worker is alive; hear why its machine gets no batches, if it gets none.",
-        body=Touch,
-        carry_out=_touch,
-        name="set_aside",
-        response=str | None,
-    ),
-    JsonRequest(
-        path="/worker/claim",
-        told="Lease one free batch; null if there is none now.",
-        body=ClaimRequest,
-        carry_out=_claim,
-        name="claim",
-        response=Claim | None,
-    ),
-    JsonRequest(
-        path="/worker/renew",
-        told="Renew leases; hear which claims are still held.",
-        body=RenewRequest,
-        carry_out=_renew,
-        name="held",
-        response=tuple[str, ...],
-    ),
-    JsonRequest(
-        path="/worker/report",
-        told="Report the result of a batch; it counts once.",
-        body=BatchReport,
-        carry_out=lambda store, _machine, sent: store.report(sent.held, sent.result),
-        name="outcome",
-        response=Literal["accepted", "already"],
-    ),
-    JsonRequest(
-        path="/worker/release",
-        told="Return a batch unplayed.",
-        body=HeldClaim,
-        carry_out=lambda store, _machine, held: store.release(held),
-    ),
-    JsonRequest(
-        path="/worker/fail",
-        told="Return a batch that this machine cannot play.",
-        body=BatchFailure,
-        carry_out=lambda store, _machine, sent: store.fail(sent.held, sent.failure),
-    ),
-    JsonRequest(
-        path="/worker/work",
-        told="Ask which runs may still need games.",
-        carry_out=lambda store, _machine, _body: store.work_left(),
-        name="work",
-        response=tuple[OpenWork, ...],
-    ),
-    JsonRequest(
-        path="/worker/builds/claim",
-        told="Lease two engines to be built; null if none are wanted.",
-        body=ClaimRequest,
-        carry_out=_claim_build,
-        name="build",
-        response=LeasedBuild | None,
-    ),
-    JsonRequest(
-        path="/worker/builds/renew",
-        told="Renew the lease of a build; hear whether it is still held.",
-        body=HeldBuild,
-        carry_out=lambda store, _machine, held: store.renew_build(held, held.lease_seconds),
-        name="held",
-        response=bool,
-    ),
-    JsonRequest(
-        path="/worker/builds/fail",
-        told="Return a build; without a reason, as if it had not been claimed.",
-        body=HeldBuild,
-        carry_out=lambda store, _machine, held: store.fail_build(held, held.reason),
-    ),
-    JsonRequest(
-        path="/worker/builds/publish",
-        told="Publish the two engines that were sent.",
-        body=BuildResult,
-        carry_out=lambda store, _machine, result: store.publish_build(result),
-        name="outcome",
-        response=Literal["accepted", "already", "lost"],
-    ),
+@_request("builds/renew", HeldBuild, bool, "held")
+def _renew_build(store: Store, _machine: Machine, held: HeldBuild) -> bool:
+    """Renew the lease of a build; hear whether it is still held."""
+    return store.renew_build(held, held.lease_seconds)
+
+
+@_request("builds/fail", HeldBuild)
+def _fail_build(store: Store, _machine: Machine, held: HeldBuild) -> None:
+    """Return a build; without a reason, as if it had not been claimed."""
+    store.fail_build(held, held.reason)
+
+
+@_request("builds/publish", BuildResult, Literal["accepted", "already", "lost"], "outcome")
+def _publish_build(store: Store, _machine: Machine, result: BuildResult) -> str:
+    """Publish the two engines that were sent."""
+    return store.publish_build(result)
+
+
+REQUESTS = (
+    *(_claim, _report, _renew, _touch, _register, _release, _fail, _work),
+    *(_claim_build, _renew_build, _fail_build, _publish_build),
 )
+"""Those first that are sent most often."""
 
 
-FILE = "/worker/files/{sha256}"
-UPLOAD = "/worker/builds/{build_id}/{claim_id}/{side}"
-
-_ERRORS = {
-    "400": "the request is cut off or no HTTP",
-    "401": "the token is unknown",
-    "403": "the machine was revoked, or may not do this",
-    "404": "there is no such file",
-    "408": "the body did not arrive in time",
-    "409": "the claim is lost, or contradicts what is known",
-    "413": "the body is too large",
-    "422": "a value is of another type than declared, or outside its limits",
-    "426": "the worker speaks another version of the protocol",
-    "429": "the machine has all that it may have; Retry-After says when to ask again",
-    "503": "the server cannot use its database now; Retry-After says when to ask again",
-}
-_ERROR = {
-    "type": "object",
-    "properties": {
-        "error": {"type": "string"},
-        "field": {"type": ["string", "null"]},
-        "kind": {"type": "string"},
-    },
-    "required": ["error", "field", "kind"],
-}
-_BYTES: Mapping[str, Any] = {"application/octet-stream": {"schema": {}}}
+def refuse_unless_builder(machine: Machine) -> None:
+    if not machine.may_build:
+        raise not_permitted(f"the machine {machine.name!r} was invited without --may-build")
 
 
 def openapi() -> Mapping[str, Any]:
-    """The requests in the form of OpenAPI 3.1."""
-    paths: dict[str, Any] = {asked.path: {asked.method.lower(): _told(asked)} for asked in REQUESTS}
-    paths[FILE] = {
-        "get": _operation("Get a file that a claim of this machine names.", _BYTES)
-        | {"parameters": [_HEADER, _in_path("sha256", {"type": "string", **Hash().schema()})]}
+    """The requests in the form of OpenAPI 3.1: `openapi.json` and what the types here say."""
+    text = files("spsa.server").joinpath("openapi.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    components = found["components"]
+    found["info"]["version"] = __version__
+    components["schemas"]["Sha256"] = schema(Sha256)
+    components["parameters"]["Protocol"] |= {
+        "name": PROTOCOL_HEADER,
+        "schema": {"const": str(PROTOCOL)},
     }
-    built = _json({"sha256": str, "size": int})
-    paths[UPLOAD] = {
-        "put": _operation("Send one engine of a build before it is published.", built)
-        | {
-            "parameters": [
-                _HEADER,
-                _in_path("build_id", {"type": "integer", "minimum": 0}),
-                _in_path("claim_id", {"type": "string", "minLength": 1, "maxLength": 64}),
-                _in_path("side", {"enum": ["plus", "minus"]}),
-            ],
-            "requestBody": {"content": _BYTES, "required": True},
-        }
+    found["paths"] |= {asked.path: {asked.method.lower(): _operation(asked)} for asked in REQUESTS}
+    refusals = {
+        code: {"$ref": f"#/components/responses/{code}"} for code in components["responses"]
     }
-    version = _json({"version": str, "protocol": int, "sha256": str})
-    paths["/worker/version"] = {"get": _public("Ask which worker this server needs.", version)}
-    paths["/worker.pyz"] = {"get": _public("Get that worker.", _BYTES)}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "spsa-master serve: requests of workers", "version": __version__},
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _ERROR},
-        },
+    for path in found["paths"].values():
+        for operation in path.values():
+            if "security" in operation:
+                operation["responses"] |= refusals
+                operation.setdefault("parameters", []).append(_PROTOCOL)
+    return found
+
+
+_PROTOCOL = {"$ref": "#/components/parameters/Protocol"}
+
+
+def _operation(asked: JsonRequest) -> dict[str, Any]:
+    done = {"description": "done", "content": _content(_response_schema(asked))}
+    found: dict[str, Any] = {
+        "summary": asked.carry_out.__doc__,
+        "security": [{"token": []}],
+        "responses": {"200": done},
     }
-
-
-_HEADER = {
-    "name": PROTOCOL_HEADER,
-    "in": "header",
-    "required": False,
-    "schema": {"const": str(PROTOCOL)},
-}
-
-
-def _in_path(name: str, kind: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": kind}
-
-
-def _told(asked: JsonRequest) -> Mapping[str, Any]:
-    response = asked.response if asked.name is None else {asked.name: asked.response}
-    operation = _operation(asked.told, _json(response or {})) | {"parameters": [_HEADER]}
     if asked.body is None:
-        return operation
-    body = {"content": {"application/json": {"schema": schema(asked.body)}}, "required": True}
-    return operation | {"requestBody": body}
+        return found
+    return found | {"requestBody": {"content": _content(schema(asked.body)), "required": True}}
 
 
-def _operation(summary: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    refusals = {code: {"description": text, "content": error} for code, text in _ERRORS.items()}
-    found = _public(summary, content)
-    return {**found, "responses": found["responses"] | refusals, "security": [{"token": []}]}
+def _response_schema(asked: JsonRequest) -> Mapping[str, Any]:
+    if asked.name is None:
+        return schema(asked.response) if asked.response else {"type": "object"}
+    properties = {asked.name: schema(asked.response)}
+    return {"type": "object", "properties": properties, "required": [asked.name]}
 
 
-def _public(summary: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "responses": {"200": {"description": "done", "content": content}},
-    }
-
-
-def _json(response: Any) -> Mapping[str, Any]:
-    """The content of a response: a dataclass, or the types of fields by their names."""
-    kind = schema(response) if is_dataclass(response) else _fields(response)
+def _content(kind: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"application/json": {"schema": kind}}
-
-
-def _fields(types: Mapping[str, Any]) -> Mapping[str, Any]:
-    properties = {name: schema(kind) for name, kind in types.items()}
-    return {"type": "object", "properties": properties, "required": list(types)}

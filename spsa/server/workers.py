@@ -1,41 +1,43 @@
-"""The endpoints of workers on other machines: the table of `worker_api`, files and uploads."""
+"""The endpoints of workers on other machines: requests with a token, files and uploads."""
 
+import asyncio
 import hashlib
 import json
 import tempfile
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from threading import Lock
-from typing import IO, Any
+from hmac import compare_digest
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from spsa import __version__
 from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import Hash
+from spsa.db.batch_tables import Machine
 from spsa.db.store import Store
 from spsa.errors import OutOfRange
-from spsa.files import MAX_BOOK, content
 from spsa.protocol import ENGINE_BYTES, PROTOCOL, BuiltFile, HeldBuild
-from spsa.server.tokens import TokenGuesses
-from spsa.server.worker_api import FILE, REQUESTS, UPLOAD, JsonRequest, openapi
-from spsa.server.worker_requests import (
-    Endpoint,
-    MachineTokens,
+from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses
+from spsa.server.worker_api import (
+    PROTOCOL_HEADER,
+    REQUESTS,
+    JsonRequest,
     Refused,
     not_permitted,
+    openapi,
     out_of_range,
-    parsed,
-    received,
-    received_json,
-    told,
+    refuse_unless_builder,
 )
+from spsa.server.worker_files import SentFiles, packed, packed_sha256
+
+BODY_BYTES = 10**6
+BODY_SECONDS = 30.0
+"""How long a body of JSON may take to arrive, all of it."""
 
 WORKER_THREADS = 8
 """Requests of workers that use the database at a time, each with a connection.
@@ -50,8 +52,9 @@ UPLOAD_SECONDS = 900.0
 UPLOADS = 2
 """Engines of one machine that may be on their way at a time."""
 
-KEPT_BYTES = 2**29
-CHUNK = 2**18
+_BYTES = "application/octet-stream"
+
+Value = TypeVar("Value")
 
 
 class Workers:
@@ -61,25 +64,22 @@ class Workers:
         self._store = store
         self._tokens = MachineTokens(store, guesses)
         self._files = SentFiles(store.file)
-        self._threads = CapacityLimiter(1 if store.is_file else WORKER_THREADS)
+        self._threads = ThreadPoolExecutor(1 if store.is_file else WORKER_THREADS)
         self._transfers = CapacityLimiter(2)
         self._uploading: list[str] = []  # a machine's name for each engine on its way
 
     def routes(self) -> list[Route]:
         return [
-            Route("/worker/version", self._version),
-            Route("/worker.pyz", self._worker_file),
-            Route("/worker/openapi.json", self._openapi),
-            Route(FILE, told(self._file)),
-            Route(UPLOAD, told(self._upload), methods=["PUT"]),
             *(
-                Route(asked.path, self._endpoint(asked), methods=[asked.method])
+                Route(asked.path, partial(self._answer, asked), methods=[asked.method])
                 for asked in REQUESTS
             ),
+            Route("/worker/files/{sha256}", self._file),
+            Route("/worker/builds/{build_id}/{claim_id}/{side}", self._upload, methods=["PUT"]),
+            Route("/worker/version", _version),
+            Route("/worker.pyz", lambda _: Response(packed(), media_type=_BYTES)),
+            Route("/worker/openapi.json", lambda _: JSONResponse(openapi())),
         ]
-
-    def _endpoint(self, asked: JsonRequest) -> Endpoint:
-        return told(partial(self._answer, asked))
 
     async def _answer(self, asked: JsonRequest, request: Request) -> Response:
         hashed = await self._token(request)
@@ -108,7 +108,8 @@ class Workers:
         return json.dumps(found or {}).encode()
 
     async def _run(self, function: Callable[..., Any], *values: Any) -> Any:
-        return await to_thread.run_sync(function, *values, limiter=self._threads)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *values)
 
     async def _file(self, request: Request) -> Response:
         """The bytes of a file that a claim of this machine names."""
@@ -122,7 +123,7 @@ class Workers:
             sentence = f"neither the database nor the server's machine has the file {sha256}"
             raise Refused(404, "unknown_file", sentence)
         length = {"Content-Length": str(file.size)}
-        return StreamingResponse(file.chunks(), 200, length, "application/octet-stream")
+        return StreamingResponse(file.chunks(), 200, length, _BYTES)
 
     def _place(self, request: Request, hashed: str, sha256: str) -> str:
         machine = self._tokens.machine(request, hashed)
@@ -154,8 +155,7 @@ class Workers:
         """The build that a worker of the sender's machine holds, and the machine."""
         path = request.path_params
         machine = self._tokens.machine(request, hashed)
-        if not machine.may_build:
-            raise not_permitted(f"the machine {machine.name!r} was invited without --may-build")
+        refuse_unless_builder(machine)
         named = {"build_id": _number(path["build_id"]), "claim_id": path["claim_id"]}
         held = from_json(HeldBuild, {**named, "worker_id": 0})
         worker_id = self._store.may_upload(machine.name, held.build_id, held.claim_id)
@@ -168,82 +168,106 @@ class Workers:
         file.seek(0)
         return self._store.upload_build(held, side, file.read())
 
-    async def _version(self, _request: Request) -> Response:
-        """What every worker of every version asks first: the form of this never changes."""
-        from spsa.server.worker_zip import packed_sha256
 
-        sha256 = await to_thread.run_sync(packed_sha256)
-        return JSONResponse({"version": __version__, "protocol": PROTOCOL, "sha256": sha256})
-
-    async def _worker_file(self, _request: Request) -> Response:
-        from spsa.server.worker_zip import packed
-
-        return Response(await to_thread.run_sync(packed), media_type="application/octet-stream")
-
-    async def _openapi(self, _request: Request) -> Response:
-        return JSONResponse(openapi())
+def _version(_request: Request) -> Response:
+    """What every worker of every version asks first: the form of this never changes."""
+    return JSONResponse({"version": __version__, "protocol": PROTOCOL, "sha256": packed_sha256()})
 
 
 def _number(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 30 else text
 
 
-@dataclass(frozen=True, slots=True)
-class SentFile:
-    """A file on disk without a name; it is gone when nobody reads it any more."""
+class MachineTokens:
+    """Which machine sent a request; who sends wrong tokens has to wait.
 
-    size: int
-    _file: IO[bytes]
-    _lock: Lock = field(default_factory=Lock)
-
-    def chunks(self) -> Iterator[bytes]:
-        for start in range(0, self.size, CHUNK):
-            with self._lock:
-                self._file.seek(start)
-                part = self._file.read(CHUNK)
-            yield part
-
-
-class SentFiles:
-    """The files that were sent last, at most `KEPT_BYTES` of them and the one that was asked for.
-
-    Their bytes are in memory only while one of them is read from the database.
+    The methods but `sent` ask the database.
     """
 
-    def __init__(self, read: Callable[[str], bytes | None]) -> None:
-        self._read = read
-        self._lock = Lock()
-        self._files: OrderedDict[str, SentFile] = OrderedDict()
+    def __init__(self, store: Store, guesses: TokenGuesses) -> None:
+        self._store = store
+        self._guesses = guesses
+        self._known: set[str] = set()
 
-    def find(self, sha256: str, place: str) -> SentFile | None:
-        """The file with this hash, from the database or from `place` on this machine."""
-        with self._lock:
-            if sha256 not in self._files:
-                found = self._read(sha256) or _kept(place, sha256)
-                if found is None:
-                    return None
-                self._files[sha256] = _written(found)
-            self._files.move_to_end(sha256)
-            while len(self._files) > 1 and self._bytes > KEPT_BYTES:
-                self._files.popitem(last=False)
-            return self._files[sha256]
+    def sent(self, request: Request) -> str:
+        """The hash of a request's token, which may be that of no machine.
 
-    @property
-    def _bytes(self) -> int:
-        return sum(file.size for file in self._files.values())
+        Machines whose token was right before do not wait for others at the same address who guess.
+        """
+        version = request.headers.get(PROTOCOL_HEADER, str(PROTOCOL))
+        if version != str(PROTOCOL):
+            sentence = f"this server speaks protocol {PROTOCOL}, not {version[:20]!a}"
+            raise Refused(426, "outdated", sentence)
+        if (token := bearer(request)) is None:
+            raise Refused(401, "no_token", "this needs a header `Authorization: Bearer TOKEN`")
+        hashed = hashlib.sha256(token.encode()).hexdigest()
+        seconds = self._guesses.seconds_to_wait(client_address(request))
+        if seconds and hashed not in self._known:
+            sentence = too_many_guesses(seconds)
+            raise Refused(429, "guessing", sentence, retry_after=seconds)
+        return hashed
+
+    def was_right(self, hashed: str) -> bool:
+        return hashed in self._known
+
+    def machine(self, request: Request, hashed: str, worker_id: int | None = None) -> Machine:
+        """The machine with this token, to which the worker belongs."""
+        found = self._store.machine_of_token(hashed, worker_id)
+        if found is None or not compare_digest(found[0].secret_sha256, hashed):
+            self._known.discard(hashed)
+            self._guesses.add_wrong(client_address(request))
+            raise Refused(401, "unknown_token", "the server does not know this token")
+        machine, owner = found
+        self._known.add(hashed)
+        if machine.revoked_at is not None:
+            raise Refused(403, "revoked", f"the machine {machine.name!r} was revoked")
+        if worker_id is not None and owner is None:
+            raise Refused(409, "not_registered", f"worker {worker_id} is not registered")
+        if worker_id is not None and owner != machine.name:
+            raise not_permitted(f"worker {worker_id} is one of another machine")
+        return machine
 
 
-def _kept(place: str, sha256: str) -> bytes | None:
-    """The bytes of a file that the master keeps here; None if they have another hash."""
+async def received(
+    request: Request, most: int, seconds: float, take: Callable[[bytes], object]
+) -> None:
+    """Read a body of at most `most` bytes within so many seconds, part by part."""
+    size, declared = 0, request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > most:
+        raise _too_large(most)
     try:
-        found = content(Path(place), MAX_BOOK) if place else b""
-    except OSError:
-        return None
-    return found if hashlib.sha256(found).hexdigest() == sha256 else None
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                take(part)
+    except TimeoutError:
+        refused = Refused(408, "slow", f"the body did not arrive within {seconds:g} seconds")
+        refused.headers["Connection"] = "close"
+        raise refused from None
+    except ClientDisconnect:
+        raise Refused(400, "incomplete", "the request ended before its body") from None
 
 
-def _written(found: bytes) -> SentFile:
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as anybody reads it
-    file.write(found)
-    file.flush()
-    return SentFile(len(found), file)
+async def received_json(request: Request) -> bytes:
+    body = bytearray()
+    await received(request, BODY_BYTES, BODY_SECONDS, body.extend)
+    return bytes(body)
+
+
+def parsed(kind: type[Value], body: bytes) -> Value:
+    """The value of a body of JSON.
+
+    Raises:
+        OutOfRange: names the first field that is wrong.
+    """
+    try:
+        value: Value = from_json(kind, json.loads(body))
+    except (ValueError, RecursionError) as error:  # too deep to be read, or to be shown
+        raise out_of_range(f"the body is no JSON: {str(error)[:200]}", "body") from None
+    return value
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "too_large", f"the body has more than {most:,} bytes")

@@ -36,7 +36,7 @@ CODE_STRIDES: Mapping[str, int] = {
     "spsa.history.purge": 8,
     "spsa.algorithms.tuning": 9,
     "spsa.server.workers": 12,
-    "spsa.server.worker_requests": 12,
+    "spsa.server.worker_api": 12,
     "worker.batches.database_client": 7,
     "worker.batches.active_batch": 6,
     "worker.remote": 8,

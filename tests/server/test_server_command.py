@@ -10,11 +10,12 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from console import write_project
+from console import master, write_project
 from served import certify, got, serve, space
 from tuned import tuned
 
 from spsa.cli import execute
+from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
 
 TOKEN = "0123456789abcdef0123"
@@ -63,6 +64,25 @@ def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None
         _, said = process.communicate(timeout=60)
     assert process.returncode == (130 if ending == signal.SIGINT else 0), said
     assert "Traceback" not in said
+
+
+def test_it_waits_until_the_database_has_tables(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/later.db")
+    line = master("serve", "--port", "0")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=project, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            said = process.stderr.readline()
+            assert said.startswith("waiting for the database: ") and "later.db" in said
+            upgrade(f"sqlite:///{tmp_path}/later.db")
+            assert json.loads(got(f"{process.stdout.readline().split()[1]}api/runs")) == {
+                "runs": []
+            }
+        finally:
+            process.kill()
 
 
 def test_other_addresses_need_the_token(project: Path) -> None:

@@ -11,7 +11,7 @@ from tuned import tuned
 from spsa.db.store import Store
 from spsa.errors import DatabaseUnreachable
 from spsa.lifecycle import RunStatus
-from spsa.server.tokens import COOKIE
+from spsa.server.people import COOKIE
 
 TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
 OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
@@ -34,12 +34,6 @@ def logged_in(client: TestClient, token: str) -> TestClient:
     return client
 
 
-def form_token(client: TestClient) -> str:
-    found = re.search(r'name="form_token" value="(\w+)"', client.get("/run").text)
-    assert found is not None
-    return found[1]
-
-
 def send(client: TestClient, **fields: str) -> tuple[int, str]:
     answer = client.post("/run?run=first", data=fields, headers=OWN)
     return answer.status_code, answer.text
@@ -50,11 +44,10 @@ def status(store: Store) -> RunStatus:
 
 
 def test_an_operator_pauses_and_resumes_a_run(operator: TestClient, run: Store) -> None:
-    token = form_token(operator)
     assert "Resume" not in operator.get("/run").text
     answer = operator.post(
         "/run?run=first",
-        data={"form_token": token, "change": "pause", "reason": "<b>lunch</b>"},
+        data={"change": "pause", "reason": "<b>lunch</b>"},
         headers=OWN,
     )
     assert (answer.status_code, answer.headers["location"]) == (303, "/run?run=first")
@@ -62,15 +55,14 @@ def test_an_operator_pauses_and_resumes_a_run(operator: TestClient, run: Store) 
     assert status(run) is RunStatus.PAUSED
     assert '<span class="status paused">' in page and ">Pause<" not in page
     assert "&lt;b&gt;lunch" in page
-    assert send(operator, form_token=token, change="resume")[0] == 303
+    assert send(operator, change="resume")[0] == 303
     assert status(run) is RunStatus.RUNNING
     events = [(event.kind, event.actor) for event in run.events(run.run("first").id)]
     assert events[-2:] == [("paused", "operator"), ("running", "operator")]
 
 
 def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None:
-    token = form_token(operator)
-    code, page = send(operator, form_token=token, change="stop", reason="no use")
+    code, page = send(operator, change="stop", reason="no use")
     assert code == 200 and "ends the run for good" in page and status(run) is RunStatus.RUNNING
     fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
     assert send(operator, change="stop", **fields)[0] == 303
@@ -78,42 +70,31 @@ def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None
     (event,) = run.events(run.run("first").id, 1)
     assert (event.actor, event.detail) == ("operator", {"reason": "no use"})
     assert 'name="change"' not in operator.get("/run").text
-    code, said = send(operator, form_token=token, change="pause")
+    code, said = send(operator, change="pause")
     assert code == 409 and "it is stopped" in said
 
 
 @pytest.mark.parametrize(
     ("fields", "code", "said"),
     [
-        ({}, 403, "not of your session"),
-        ({"form_token": "0" * 64, "change": "pause"}, 403, "not of your session"),
-        ({"form_token": "OWN", "change": "delete"}, 400, "change is not pause, resume or stop"),
-        ({"form_token": "OWN", "change": "pause", "reason": "a\x00b"}, 400, "reason is not one"),
-        ({"form_token": "OWN", "change": "pause", "reason": "x" * 201}, 400, "at most 200"),
-        ({"form_token": "OWN", "change": "pause", "reason": "x" * 5000}, 413, "4096 bytes"),
-        ({"form_token": "OWN", "change": "resume"}, 409, "cannot become running"),
+        ({}, 400, "change is not pause, resume or stop"),
+        ({"change": "delete"}, 400, "change is not pause, resume or stop"),
+        ({"change": "pause", "reason": "a\x00b"}, 400, "reason is not one"),
+        ({"change": "pause", "reason": "x" * 201}, 400, "at most 200"),
+        ({"change": "pause", "reason": "x" * 5000}, 413, "4096 bytes"),
+        ({"change": "resume"}, 409, "cannot become running"),
     ],
 )
 def test_other_forms_are_refused(
     fields: dict[str, str], code: int, said: str, operator: TestClient, run: Store
 ) -> None:
-    own = {name: form_token(operator) if text == "OWN" else text for name, text in fields.items()}
-    answer = send(operator, **own)
+    answer = send(operator, **fields)
     assert answer[0] == code and said in answer[1]
     assert status(run) is RunStatus.RUNNING
 
 
-def test_a_form_of_another_session_is_refused(operator: TestClient, run: Store) -> None:
-    other = logged_in(
-        TestClient(operator.app, "http://localhost", follow_redirects=False), OPERATOR
-    )
-    assert form_token(other) != form_token(operator)
-    assert send(operator, form_token=form_token(other), change="pause")[0] == 403
-    assert status(run) is RunStatus.RUNNING
-
-
 def test_a_form_of_another_site_is_refused(operator: TestClient, run: Store) -> None:
-    fields = {"form_token": form_token(operator), "change": "pause"}
+    fields = {"change": "pause"}
     for foreign in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         answer = operator.post("/run?run=first", data=fields, headers=OWN | foreign)
         assert answer.status_code == 403
@@ -124,18 +105,13 @@ def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
     who = people(TOKEN, OPERATOR)
     viewer = logged_in(client_of(run, who), TOKEN)
     page = viewer.get("/run").text
-    assert "form_token" not in page and 'href="/login"' in page
+    assert 'name="change"' not in page and 'href="/login"' in page
     assert "Token" in viewer.get("/login").text
     code, said = send(viewer, change="pause")
     assert code == 403 and "only an operator" in said
     nobody = client_of(run)
     assert 'href="/login"' not in nobody.get("/run").text
     assert send(nobody, change="pause")[0] == 403
-    program = client_of(run, who)
-    sent = OWN | {"Authorization": f"Bearer {OPERATOR}"}
-    answer = program.post("/run?run=first", data={"change": "pause"}, headers=sent)
-    assert answer.status_code == 403, "a program has no session; it uses `spsa-master pause`"
-    assert "form_token" not in program.get("/run", headers=sent).text
     assert status(run) is RunStatus.RUNNING
 
 
@@ -144,7 +120,7 @@ def test_without_a_viewers_token_all_may_look_and_an_operator_logs_in(run: Store
     assert 'href="/login"' in client.get("/run").text
     assert send(client, change="pause")[0] == 403
     logged_in(client, OPERATOR)
-    assert send(client, form_token=form_token(client), change="pause")[0] == 303
+    assert send(client, change="pause")[0] == 303
     assert status(run) is RunStatus.PAUSED
 
 

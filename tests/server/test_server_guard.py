@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from spsa.db.store import Store, open_store
 from spsa.server.guard import Proxy, is_loopback
-from spsa.server.tokens import COOKIE, MAX_WRONG
+from spsa.server.people import COOKIE, MAX_WRONG
 
 TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
 SITE = "http://fleet.example"

@@ -25,8 +25,8 @@ from spsa.core.json_values import to_json
 from spsa.db.store import Store
 from spsa.lifecycle import RunStatus
 from spsa.protocol import MAX_WORKERS, Claim
-from spsa.server import tokens, worker_requests
-from spsa.server.tokens import MAX_WRONG
+from spsa.server import workers
+from spsa.server.people import MAX_WRONG
 from spsa.server.worker_api import REQUESTS
 
 HASH = "a" * 64
@@ -64,7 +64,7 @@ def run(server: tuple[Stage, str], shell: Shell) -> Iterator[Scene]:
 def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(
     run: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "MAX_WRONG", 10_000)
+    monkeypatch.setattr("spsa.server.people.MAX_WRONG", 10_000)
     before, token = run.counts(), run.bad.token
     run.store.register_worker(new_worker("direct", host="direct", secret="s" * 40))
     wrong = [f"Bearer {token}x", "Bearer ", "Bearer " + "x" * 5_000, "Basic YTpi", f"Token {token}"]
@@ -412,7 +412,7 @@ def test_half_a_body_is_no_request(run: Scene) -> None:
 
 
 def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_requests, "BODY_SECONDS", 0.4)
+    monkeypatch.setattr(workers, "BODY_SECONDS", 0.4)
     slow = [connected(run.url) for _ in range(20)]
     for connection in slow:
         connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000"))
@@ -468,7 +468,7 @@ def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
     numbers, registrations = count(), 10_000 if LONG else 150
 
     def register(_: int) -> int:
-        worker = to_json(new_worker(f"{run.bad.name}-more-{next(numbers)}"))
+        worker = to_json(new_worker(f"{run.bad.name}-more-{next(numbers)}", cores=64))
         return run.bad.post("/worker/register", worker).status
 
     def registered() -> int:
@@ -484,6 +484,21 @@ def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
     run.sql("UPDATE spsa_worker SET last_seen_at = :old WHERE host = :n", old=OLD, n=run.bad.name)
     assert register(0) == 200
     assert registered() == 1, "those that are gone and never played are forgotten"
+
+
+def test_a_machine_has_the_slots_that_its_cores_justify(run: Scene) -> None:
+    """Or its workers could hold all batches for as long as they renew."""
+
+    def register(name: str, **facts: int) -> int:
+        info = to_json(new_worker(f"{run.bad.name}-{name}", **facts))
+        return run.bad.post("/worker/register", info).status
+
+    assert register("1", cores=2, concurrency=16) == 200
+    assert register("1", cores=2, concurrency=17) == 429
+    assert register("2", cores=2, concurrency=1) == 429, "the first has them all"
+    assert register("2", cores=100_000, concurrency=4_096) == 429
+    assert register("1", cores=2, concurrency=8) == 200
+    assert register("2", cores=2, concurrency=8) == 200
 
 
 def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:

@@ -21,7 +21,7 @@ from spsa.core.params.placement import Constant, Location
 from spsa.db.store import Store
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
-from spsa.server.tokens import People, Role, Token
+from spsa.server.people import People, Role, Token
 
 NOBODY = People()
 HOSTILE = "<img src=x onerror=alert(1)>&\"'{{7*7}}"

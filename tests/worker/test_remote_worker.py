@@ -395,7 +395,7 @@ def test_a_unit_of_a_direct_worker_holds_no_url(tmp_path: Path) -> None:
 
 
 def test_a_unit_lets_a_zipapp_replace_itself(tmp_path: Path) -> None:
-    from spsa.server.worker_zip import packed
+    from spsa.server.worker_files import packed
 
     pyz = tmp_path / "worker.pyz"
     pyz.write_bytes(packed())

@@ -24,7 +24,7 @@ from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worke
 
 import worker
 from spsa.protocol import PROTOCOL
-from spsa.server.worker_zip import packed
+from spsa.server.worker_files import packed
 from worker.batches.loop import NOTHING_TO_DO
 from worker.update import QUIET_SECONDS, TRIAL, UPDATED
 

@@ -17,7 +17,7 @@ from engines.faulty import LOSER, WINNER, engine, wait_until
 from worker_server import TOKEN, WorkerServer, claim_of, worker_server
 
 from spsa.core.game_settings import Book
-from spsa.server.worker_zip import packed, packed_sha256
+from spsa.server.worker_files import packed, packed_sha256
 
 ALONE = [sys.executable, "-I", "-S"]  # no packages of this environment, no current folder
 
@@ -66,7 +66,7 @@ def test_it_is_small_and_ordered_and_the_same_each_time(pyz: Path) -> None:
     assert len(packed()) < 1_500_000
     assert names(pyz) == sorted(names(pyz))
     assert packed_sha256() == hashlib.sha256(packed()).hexdigest()
-    code = "from spsa.server.worker_zip import packed_sha256; print(packed_sha256())"
+    code = "from spsa.server.worker_files import packed_sha256; print(packed_sha256())"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
     )

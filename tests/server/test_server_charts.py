@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
 from spsa.report.status import plain
-from spsa.server.axes import Scale, band, labels, polyline, span, ticks
+from spsa.server.charts import Scale, band, labels, polyline, span, ticks
 
 ORDINARY = floats(-1e12, 1e12)
 

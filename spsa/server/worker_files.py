@@ -1,18 +1,26 @@
-"""worker.pyz: the worker as one file for any machine with Python 3.11, packed from what is here.
+"""What workers fetch: worker.pyz, and the files that their claims name.
 
-It has the worker, what the worker imports of spsa, and four libraries in pure Python. It has
-nothing that needs a database, numpy or a compiler. The same installation always packs the same
-bytes, so that their hash says whether a worker is of this version.
+worker.pyz is the worker as one file for any machine with Python 3.11, packed from what is here. It
+has the worker, what the worker imports of spsa, and four libraries in pure Python. It has nothing
+that needs a database, numpy or a compiler. The same installation always packs the same bytes, so
+that their hash says whether a worker is of this version.
 """
 
 import hashlib
 import io
+import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
+from typing import IO
+
+from spsa.files import MAX_BOOK, content
 
 LIBRARIES = ("chess", "click", "rich", "urllib3")
 """Each is a distribution and its package; rich's view imports none of its own dependencies."""
@@ -27,6 +35,11 @@ LEFT_OUT = (
     *("spsa/builds/sources", "spsa/core/params"),  # they need tree-sitter and numpy
     *("worker/direct.py", "worker/replay.py"),  # they need a database
 )
+
+KEPT_BYTES = 2**29
+"""Of files that were sent last."""
+
+CHUNK = 2**18
 
 _SUFFIXES = (".py", ".epd")
 _LICENCES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
@@ -98,3 +111,64 @@ def _folder(package: str) -> Path:
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file on disk without a name; it is gone when nobody reads it any more."""
+
+    size: int
+    _file: IO[bytes]
+    _lock: Lock = field(default_factory=Lock)
+
+    def chunks(self) -> Iterator[bytes]:
+        for start in range(0, self.size, CHUNK):
+            with self._lock:
+                self._file.seek(start)
+                part = self._file.read(CHUNK)
+            yield part
+
+
+class SentFiles:
+    """The files that were sent last, at most `KEPT_BYTES` of them and the one that was asked for.
+
+    Their bytes are in memory only while one of them is read from the database.
+    """
+
+    def __init__(self, read: Callable[[str], bytes | None]) -> None:
+        self._read = read
+        self._lock = Lock()
+        self._files: OrderedDict[str, SentFile] = OrderedDict()
+
+    def find(self, sha256: str, place: str) -> SentFile | None:
+        """The file with this hash, from the database or from `place` on this machine."""
+        with self._lock:
+            if sha256 not in self._files:
+                found = self._read(sha256) or _kept(place, sha256)
+                if found is None:
+                    return None
+                self._files[sha256] = _written(found)
+            self._files.move_to_end(sha256)
+            while len(self._files) > 1 and self._bytes > KEPT_BYTES:
+                self._files.popitem(last=False)
+            return self._files[sha256]
+
+    @property
+    def _bytes(self) -> int:
+        return sum(file.size for file in self._files.values())
+
+
+def _kept(place: str, sha256: str) -> bytes | None:
+    """The bytes of a file that the master keeps here; None if they have another hash."""
+    try:
+        found = content(Path(place), MAX_BOOK) if place else b""
+    except OSError:
+        return None
+    return found if hashlib.sha256(found).hexdigest() == sha256 else None
+
+
+def _written(found: bytes) -> SentFile:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as anybody reads it
+    file.write(found)
+    file.flush()
+    return SentFile(len(found), file)
