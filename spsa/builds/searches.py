@@ -4,7 +4,7 @@ Two engines that find the same in all of them are the same to the tuner.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -46,10 +46,6 @@ class Search:
     nodes: int
 
 
-Searcher = Callable[[str, int], Search]
-"""Searches a position, what follows `position fen`, to so many nodes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Searches:
     """The replies of one engine to all positions, and what it objects to its options."""
@@ -87,14 +83,6 @@ def search_all(
     return Searches(replies, objections)
 
 
-@contextmanager
-def searcher(command: Sequence[str], options: Mapping[str, str]) -> Iterator[Searcher]:
-    """One engine that searches positions as they come. Raises SmokeTestFailed as `search_all`."""
-    with _engine(command) as process:
-        tuple(_configured(process, options))
-        yield lambda position, nodes: _reply(process, position, FirstSearch.of_nodes(nodes))
-
-
 def positions_of_games(
     command: Sequence[str], options: Mapping[str, str], openings: Sequence[str], nodes: int
 ) -> tuple[str, ...]:
@@ -103,18 +91,20 @@ def positions_of_games(
     Positions of a book alone are too quiet: few parameters change a search there. `openings` are
     FENs. Raises SmokeTestFailed as `search_all`.
     """
-    with searcher(command, options) as search:
+    first = FirstSearch.of_nodes(nodes)
+    with _engine(command) as process:
+        tuple(_configured(process, options))
         return tuple(
             position
             for fen in openings
-            for position in islice(_game(search, fen, nodes), 0, APART * A_GAME, APART)
+            for position in islice(_game(process, fen, first), 0, APART * A_GAME, APART)
         )
 
 
-def _game(search: Searcher, fen: str, nodes: int) -> Iterator[str]:
+def _game(process: ProcessUnderTest, fen: str, first: FirstSearch) -> Iterator[str]:
     """Every position of one game until it ends."""
     position = f"{fen} moves"
-    while _MOVE.fullmatch(move := search(position, nodes).move):
+    while _MOVE.fullmatch(move := _reply(process, position, first).move):
         position += f" {move}"
         yield position
 

@@ -55,7 +55,6 @@ class LazyGroup(click.Group):
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
-    "book": ("spsa.cli.book", "Make a book of openings for your engine."),
     "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
     "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
     "watch": ("spsa.cli.status", "Show the status repeatedly, until the run has ended or Ctrl-C."),

@@ -179,7 +179,7 @@ def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
     if recent.draws / recent.games > _DRAWN + by_chance:
         kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
         if run.game_settings.book.name == UNBALANCED:
-            kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
+            kind, book = "a less balanced book", "an EPD, FEN or PGN file in [games] book"
         found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
         advice = f"{kind} would teach more: `spsa-master fork` with {book}"
         yield _alarm(AlarmKind.DRAWS, run.name, found, advice)

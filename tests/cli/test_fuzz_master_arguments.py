@@ -23,7 +23,7 @@ from spsa.db.store import open_store
 SECONDS = 60.0
 """That one command may take on a busy machine."""
 
-PARSED = frozenset({"watch", "demo", "simulate", "validate", "serve", "book"})
+PARSED = frozenset({"watch", "demo", "simulate", "validate", "serve"})
 """Commands that take minutes or more by intention: only their arguments are read."""
 
 LONG_PATH = "x" * 5000

@@ -15,7 +15,7 @@ from spsa.files import content
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source")
-_MAX_BYTES_OF_SOURCE = 2**20
+_MAX_BYTES_OF_MAKEFILE = 2**20
 _PROGRAM = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 _NAME = re.compile(rf"^[ \t]*({'|'.join(_PROGRAM)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
 _EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
@@ -71,12 +71,12 @@ def _compiler(sources: Sequence[str]) -> BuildCommand:
 
 def _text(path: Path) -> str | None:
     try:
-        return content(path, _MAX_BYTES_OF_SOURCE).decode("utf-8", errors="replace")
+        return content(path, _MAX_BYTES_OF_MAKEFILE).decode("utf-8", errors="replace")
     except OSError:
         return None
 
 
-_MAX_BYTES_OF_MAKEFILE = 2**19
+_MAX_BYTES_OF_SOURCE = 2**19
 """Bytes of one file: a person does not write a longer one, and its tree takes seconds."""
 
 _MAX_FILES = 2000
@@ -155,7 +155,7 @@ def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[s
         try:
             if len(texts) == _MAX_FILES:
                 raise OSError(0, f"there are more than {_MAX_FILES:,} files")
-            texts[name] = content(path, _MAX_BYTES_OF_MAKEFILE).decode("utf-8")
+            texts[name] = content(path, _MAX_BYTES_OF_SOURCE).decode("utf-8")
         except OSError as error:
             unread[name] = error.strerror or str(error)
         except UnicodeDecodeError:

@@ -51,7 +51,7 @@ def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
         return
     if ahead:
         others = f"openings in which one side is {ahead:g} Elo ahead"
-        where = '"builtin:unbalanced", or `spsa-master book make`'
+        where = '"builtin:unbalanced"'
     else:
         others, where = "balanced openings", '"builtin"'
     yield PlanWarning(
