@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spsa.algorithms.observing import noted, without_notes
 from spsa.algorithms.tuning import PlayedGames, Tuning
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
 from spsa.db.base import counts_of
 from spsa.db.purge_records import PurgedResult
-from spsa.db.run_tables import Change, Iteration, Run
+from spsa.db.run_tables import Change, Iteration
 from spsa.errors import IllegalTransition
 
 
@@ -68,19 +67,6 @@ def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
     return replace(iteration, **counts)
 
 
-def noted_from(run: Run, results: Sequence[Iteration]) -> int:
-    """The first moment whose state has notes for the estimates, besides the rule's own state.
-
-    It is after 0 if an older program, which kept no notes, started the run. `results` are those
-    that theta holds.
-    """
-    played = [it.k or 0 for it in results if it.tally.pairs]
-    outcomes = noted(run.state)
-    if outcomes is None:
-        return run.applied + 1
-    return 0 if outcomes == len(played) else (played[-outcomes:] or [run.applied + 1])[0]
-
-
 def in_force(tuning: Tuning, changes: Iterable[Change]) -> list[Tuning]:
     """The tuning that a run began with, and that after each change of its space."""
     first = tuning.first or tuning
@@ -90,22 +76,20 @@ def in_force(tuning: Tuning, changes: Iterable[Change]) -> list[Tuning]:
 def replay(
     tuning: Tuning,
     results: Iterable[Iteration],
-    noted_from: int = 0,
     changes: Sequence[Change] = (),
 ) -> Iterator[ReplayedState]:
     """The start, and the moment after each result and each change, in their order.
 
-    States before the moment `noted_from` have no notes. `tuning` may be that before or after any of
-    the changes. Those made after the last result are replayed if theta held it.
+    `tuning` may be that before or after any of the changes. Those made after the last result are
+    replayed if theta held it.
     """
     rules, moment = in_force(tuning, changes), ReplayedState(0, *tuning.start())
-    yield (moment := _as_kept(moment, noted_from))
+    yield moment
     for iteration in results:
         games = games_of(iteration)
         for changed in _changed(rules, moment, changes, games.k - 1):
             yield (moment := changed)
-        moment = _as_kept(_after(rules[moment.changes], moment, games), noted_from)
-        yield moment
+        yield (moment := _after(rules[moment.changes], moment, games))
     yield from _changed(rules, moment, changes, moment.k)
 
 
@@ -133,9 +117,3 @@ def _after(tuning: Tuning, before: ReplayedState, games: PlayedGames) -> Replaye
         elo=update.elo,
         changes=before.changes,
     )
-
-
-def _as_kept(moment: ReplayedState, noted_from: int) -> ReplayedState:
-    if moment.k >= noted_from:
-        return moment
-    return replace(moment, state=without_notes(moment.state))

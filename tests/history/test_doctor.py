@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from builders import LEASE, new_engine, new_validation, result_of, stage, step_from
 
-from spsa.algorithms.observing import without_notes
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.params import Constant, Location, Parameter, PlayedValues, Space
@@ -353,30 +352,6 @@ def test_a_state_that_was_changed_is_found(sqlite_url, sql):
         state["rule"]["theta"][0] *= 1 + 1e-8
         sql("UPDATE spsa_run SET state = :state", state=json.dumps(state))
         assert "the rule's state differs" in replayed(run, rule)
-
-
-def forgotten(run, sql):
-    """The run as a program has left it that knew nothing but theta."""
-    state = json.dumps(without_notes(run.now().state))
-    sql(
-        "UPDATE spsa_run SET state = :state, theta_averaged = NULL, theta_averaged_sd = NULL,"
-        " theta_supported = NULL, theta_supported_sd = NULL",
-        state=state,
-    )
-
-
-@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
-def test_a_run_that_is_older_than_its_estimates_is_sound_and_goes_on(sqlite_url, sql, algorithm):
-    with open_store(sqlite_url, durable=False) as store:
-        run, rule = tuned(store, algorithm)
-        forgotten(run, sql)
-        assert replayed(run, rule) == []
-        moved(run, rule, [7])
-        assert replayed(run, rule) == []
-        assert (run.now().estimates.averaged, bool(run.now().estimates.supported)) == (None, True)
-        moved(run, rule, [8, 9])
-        assert replayed(run, rule) == []
-        assert list(run.now().estimates.averaged_sd) == ["margin", "depth"]
 
 
 @pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])

@@ -3,6 +3,7 @@
 import os
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -27,7 +28,7 @@ from spsa.algorithms import algorithms
 from spsa.db.purge_records import Selection
 from spsa.db.store import open_store
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
-from spsa.history.purge import carry_out, plan, results_of, theta_at
+from spsa.history.purge import carry_out, plan, results_of, steps_apart, theta_at
 from spsa.history.replay import counted_after, replay
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
@@ -342,3 +343,21 @@ def purge_at_random(tested, dice):
     )
     with suppress(NothingToDo):
         purge(tested, chosen)
+
+
+def test_the_drift_is_that_of_the_parameter_that_is_farthest_off(store):
+    tested = RunUnderTest(store, iterations=4)
+    moved(tested)
+    run = tested.now()
+    names = list(steps_apart(run, run.theta, run.theta))
+    assert len(names) > 1
+    planned = plan(tested.store, run, tested.tuning, Selection(worker=BAD))
+    assert planned.drift == 0.0
+    farther = dict(run.theta)
+    farther[names[0]] += 0.25
+    apart = steps_apart(run, farther, run.theta)[names[0]]
+    other = plan(tested.store, replace(run, theta=farther), tested.tuning, Selection(worker=BAD))
+    assert other.drift == pytest.approx(abs(apart))
+    assert next(iter(other.moved)) in names
+    sizes = [abs(steps) for steps in other.moved.values()]
+    assert sizes == sorted(sizes, reverse=True)

@@ -18,7 +18,7 @@ from spsa.algorithms.tuning import Tuning
 from spsa.db.run_tables import Change, Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.history.doctor.theta import Entry, differences, entries, name_of
-from spsa.history.replay import ReplayedState, counted_after, in_force, noted_from
+from spsa.history.replay import ReplayedState, counted_after, in_force
 from spsa.history.replay import replay as _replayed
 
 _TOLERANCE = 1e-9
@@ -47,12 +47,10 @@ def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
 def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     """The chain for each number of purges."""
     held = list(_results(rows))
-    chains: list[Chain] = []
-    for purges in range(rows.run.purges):
-        results = counted_after(purges, held, rows.purged)
-        chains.append(list(_replayed(tuning, results, changes=rows.changes)))
-    notes = noted_from(rows.run, held)
-    return [*chains, list(_replayed(tuning, held, notes, rows.changes))]
+    return [
+        list(_replayed(tuning, counted_after(purges, held, rows.purged), rows.changes))
+        for purges in range(rows.run.purges + 1)
+    ]
 
 
 def _steps(
