@@ -28,8 +28,9 @@ from spsa.db.store import Store
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
-from spsa.master.loop import LEASE_SECONDS, Master
+from spsa.master.loop import Master
 from spsa.master.new_run import Prepared
+from spsa.master.session import LEASE_SECONDS
 from spsa.master.start import reopened
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo

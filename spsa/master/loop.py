@@ -38,7 +38,6 @@ from spsa.master.delivery import Delivery
 from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import (
-    LEASE_SECONDS,
     TICK_SECONDS,
     MasterSession,
     RunSettings,
@@ -47,8 +46,6 @@ from spsa.master.session import (
     notify,
 )
 from spsa.master.verdict import enough
-
-__all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
 
 T = TypeVar("T")
 
