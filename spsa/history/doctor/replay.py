@@ -49,7 +49,7 @@ def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     held = list(_results(rows))
     return [
         list(_replayed(tuning, counted_after(purges, held, rows.purged), rows.changes))
-        for purges in range(rows.run.purges + 1)
+        for purges in range(max(0, rows.run.purges) + 1)
     ]
 
 
