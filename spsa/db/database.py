@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from copy import copy
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -34,6 +35,8 @@ class Database:
         self._url = parse_url(url)
         self._engine = create_engine(self._url, durable=durable, is_stopping=is_stopping)
         self._readers = self._engine.execution_options(reads_only=True)
+        self._moment: sa.Connection | None = None
+        """The transaction that all reads share, see `at_one_moment`."""
         self._details: dict[int, Mapping[str, Any]] = {}
         """What claims of an iteration have in common, by its row's id: it never changes."""
         self.check()
@@ -65,8 +68,21 @@ class Database:
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
+        if self._moment is not None:
+            yield self._moment
+            return
         with translated(self._url), self._readers.begin() as connection:
             yield connection
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[Self]:
+        """This database, as it is now for every query that only reads, while others write."""
+        with self._read() as connection:
+            if not self.is_file:
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            frozen = copy(self)
+            frozen._moment = connection
+            yield frozen
 
     def copy_to(self, file: Path) -> None:
         """Copy an SQLite database as it is at one moment, while other processes go on writing.

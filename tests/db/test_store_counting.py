@@ -125,3 +125,15 @@ def test_a_validation_is_not_completed_on_other_counts_than_its_batches(run, sql
     with pytest.raises(IllegalTransition, match="iteration 4 has"):
         store.complete_validation(run.master, match.id, 0.0)
     assert store.iterations(run.run.id)[-1].status is IterationStatus.IN_PROGRESS
+
+
+def test_reads_at_one_moment_do_not_see_what_is_written_meanwhile(store):
+    run = stage(store)
+    run.open(target_games=4)
+    with store.at_one_moment() as frozen:
+        before = frozen.batches(run.run.id), frozen.run("first")
+        store.report(claim := run.claim("x"), result_of(claim))
+        store.pause("first", "me", "why")
+        assert (frozen.batches(run.run.id), frozen.run("first")) == before
+    assert store.batches(run.run.id) != before[0]
+    assert store.run("first").status == "paused"

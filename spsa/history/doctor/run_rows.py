@@ -56,24 +56,15 @@ class RunRows:
 
 
 def read(store: Store, run: Run) -> RunRows:
-    """Read the rows of one moment, again if the run changed meanwhile."""
-    while True:
-        before = store.run(run.name)
-        batches = store.batches(run.id)
-        rows = RunRows(
-            run=before,
-            iterations=store.iterations(run.id),
-            batches={row: list(group) for row, group in groupby(batches, lambda b: b.iteration_id)},
-            steps=store.steps(run.id),
-            purges=store.purges(run.id),
-            purged=store.purged_batches(run.id),
-            changes=store.changes(run.id),
+    """Read the rows as they are at one moment."""
+    with store.at_one_moment() as frozen:
+        batches = groupby(frozen.batches(run.id), lambda b: b.iteration_id)
+        return RunRows(
+            run=frozen.run(run.name),
+            iterations=frozen.iterations(run.id),
+            batches={row: list(group) for row, group in batches},
+            steps=frozen.steps(run.id),
+            purges=frozen.purges(run.id),
+            purged=frozen.purged_batches(run.id),
+            changes=frozen.changes(run.id),
         )
-        unchanged = _played(batches) == _played(store.batches(run.id))
-        if unchanged and before == store.run(run.name):
-            return rows
-
-
-def _played(batches: Sequence[Batch]) -> list[tuple[object, ...]]:
-    """What a worker or a purge changes of batches."""
-    return [(b.id, b.status, b.attempt, b.void_games) for b in batches]
