@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Self
 from uuid import uuid4
 
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
@@ -64,9 +63,6 @@ class SleepingDelivery:
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self.leaving.wait(self.scene.wait(BUILD_SECONDS))
         return Sides(plus=_engine(plus), minus=_engine(minus))
-
-    def on(self, space: Space) -> Self:
-        return self
 
     def cancel(self) -> None:
         self.leaving.set()

@@ -19,7 +19,7 @@ is still right.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import Any, Self, TypeVar
 
@@ -124,9 +124,6 @@ class Bayesian:
     problem: Problem
     prior: Prior
     name: str
-
-    def on(self, problem: Problem) -> Self:
-        return replace(self, problem=problem)
 
     def theta(self, state: State) -> Vector:
         return self.problem.inside(state.mean)

@@ -186,9 +186,6 @@ class Mixture:
         way = np.where(played, np.clip(bank.best - bank.theta, -_LONGEST, _LONGEST), 0.0)
         return replace(bank, theta=self.problem.inside(bank.theta + way))
 
-    def on(self, problem: Problem) -> "Mixture":
-        return replace(self, problem=problem)
-
     def carried(self, state: State, carry: Carry) -> Bank:
         """The filters in another space; doubt changes their weights, but does not move the best.
 

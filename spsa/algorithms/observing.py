@@ -68,11 +68,6 @@ class Average:
         """The average and the deviation of theta; None for fewer than two thetas."""
         return Spread(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
 
-    def carried(self, carry: Carry) -> Self:
-        """The average in another space; a parameter that is new there has been where it starts."""
-        variance = carry.variances(self.variance, np.zeros_like(carry.value))
-        return type(self)(self.count, carry.positions(self.mean), variance)
-
     def dump(self) -> dict[str, Any]:
         return {
             "count": self.count,
@@ -95,8 +90,7 @@ WITNESS = "mixture"
 class Notes:
     """The average and the witness's state after the outcomes so far.
 
-    An older program kept no notes, so they may start later than the run. `witness` is None if the
-    rule has a belief of its own.
+    `witness` is None if the rule has a belief of its own.
     """
 
     average: Average
@@ -105,10 +99,10 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """The state of a rule with its notes; None in the state of an older program."""
+    """The state of a rule with its notes."""
 
     rule: State
-    notes: Notes | None
+    notes: Notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,62 +128,47 @@ class Observed:
 
     def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
         after, update = self.rule.tell(state.rule, outcome)
-        before = state.notes or self._blank()
         notes = Notes(
-            average=before.average.with_next(self.rule.theta(after)),
-            witness=self.witness and self.witness.tell(before.witness, outcome)[0],
+            average=state.notes.average.with_next(self.rule.theta(after)),
+            witness=self.witness and self.witness.tell(state.notes.witness, outcome)[0],
         )
         return Observation(after, notes), update
 
-    def on(self, problem: Problem) -> "Observed":
-        """The same rule and witness, with the gains that they have, on another problem."""
-        return Observed(self.rule.on(problem), self.witness and self.witness.on(problem), problem)
-
-    def carried(self, state: Observation, carry: Carry) -> Observation:
-        """A state that this rule had on another problem, in the coordinates of this one."""
-        rule, notes = self.rule.carried(state.rule, carry), state.notes
-        if notes is None:
-            return Observation(rule, None)
-        witness = self.witness and self.witness.carried(notes.witness, carry)
-        return Observation(rule, Notes(notes.average.carried(carry), witness))
-
     def forked(self, state: Observation, carry: Carry) -> Observation:
-        """The same as the start of another run, whose average has no theta yet."""
-        blank, notes = self._blank(), state.notes
-        if self.witness is not None and notes is not None:
-            blank = replace(blank, witness=self.witness.carried(notes.witness, carry))
+        """What this rule knew on another problem, as the start of a run on this one.
+
+        Its average has no theta yet.
+        """
+        blank = self._blank()
+        if self.witness is not None:
+            witness = self.witness.carried(state.notes.witness, carry)
+            blank = replace(blank, witness=witness)
         return Observation(self.rule.carried(state.rule, carry), blank)
 
     def averaged(self, state: Observation) -> Spread | None:
         """The mean and standard deviation of theta; None before the second outcome."""
-        return None if state.notes is None else state.notes.average.spread
+        return state.notes.average.spread
 
     def supported(self, state: Observation) -> Belief | None:
         """The optimum that all games together suggest; None before the first outcome."""
-        notes = state.notes
-        if notes is None or notes.average.count == 0:
+        if state.notes.average.count == 0:
             return None
         if self.witness is None:
             return self.rule.belief(state.rule)
-        return self.witness.belief(notes.witness)
+        return self.witness.belief(state.notes.witness)
 
     def dump(self, state: Observation) -> dict[str, Any]:
-        """The state as JSON values; without notes, that of the rule alone."""
-        own, notes = self.rule.dump(state.rule), state.notes
-        if notes is None:
-            return own
+        """The state as JSON values."""
         return {
-            "rule": own,
+            "rule": self.rule.dump(state.rule),
             "notes": {
-                "average": notes.average.dump(),
-                "witness": self.witness and self.witness.dump(notes.witness),
+                "average": state.notes.average.dump(),
+                "witness": self.witness and self.witness.dump(state.notes.witness),
             },
         }
 
     def load(self, data: Mapping[str, Any]) -> Observation:
-        """The state from `dump`, or the rule's alone. Raises UnusableState for anything else."""
-        if "notes" not in data:
-            return Observation(self.rule.load(data), None)
+        """The state from `dump`. Raises UnusableState for anything else."""
         rule, notes = self.rule.load(_part(data, "rule")), _part(data, "notes")
         average = Average.load(_part(notes, "average"), self.problem.start)
         witness = self.witness and self.witness.load(_part(notes, "witness"))
@@ -211,16 +190,3 @@ def observed(rule: Rule, problem: Problem) -> Observed:
     """The rule with notes, and with a witness if it has no belief of its own."""
     believes = rule.belief(rule.start()) is not None
     return Observed(rule, None if believes else create(WITNESS, {}, problem), problem)
-
-
-def noted(data: Mapping[str, Any]) -> int | None:
-    """How many outcomes are in the notes of a dumped state; None without valid notes."""
-    try:
-        return int(data["notes"]["average"]["count"])
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def without_notes(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A dumped state without notes: the rule's alone."""
-    return data["rule"] if "notes" in data else data

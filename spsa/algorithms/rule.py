@@ -161,10 +161,6 @@ class Rule(Protocol):
         """The state after one more result, and its effect."""
         ...
 
-    def on(self, problem: Problem) -> "Rule":
-        """The same rule, with the gains that it has, on another problem."""
-        ...
-
     def carried(self, state: State, carry: Carry) -> State:
         """A state that this rule had on another problem, in the coordinates of this problem."""
         ...

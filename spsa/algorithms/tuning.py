@@ -65,13 +65,11 @@ class Update:
 class Tuning:
     """One run's space and rule.
 
-    `first` is the tuning that the run began with, if its space was changed since. `begun` is the
-    start of a fork: theta and what its rule knows.
+    `begun` is the start of a fork: theta and what its rule knows.
     """
 
     space: Space
     rule: Observed
-    first: "Tuning | None" = None
     begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
 
     @property
@@ -81,34 +79,10 @@ class Tuning:
 
     def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
         """The start of the run: theta in the units of params.toml, and the rule's state."""
-        if self.first is not None:
-            return self.first.start()
         if self.begun is not None:
             return self.begun
         theta = self._natural(self.space.start())
         return theta, self.rule.dump(self.rule.start())
-
-    def on(self, space: Space) -> "Tuning":
-        """The same run from a change of its space on; gains stay as they were derived."""
-        before = self.rule.problem
-        problem = problem_of(
-            space, iterations=before.iterations, pairs=before.pairs, seed=before.seed
-        )
-        return replace(self, space=space, rule=self.rule.on(problem), first=self.first or self)
-
-    def carried(
-        self, before: "Tuning", state: Mapping[str, Any], theta: Mapping[str, float]
-    ) -> tuple[dict[str, float], Mapping[str, Any]]:
-        """Theta and the state of `before` in this space; theta moves only into the bounds.
-
-        A parameter that is new here starts at its value.
-        """
-        after = {
-            p.name: min(max(theta.get(p.name, float(p.value)), low), high)
-            for p, (low, high) in zip(self.space.parameters, self._bounds.values(), strict=True)
-        }
-        carry = _carry(before.space, self.space, after)
-        return after, self.rule.dump(self.rule.carried(before.rule.load(state), carry))
 
     def forked(self, before: "Tuning", state: Mapping[str, Any], doubt: float) -> "Tuning":
         """This tuning as a fork of `before`, which has the same rule: what that knows, widened."""

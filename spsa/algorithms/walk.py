@@ -4,8 +4,8 @@ An iteration may have been opened on an older theta; that does not change its st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +37,6 @@ class Walk:
 
     def theta(self, state: State) -> Vector:
         return np.array(state.theta, dtype=np.float64)
-
-    def on(self, problem: Problem) -> Self:
-        return replace(self, problem=problem)
 
     def carried(self, state: State, carry: Carry) -> WalkState:
         return self.at(carry.positions(state.theta))

@@ -70,7 +70,7 @@ COMMANDS: Table = {
     ),
     "params": (
         "spsa.cli.params",
-        "Show the parameters and the patch they make; change them in a run.",
+        "Show the parameters and the patch they make; import or export them.",
     ),
     "validate": ("spsa.cli.validate", "Play a match of the tuned values against the start."),
     "workers": ("spsa.cli.workers", "List workers; set machines aside and release them."),

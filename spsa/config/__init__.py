@@ -1,7 +1,7 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
 from spsa.config.loading import load_config, missing_files, readable_params
-from spsa.config.projection import project_parameter, project_theta, says
+from spsa.config.projection import project_theta, says
 from spsa.config.settings import (
     BuildConfig,
     Config,
@@ -30,7 +30,6 @@ __all__ = [
     "load_config",
     "load_space",
     "missing_files",
-    "project_parameter",
     "project_theta",
     "read_sources",
     "readable_params",

@@ -9,12 +9,9 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Parameter
 from spsa.errors import Fault, InvalidInput
 from spsa.files import write_whole
-
-KEYS = {"minimum": "min", "maximum": "max", "step": "step", "active": "active"}
-"""What a run may change of a parameter: the attribute, and its key in params.toml."""
 
 
 def project_theta(path: Path, values: Mapping[str, float]) -> bool:
@@ -33,14 +30,6 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     document: Any = tomlkit.parse(before)
     for name in known.keys() & values.keys():
         _write(document[name], known[name], values[name])
-    return _written(path, real, before, document)
-
-
-def _is_whole(p: Parameter) -> bool:
-    return all(number == int(number) for number in (p.minimum, p.maximum, p.step))
-
-
-def _written(path: Path, real: Path, before: str, document: Any) -> bool:
     after = tomlkit.dumps(document)
     if after == before:
         return False
@@ -49,29 +38,6 @@ def _written(path: Path, real: Path, before: str, document: Any) -> bool:
     except OSError as error:
         raise _unwritable(path, error) from None
     return True
-
-
-def project_parameter(path: Path, space: Space, name: str) -> bool:
-    """Write the bounds, the step and `active` of a run's parameter; True if the file changed.
-
-    All else stays, as in `project_theta`. A file without this parameter is left alone.
-
-    Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
-    """
-    real = path.resolve()
-    known = {parameter.name: parameter for parameter in load_space(real).parameters}
-    if name not in known:
-        return False
-    before = read_document(real).text
-    document: Any = tomlkit.parse(before)
-    wanted = next(p for p in space.parameters if p.name == name)
-    for attribute, key in KEYS.items():
-        value = getattr(wanted, attribute)
-        if value != getattr(known[name], attribute):
-            document[name][key] = value
-    if not wanted.integral and wanted.scale is None and _is_whole(wanted):
-        document[name]["type"] = "float"  # else its numbers would make it a whole number
-    return _written(path, real, before, document)
 
 
 def says(path: Path, values: Mapping[str, float]) -> bool:

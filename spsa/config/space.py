@@ -240,21 +240,3 @@ def _check_partner(space: Space, knob: Parameter, place: ArrayKnob, faults: Faul
     elif (partner.first, partner.last) != (place.first, place.last):
         found = f"the two knobs of {place.array} fill different elements"
         faults.note((knob.name, "array"), knob.name, found, "give both the same first and last")
-
-
-def check_space(space: Space, changed: str, origin: str) -> None:
-    """Check a space of which no file says the changed parameter, by the rules of params.toml.
-
-    Raises InvalidInput with all that is wrong; `origin` stands for the file.
-    """
-    faults = Faults(Document(path=Path(origin), text="", data={}, lines={}))
-    parameter = next(p for p in space.parameters if p.name == changed)
-    if parameter.step < _MIN_STEP:
-        found = f"step {parameter.step:g} is too small"
-        faults.note((), changed, found, f"use at least {_MIN_STEP:g}")
-        faults.raise_any()
-    _check(Section(faults, (changed,), {}), parameter)
-    if not space.active:
-        faults.note((), changed, "nothing would be tuned", "leave one parameter active")
-    _check_together(space.parameters, space.constraints, faults, complete=True)
-    faults.raise_any()

@@ -72,7 +72,6 @@ class NewIteration:
     minus_parameters: Values
     perturbation_signs: Mapping[str, int]
     opened_purges: int = 0  # of the run when the master decided
-    opened_changes: int = 0
     match_number: int | None = None  # of a validation that goes on with a match
     compared: Compared | None = None  # of a validation
 
@@ -95,24 +94,3 @@ class NewStep:
     elo: float
     bounded: bool
     purges: int = 0  # of the run when the master decided
-    changes: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewChange:
-    """A change of the space of a run, and the run before and after it.
-
-    `detail` says in the event what was changed.
-    """
-
-    applied: int
-    purges: int
-    changes: int  # of the run before it
-    space: Mapping[str, Any]
-    theta_before: Values
-    theta_after: Values
-    estimates: Estimates
-    state: Mapping[str, Any]
-    actor: str
-    reason: str
-    detail: Mapping[str, Any]

@@ -12,7 +12,7 @@ from spsa.db.batch_tables import Batch, Worker
 from spsa.db.database import Database
 from spsa.db.entries import Values
 from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
-from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
+from spsa.db.run_tables import Iteration, Purge, Run, Step
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 MAX_ITERATIONS = 2**31 - 1
@@ -141,7 +141,7 @@ def _count_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
-    """By k; what came later replaces what came earlier: start, steps, purges and changes."""
+    """By k; what came later replaces what came earlier: start, steps and purges."""
     found: dict[int, ThetaPoint] = {}
     for statement in _sources(run_id, ks):
         for k, theta, at in connection.execute(statement):
@@ -154,15 +154,11 @@ def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
     start = select(sa.literal(0), Run.start_theta, Run.created_at)
     applied = select(Step.k, Step.theta_after, Step.created_at)
     purged = select(Purge.applied, Purge.theta_after, Purge.at)
-    changed = select(Change.applied, Change.theta_after, Change.at)
     return (
         *((start.where(Run.id == run_id),) if 0 in ks else ()),
         applied.where(Step.run_id == run_id, Step.k.in_(ks)),
         purged.where(Purge.run_id == run_id, Purge.applied > 0, Purge.applied.in_(ks)).order_by(
             Purge.number
-        ),
-        changed.where(Change.run_id == run_id, Change.applied > 0, Change.applied.in_(ks)).order_by(
-            Change.number
         ),
     )
 

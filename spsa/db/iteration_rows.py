@@ -136,7 +136,7 @@ def _located(plus: EngineFile, minus: EngineFile) -> dict[str, dict[str, str]]:
 _COPIED = (
     *("purpose", "k", "opened_on", "in_flight", "a_k", "c_k", "plus_options", "minus_options"),
     *("target_games", "base_parameters", "plus_parameters", "minus_parameters"),
-    *("perturbation_signs", "opened_purges", "opened_changes", "game_settings", "compared"),
+    *("perturbation_signs", "opened_purges", "game_settings", "compared"),
 )
 
 

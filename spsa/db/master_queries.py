@@ -69,7 +69,7 @@ class MasterQueries(MasterLeaseQueries):
             run = locked_run(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
-            _refuse_changed(run, step.purges, step.changes)
+            _refuse_purged(run, step.purges)
             wrong = pause_if_miscounted(connection, iteration_id)
             if wrong is None:
                 _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
@@ -86,7 +86,7 @@ class MasterQueries(MasterLeaseQueries):
         """
         with self._write() as connection:
             run = locked_run(connection, master_lease)
-            _refuse_changed(run, purges, run.changes)
+            _refuse_purged(run, purges)
             wrong = pause_if_miscounted(connection, iteration_id)
             if wrong is None:
                 _complete(connection, master_lease, iteration_id, None, None, elo)
@@ -138,7 +138,7 @@ class MasterQueries(MasterLeaseQueries):
         """
         with self._write() as connection:
             run = locked_run(connection, master_lease)
-            _refuse_changed(run, seen.purges, seen.changes)
+            _refuse_purged(run, seen.purges)
             opened = select(func.max(Iteration.k)).where(Iteration.run_id == run.id)
             now = (run.status, run.applied, run.max_iterations, connection.scalar(opened))
             if now != (RunStatus.RUNNING, seen.applied, seen.max_iterations, max_iterations):
@@ -239,15 +239,13 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run has {run.applied}"
         )
-    _refuse_changed(run, new.opened_purges, new.opened_changes)
+    _refuse_purged(run, new.opened_purges)
 
 
-def _refuse_changed(run: Any, purges: int, changes: int) -> None:
-    """Refuse what was decided on results that were purged since, or on another space."""
+def _refuse_purged(run: Any, purges: int) -> None:
+    """Refuse what was decided on results that were purged since."""
     if run.purges != purges:
         raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
-    if run.changes != changes:
-        raise IllegalTransition(f"the parameters of run {run.name} have been changed meanwhile")
 
 
 def _run_columns(step: NewStep) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def _known(connection: sa.Connection, run_id: int, new: NewPurge) -> Purge | Non
 
 
 def _refuse_outdated(run: Run, new: NewPurge) -> None:
-    planned_on = (new.applied, new.purges, new.changes, dict(new.theta_before))
-    if (run.applied, run.purges, run.changes, run.theta) != planned_on:
+    planned_on = (new.applied, new.purges, dict(new.theta_before))
+    if (run.applied, run.purges, run.theta) != planned_on:
         raise IllegalTransition(
             f"run {run.name} has changed: the purge was planned on {new.applied} results and "
             f"{new.purges} purges, the run has {run.applied} and {run.purges}"

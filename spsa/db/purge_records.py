@@ -15,7 +15,7 @@ from spsa.db.batch_tables import Batch, PurgedBatch, Worker
 from spsa.db.database import Database, rows
 from spsa.db.entries import Values
 from spsa.db.run_tables import IS_OPEN, Iteration, Purge
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+from spsa.lifecycle import BatchStatus, Purpose
 
 Place = tuple[int, int]
 """An iteration's number in its run, and a batch's sequence number in it."""
@@ -102,7 +102,6 @@ class NewPurge:
     actor: str
     reason: str
     purges: int
-    changes: int = 0
     applied: int
     theta_before: Values
     theta_after: Values
@@ -113,14 +112,10 @@ class NewPurge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedTotals:
-    """How many games of a run were purged, and how many of them were to be played again.
-
-    `emptied` applied iterations have no game left.
-    """
+    """How many games of a run were purged, and how many of them were to be played again."""
 
     games: int
     played_again: int
-    emptied: int
 
 
 class PurgeRecordQueries(Database):
@@ -182,20 +177,9 @@ class PurgeRecordQueries(Database):
             .join(Purge, Purge.id == PurgedBatch.purge_id)
             .where(Purge.run_id == run_id)
         )
-        emptied = select(func.count()).where(
-            Iteration.run_id == run_id,
-            Iteration.id.in_(select(PurgedBatch.iteration_id)),
-            Iteration.k.is_not(None),
-            Iteration.status == IterationStatus.COMPLETE,
-            Iteration.games_played == 0,
-        )
         with self._read() as connection:
             games, played_again = connection.execute(sums).one()
-            return PurgedTotals(
-                games=int(games or 0),
-                played_again=int(played_again or 0),
-                emptied=connection.scalar(emptied) or 0,
-            )
+            return PurgedTotals(games=int(games or 0), played_again=int(played_again or 0))
 
 
 def _with_tally(kind: type[Any], row: Any) -> Any:

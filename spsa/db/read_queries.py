@@ -15,7 +15,6 @@ from spsa.db.rows import Costs, Totals, WorkerRow
 from spsa.db.run_tables import (
     IS_ABANDONED,
     IS_OPEN,
-    Change,
     Event,
     Iteration,
     Run,
@@ -80,12 +79,6 @@ class ReadQueries(Database):
         """The log of the steps of theta, in order."""
         with self._read() as connection:
             return rows(connection, select(Step).where(Step.run_id == run_id).order_by(Step.k))
-
-    def changes(self, run_id: int) -> list[Change]:
-        """The changes of a run's space, in order."""
-        statement = select(Change).where(Change.run_id == run_id).order_by(Change.number)
-        with self._read() as connection:
-            return rows(connection, statement)
 
     def totals(self, run_id: int) -> Totals:
         """The sums over all counted tuning games of a run, plus against minus."""

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, update
 
 from spsa.db.base import time_from_now
 from spsa.db.database import Database, add, may_become, rows
 from spsa.db.engine_tables import StoredFile
-from spsa.db.entries import NewChange
-from spsa.db.run_status import MEASURED, PARAMS, set_run_status, write_event
-from spsa.db.run_tables import Change, Event, Iteration, Run, estimate_columns
+from spsa.db.run_status import MEASURED, set_run_status, write_event
+from spsa.db.run_tables import Event, Iteration, Run
 from spsa.db.statements import execute
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, RunStatus
@@ -75,23 +74,6 @@ class RunQueries(Database):
         """Store what builds and games take on a machine, as an event that belongs to no run."""
         with self._write() as connection:
             write_event(connection, None, MEASURED, actor, detail)
-
-    def change_space(self, run_id: int, new: NewChange) -> int:
-        """Change the space of a run, from its next iteration on; the number of the change.
-
-        Raises:
-            IllegalTransition: the run has ended, or has changed since the change was planned.
-        """
-        with self._write() as connection:
-            run = rows(connection, select(Run).where(Run.id == run_id).with_for_update())[0]
-            _refuse_outdated(run, new)
-            row = {name: getattr(new, name) for name in _CHANGED} | {"number": run.changes + 1}
-            row |= {"run_id": run_id, "at": time_from_now(0)}
-            connection.execute(insert(Change).values(row))
-            connection.execute(update(Run).where(Run.id == run_id).values(_columns(run, new)))
-            detail = {"number": run.changes + 1, "reason": new.reason, **new.detail}
-            write_event(connection, run_id, PARAMS, new.actor, detail)
-            return int(run.changes) + 1
 
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""
@@ -175,32 +157,6 @@ def _insert(
         if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
             add(connection, StoredFile(sha256=sha256, content=content))
     return rows(connection, select(Run).where(Run.id == run_id))[0]
-
-
-_CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
-
-
-def _refuse_outdated(run: Any, new: NewChange) -> None:
-    if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
-        raise IllegalTransition(
-            f"run {run.name} is {run.status}: `spsa-master fork` starts another from it"
-        )
-    planned_on = (new.applied, new.purges, new.changes, dict(new.theta_before))
-    if (run.applied, run.purges, run.changes, run.theta) != planned_on:
-        raise IllegalTransition(f"run {run.name} has changed since the change was planned")
-
-
-def _columns(run: Any, new: NewChange) -> dict[str, Any]:
-    """The columns of the run's row that a change of its space changes."""
-    return estimate_columns(new.estimates) | {
-        "space": dict(new.space),
-        "start_space": run.start_space or run.space,
-        # a new parameter began where it is when it is added
-        "start_theta": dict(new.theta_after) | run.start_theta,
-        "theta": dict(new.theta_after),
-        "state": dict(new.state),
-        "changes": new.changes + 1,
-    }
 
 
 def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:

@@ -15,9 +15,6 @@ from spsa.lifecycle import RUN, RunStatus
 ALARM, ALARM_OVER = "alarm", "alarm_over"
 """The kinds of the events of an alarm's beginning and of its end."""
 
-PARAMS = "params"
-"""The kind of the event of a change of the space."""
-
 MEASURED = "measured"
 """The kind of the event of a trial; it belongs to no run."""
 

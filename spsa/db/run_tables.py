@@ -1,4 +1,4 @@
-"""The tables of runs: their iterations, steps, purges, changes and events.
+"""The tables of runs: their iterations, steps, purges and events.
 
 The columns of the first version's `spsa_iteration` keep their names and meaning, because people
 query them.
@@ -51,8 +51,7 @@ def _game_settings_column() -> Any:
 class Run(Base, kw_only=True):
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
-    `start_space` is the space that the run was started with, None if `changes` is 0. `start_theta`
-    has also what was added since. `start_state` is what the rule of a fork knew at the start.
+    `start_state` is what the rule of a fork knew at the start.
     """
 
     __tablename__ = "spsa_run"
@@ -64,8 +63,7 @@ class Run(Base, kw_only=True):
     seed: Mapped[int] = mapped_column(sa.BigInteger)
     algorithm: Mapped[str] = text_column()
     settings: Mapped[Mapping[str, Any]] = json_column()
-    space: Mapped[Mapping[str, Any]] = json_column()  # as `params set` has changed it
-    start_space: Mapped[Mapping[str, Any] | None] = optional(Json)
+    space: Mapped[Mapping[str, Any]] = json_column()
     game_settings: Mapped[GameSettings] = _game_settings_column()
     source_sha256: Mapped[str | None] = optional()
     max_iterations: Mapped[int]
@@ -88,7 +86,6 @@ class Run(Base, kw_only=True):
     priority: Mapped[int] = number_column()
     share: Mapped[float] = number_column(1, sa.Double)
     purges: Mapped[int] = number_column()  # how many; theta is computed without their results
-    changes: Mapped[int] = number_column()  # of the space
 
     __table_args__ = (
         CheckConstraint("share > 0", name="share"),
@@ -108,10 +105,6 @@ class Run(Base, kw_only=True):
             supported_sd=self.theta_supported_sd,
         )
 
-    def whole(self, theta: Values) -> Values:
-        """A theta of its past, with the parameters that were added later at their start."""
-        return {**self.start_theta, **theta}
-
 
 def estimate_columns(estimates: Estimates) -> dict[str, Any]:
     """The columns of a run for these estimates."""
@@ -125,8 +118,8 @@ class Iteration(Counts, Base, kw_only=True):
     """An iteration.
 
     When it was opened, theta held the results through `opened_on`, and the run had had
-    `opened_purges` purges and `opened_changes` changes of its space. `compared` and `match_number`
-    are those of a validation: the rounds of one match have the number of the first of them.
+    `opened_purges` purges. `compared` and `match_number` are those of a validation: the rounds of
+    one match have the number of the first of them.
     """
 
     __tablename__ = "spsa_iteration"
@@ -168,7 +161,6 @@ class Iteration(Counts, Base, kw_only=True):
     created_at: Mapped[datetime] = now_column()
     completed_at: Mapped[datetime | None] = optional(UtcTime)
     opened_purges: Mapped[int] = number_column()
-    opened_changes: Mapped[int] = number_column()
     requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
     # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
     variants: Mapped[Mapping[str, Any] | None] = optional(Json)
@@ -262,37 +254,6 @@ class Purge(Base, kw_only=True):
         UniqueConstraint("run_id", "number"),
         CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
     )
-
-
-class Change(Base, kw_only=True):
-    """A change of the space of a run that goes on: `number` counts from 1.
-
-    Theta held the results through `applied`, and the run had had `purges` purges.
-    """
-
-    __tablename__ = "spsa_change"
-
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
-    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
-    number: Mapped[int]
-    applied: Mapped[int]
-    purges: Mapped[int]
-    space: Mapped[Mapping[str, Any]] = json_column()  # from now on
-    theta_before: Mapped[Values] = json_column()
-    theta_after: Mapped[Values] = json_column()
-    actor: Mapped[str] = text_column()
-    reason: Mapped[str] = text_column()
-    at: Mapped[datetime] = now_column()
-
-    __table_args__ = (
-        UniqueConstraint("run_id", "number"),
-        CheckConstraint("number > 0 AND applied >= 0 AND purges >= 0", name="numbers"),
-    )
-
-    @property
-    def added(self) -> Values:
-        """The parameters that are new, with their start."""
-        return {n: x for n, x in self.theta_after.items() if n not in self.theta_before}
 
 
 class Event(Base, kw_only=True):

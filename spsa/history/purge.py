@@ -19,7 +19,7 @@ from spsa.db.purge_records import NewPurge, PurgeMatch, PurgeVerdict, Selection
 from spsa.db.run_tables import Iteration, Purge, Run
 from spsa.db.store import Store
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.history.replay import ReplayedState, counted_after, in_force, replay, with_tally
+from spsa.history.replay import ReplayedState, counted_after, replay, with_tally
 from spsa.lifecycle import Purpose
 from spsa.text import plural
 
@@ -75,16 +75,15 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
             verdicts={},
             drift=0.0,
         )
-    changes = store.changes(run.id)
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
-    last, verdicts = _replayed(replay(tuning, left, changes=changes), left, lost)
-    before = _last(replay(tuning, held, changes=changes))
+    last, verdicts = _replayed(replay(tuning, left), left, lost)
+    before = _last(replay(tuning, held))
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         last=last,
-        estimates=in_force(tuning, changes)[-1].estimates(last.state),
+        estimates=tuning.estimates(last.state),
         verdicts=verdicts,
         drift=_drift(run, before.theta),
     )
@@ -110,8 +109,6 @@ def theta_at(
 ) -> tuple[Values, Estimates]:
     """Theta after the result k, and the estimates beside it.
 
-    A parameter that was added later stands at its start.
-
     Args:
         as_applied: whether with the games that counted when k was applied; otherwise with those
             that count now.
@@ -124,10 +121,10 @@ def theta_at(
             f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
         )
     now, then = results_of(store, run, k), _as_applied(store, run, k)
-    wanted, changes = then if as_applied else now, store.changes(run.id)
-    last = _last(replay(tuning, wanted, changes=changes))
-    theta = _logged(store, run, k, as_applied=as_applied) if wanted == then else last.theta
-    return run.whole(theta), in_force(tuning, changes)[last.changes].estimates(last.state)
+    wanted = then if as_applied else now
+    last = _last(replay(tuning, wanted))
+    theta = _logged(store, run, k) if wanted == then else last.theta
+    return theta, tuning.estimates(last.state)
 
 
 def results_of(store: Store, run: Run, k: int) -> list[Iteration]:
@@ -152,12 +149,8 @@ def _purges_before(store: Store, run: Run, k: int) -> int:
     return sum(purge.applied < k for purge in store.purges(run.id))
 
 
-def _logged(store: Store, run: Run, k: int, *, as_applied: bool) -> Values:
-    """Theta after the result k and the changes that were made then."""
-    purges = _purges_before(store, run, k) if as_applied else run.purges
-    changes = [c for c in store.changes(run.id) if c.applied == k and c.purges <= purges]
-    if changes:
-        return changes[-1].theta_after
+def _logged(store: Store, run: Run, k: int) -> Values:
+    """Theta after the result k, as the log has it."""
     return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after
 
 
@@ -197,7 +190,6 @@ def _new(plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
         actor=actor,
         reason=reason,
         purges=run.purges,
-        changes=run.changes,
         applied=run.applied,
         theta_before=run.theta,
         theta_after=plan_.theta,

@@ -5,16 +5,16 @@ then. The replay skips an iteration that has no game left, as if it had never be
 of the space is one more moment of the chain, after the result that theta held then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spsa.algorithms.tuning import PlayedGames, Tuning
-from spsa.core.params import PlayedValues, Space
+from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db.base import counts_of
 from spsa.db.purge_records import PurgedResult
-from spsa.db.run_tables import Change, Iteration
+from spsa.db.run_tables import Iteration
 from spsa.errors import IllegalTransition
 
 
@@ -23,7 +23,7 @@ class ReplayedState:
     """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
 
     `gradient` and `elo` are the estimates from the games of k alone; None without games, and after
-    a change. The space has been changed `changes` times.
+    a change.
     """
 
     k: int
@@ -32,7 +32,6 @@ class ReplayedState:
     delta: Mapping[str, float] = field(default_factory=dict)
     gradient: Mapping[str, float] | None = None
     elo: float | None = None
-    changes: int = 0
 
 
 def games_of(iteration: Iteration) -> PlayedGames:
@@ -67,40 +66,12 @@ def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
     return replace(iteration, **counts)
 
 
-def in_force(tuning: Tuning, changes: Iterable[Change]) -> list[Tuning]:
-    """The tuning that a run began with, and that after each change of its space."""
-    first = tuning.first or tuning
-    return [first, *(first.on(Space.from_json(change.space)) for change in changes)]
-
-
-def replay(
-    tuning: Tuning,
-    results: Iterable[Iteration],
-    changes: Sequence[Change] = (),
-) -> Iterator[ReplayedState]:
-    """The start, and the moment after each result and each change, in their order.
-
-    `tuning` may be that before or after any of the changes. Those made after the last result are
-    replayed if theta held it.
-    """
-    rules, moment = in_force(tuning, changes), ReplayedState(0, *tuning.start())
+def replay(tuning: Tuning, results: Iterable[Iteration]) -> Iterator[ReplayedState]:
+    """The start, and the moment after each result, in their order."""
+    moment = ReplayedState(0, *tuning.start())
     yield moment
     for iteration in results:
-        games = games_of(iteration)
-        for changed in _changed(rules, moment, changes, games.k - 1):
-            yield (moment := changed)
-        yield (moment := _after(rules[moment.changes], moment, games))
-    yield from _changed(rules, moment, changes, moment.k)
-
-
-def _changed(
-    rules: Sequence[Tuning], before: ReplayedState, changes: Sequence[Change], k: int
-) -> Iterator[ReplayedState]:
-    """The moments after the changes that were made before the result k + 1."""
-    while before.changes < len(changes) and changes[before.changes].applied <= k:
-        number = before.changes + 1
-        carried = rules[number].carried(rules[number - 1], before.state, before.theta)
-        yield (before := ReplayedState(before.k, *carried, changes=number))
+        yield (moment := _after(tuning, moment, games_of(iteration)))
 
 
 def _after(tuning: Tuning, before: ReplayedState, games: PlayedGames) -> ReplayedState:
@@ -115,5 +86,4 @@ def _after(tuning: Tuning, before: ReplayedState, games: PlayedGames) -> Replaye
         delta=update.delta,
         gradient=update.gradient,
         elo=update.elo,
-        changes=before.changes,
     )

@@ -63,7 +63,7 @@ class Background:
             return
         if self._building is not None:
             self._building.cancel()
-        theta = run.whole(store.theta_path(run.id, [k])[0].theta)
+        theta = store.theta_path(run.id, [k])[0].theta
         space = Space.from_json(run.space)
         self._k = k
         self._sides = PlayedValues(space.playable(theta), space.playable(run.start_theta))

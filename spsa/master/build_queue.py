@@ -10,7 +10,6 @@ from typing import Self
 
 from spsa.algorithms.tuning import Proposal
 from spsa.core.builds import Builds
-from spsa.core.params import Space
 from spsa.db.entries import Values
 from spsa.db.run_view import RunView
 from spsa.master.decide import BuildProgress
@@ -24,7 +23,6 @@ class QueuedBuild:
     proposal: Proposal
     opened_on: int
     purges: int
-    changes: int
     sides: Future[Sides]
 
 
@@ -66,8 +64,7 @@ def _fits(view: RunView, placed: tuple[int, QueuedBuild]) -> bool:
     """Whether a build is for the k of its place, and was computed on results that still count."""
     (place, building), run = placed, view.run
     is_next = building.proposal.k == view.opened + place + 1 <= run.max_iterations
-    is_fresh = (building.purges, building.changes) == (run.purges, run.changes)
-    return is_next and is_fresh and building.opened_on <= run.applied
+    return is_next and building.purges == run.purges and building.opened_on <= run.applied
 
 
 ASSUMED_SECONDS = 30.0
@@ -117,18 +114,14 @@ class BuildThreads:
             usual=self.seconds if self.is_measured else None,
         )
 
-    def use(self, space: Space) -> None:
-        """Build for this space of the run from now on."""
-        self._delivery = self._delivery.on(space)
-
     def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
         """Start to build two engines with these values, for iteration k or for a match."""
-        return self._threads.submit(self._prepared, self._delivery, k, plus, minus)
+        return self._threads.submit(self._prepared, k, plus, minus)
 
-    def _prepared(self, delivery: Delivery, k: int, plus: Values, minus: Values) -> Sides:
+    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
         began = self._begun[k] = time.monotonic()
         try:
-            sides = delivery.prepare(plus, minus)
+            sides = self._delivery.prepare(plus, minus)
         finally:
             del self._begun[k]
         self._seconds.append(time.monotonic() - began - sides.waited)

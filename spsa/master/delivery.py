@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
-from spsa.config import read_sources
 from spsa.core.params import Space
 from spsa.db.engine_tables import EngineFile
 
@@ -46,14 +45,6 @@ class Delivery(Protocol):
 
         Raises:
             BuildFailed: with the output of the compiler or the engine, and the values.
-        """
-        ...
-
-    def on(self, space: Space) -> Self:
-        """The same delivery for a changed space of the run; builds that run go on.
-
-        Raises:
-            InvalidInput: the source cannot be read.
         """
         ...
 
@@ -130,10 +121,6 @@ class BuildDelivery:
             refused=dict(self._refused),
         )
 
-    def on(self, space: Space) -> Self:
-        sources = read_sources(space, self.builder.crate, self.constants_file)
-        return replace(self, space=space, sources=sources)
-
     def cancel(self) -> None:
         for builder in self._builders:
             builder.cancel()
@@ -201,9 +188,6 @@ class UciDelivery:
             minus_options=self._options(minus),
             requires=(*self.engine.requires, *self.require),
         )
-
-    def on(self, space: Space) -> Self:
-        return replace(self, space=space)
 
     def cancel(self) -> None:
         """Do nothing: no build runs."""

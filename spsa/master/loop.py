@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
-from spsa.core.params import Space
 from spsa.db.entries import NewIteration, NewStep
 from spsa.db.master_lease import MasterLease
 from spsa.db.run_tables import Iteration, Run
@@ -78,11 +77,10 @@ class Master:
     _background: Background = field(init=False)
     _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
-    # results, purges and changes of the theta that was last written to params.toml
-    _projected: tuple[int, int, int] | None = field(init=False, default=None)
-    _changes: int = field(init=False, default=0)  # of the space of `tuning`
-    # whether `stop_when` ends the run, with its results, purges, changes and length
-    _judged: tuple[tuple[int, int, int, int], str | None] | None = field(init=False, default=None)
+    # results and purges of the theta that was last written to params.toml
+    _projected: tuple[int, int] | None = field(init=False, default=None)
+    # whether `stop_when` ends the run, with its results, purges and length
+    _judged: tuple[tuple[int, int, int], str | None] | None = field(init=False, default=None)
     _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -113,9 +111,7 @@ class Master:
     def _view(self) -> RunView:
         view = self._session.view(self._build_threads.builds())
         run = view.run
-        if run.changes != self._changes:
-            self._use(Space.from_json(run.space), run.changes)
-        if (run.applied, run.purges, run.changes) != self._projected:
+        if (run.applied, run.purges) != self._projected:
             self._follow_up(run)
         close_rounds(self._session, view)
         self._background.prepare(self.store, run)
@@ -124,11 +120,6 @@ class Master:
         set_machines_aside(self.store, view)
         notify(self.watcher.saw, view)
         return view
-
-    def _use(self, space: Space, changes: int) -> None:
-        """Propose and build in the space that a person has changed."""
-        self._build_threads.use(space)
-        self.tuning, self._changes = self.tuning.on(space), changes
 
     def _act(self, view: RunView, decision: Decision) -> bool:
         """Carry out a decision; whether another one may follow at once."""
@@ -150,7 +141,7 @@ class Master:
 
     def _enough(self, run: Run) -> str | None:
         """Why the run needs no more iterations, computed once after each result."""
-        results = (run.applied, run.purges, run.changes, run.max_iterations)
+        results = (run.applied, run.purges, run.max_iterations)
         if self._judged is None or self._judged[0] != results:
             self._judged = results, enough(run, self.settings)
         return self._judged[1]
@@ -165,7 +156,7 @@ class Master:
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
         sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
-        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, run.changes, sides))
+        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
         build = self._builds.first
@@ -189,7 +180,7 @@ class Master:
         if run.applied > KEPT_ITERATIONS:
             keys = self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
             self._survive("old binaries could not be deleted", self.delivery.discard, keys)
-        self._projected = (run.applied, run.purges, run.changes)
+        self._projected = (run.applied, run.purges)
 
     def _survive(self, failure: str, action: Callable[[T], None], argument: T) -> None:
         """Log an error of this machine instead of ending the run."""
@@ -216,7 +207,6 @@ def new_iteration(
         k=proposal.k,
         opened_on=build.opened_on,
         opened_purges=build.purges,
-        opened_changes=build.changes,
         in_flight=pacer.in_flight(proposal.k, build.opened_on),
         a_k=proposal.a_k,
         c_k=proposal.c_k,
@@ -251,5 +241,4 @@ def new_step(run: Run, update: Update) -> NewStep:
         elo=update.elo,
         bounded=update.bounded,
         purges=run.purges,
-        changes=run.changes,
     )

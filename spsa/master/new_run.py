@@ -13,7 +13,7 @@ from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.history.purge import results_of
-from spsa.history.replay import ReplayedState, in_force, replay
+from spsa.history.replay import ReplayedState, replay
 from spsa.lab.planning.games_needed import in_flight_limit
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files
@@ -169,13 +169,12 @@ def fork_run(
     config, parent = replace(config, prior=None), wanted.parent
     k = parent.applied if wanted.k is None else wanted.k
     moment = moment_at(store, parent, k)
-    theta = parent.whole(moment.theta)
+    theta = moment.theta
     start = _at_theta(space, theta)
     rules = tuning_from(config, start, wanted.seed)
     same_rule = config.algorithm == parent.algorithm
     if same_rule:
-        before = in_force(tuning_of(parent), store.changes(parent.id))[moment.changes]
-        rules = rules.forked(before, moment.state, wanted.doubt)
+        rules = rules.forked(tuning_of(parent), moment.state, wanted.doubt)
     else:
         rules = replace(rules, begun=rules.start())
     delivery, notes = delivery_of(config, start, settings_from(config).delivery, None, store)
@@ -196,9 +195,8 @@ def moment_at(store: Store, run: Run, k: int) -> ReplayedState:
             f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
         )
     if k == run.applied:
-        return ReplayedState(k, run.theta, run.state, changes=run.changes)
-    results, changes = results_of(store, run, k), store.changes(run.id)
-    *_, last = replay(tuning_of(run), results, changes=changes)
+        return ReplayedState(k, run.theta, run.state)
+    *_, last = replay(tuning_of(run), results_of(store, run, k))
     return last
 
 

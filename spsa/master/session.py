@@ -103,25 +103,21 @@ def tuning_of(run: Run) -> Tuning:
     Raises:
         UnusableState: this program has no such rule, or the rule has no such settings.
     """
-    settings, now = (
-        RunSettings.from_json(run.settings, run.game_settings),
-        Space.from_json(run.space),
-    )
+    settings = RunSettings.from_json(run.settings, run.game_settings)
     if faults := settings_faults(run.algorithm, settings.rule):
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
         raise UnusableState(f"another version of this program started run {run.name}: {found}")
-    first = tuning(
-        now if run.start_space is None else Space.from_json(run.start_space),
+    started = tuning(
+        Space.from_json(run.space),
         run.algorithm,
         settings.rule,
         iterations=settings.planned_iterations,
         pairs=settings.games_per_iteration // 2,
         seed=run.seed,
     )
-    if run.start_state is not None:
-        theta = {p.name: run.start_theta[p.name] for p in first.space.parameters}
-        first = replace(first, begun=(theta, run.start_state))
-    return first if run.start_space is None else first.on(now)
+    if run.start_state is None:
+        return started
+    return replace(started, begun=(run.start_theta, run.start_state))
 
 
 def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,23 +4,18 @@ A run has its own copy of all its settings. If the files have been edited since,
 what differs; the run continues with its copy.
 """
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 from spsa.builds.builder import declared
-from spsa.builds.sources import render
 from spsa.config import (
     Config,
-    DeliveryKind,
     check_against_engine,
     check_against_source,
     missing_files,
     read_sources,
     readable_params,
 )
-from spsa.config.section import suggestion
-from spsa.core.params import ArrayKnob, Parameter, Space, differences
+from spsa.core.params import Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db.run_tables import Run
 from spsa.db.store import Store
@@ -32,9 +27,8 @@ from spsa.errors import (
     InvalidInput,
     NothingToDo,
 )
-from spsa.history.steering import Addition
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery_setup import delivery_of, pinned_source, source_of
+from spsa.master.delivery_setup import delivery_of, source_of
 from spsa.master.new_run import Prepared, create
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
@@ -122,9 +116,9 @@ def prepare(
 
 
 def _is_unmoved(run: Run) -> bool:
-    """Whether the files say all that there is of a run: no result, no change, no fork."""
+    """Whether the files say all that there is of a run: no result, no fork."""
     is_fork = run.start_state is not None and run.settings.get("prior") is None
-    return run.applied == 0 and run.changes == 0 and not is_fork
+    return run.applied == 0 and not is_fork
 
 
 def has_ended(run: Run) -> bool:
@@ -174,91 +168,3 @@ def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iter
         here, there = getattr(run, name), getattr(config, name)
         if here != there:
             yield f"{name} is {there:.12g}, the run has {here:.12g}; {remedy}"
-
-
-def addition_of(config: Config, run: Run, name: str) -> Addition:
-    """The parameter `name` of params.toml, checked against the engine of a run that lacks it.
-
-    The other knob of its array comes with it.
-
-    Raises:
-        InvalidInput: the file is wrong, or the parameter does not fit the engine, or its value is
-            not the one that the engine has played with so far.
-        NothingToDo: the run has this parameter.
-    """
-    file, faults = readable_params(config)
-    if faults:
-        raise InvalidInput(faults)
-    found = {p.name: p for p in file.parameters}
-    if name not in found:
-        raise _missing(config, name, found.keys() - run.theta.keys())
-    partner = _partner(file, found[name])
-    new = {name} if partner is None else {name, partner.name}
-    names = {*run.theta, *new}
-    naming = (
-        c for c in file.constraints if new & {c.less, c.greater} and {c.less, c.greater} <= names
-    )
-    addition = Addition(found[name], tuple(naming), partner)
-    space = Space.from_json(run.space)
-    after = addition.on(run, space)
-    wanted = RunSettings.from_json(run.settings, run.game_settings).delivery
-    if wanted["kind"] == DeliveryKind.UCI:
-        faults = _option_faults(config, run, Path(wanted["engine"]), after, found[name])
-    else:
-        faults = _constant_faults(config, run, wanted, space, after)
-    if faults:
-        raise InvalidInput(faults)
-    return addition
-
-
-def _partner(file: Space, knob: Parameter) -> Parameter | None:
-    """The other knob of an array; the file was read, so it has both."""
-    if not isinstance(knob.place, ArrayKnob):
-        return None
-    array = knob.place.array
-    knobs = (p for p in file.parameters if isinstance(p.place, ArrayKnob) and p is not knob)
-    return next(p for p in knobs if isinstance(p.place, ArrayKnob) and p.place.array == array)
-
-
-def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
-    remedy = suggestion(name, new) if new else "write its table: value, min, max, step"
-    file = str(config.params_path)
-    return InvalidInput([Fault(file=file, line=None, name=name, found="is missing", remedy=remedy)])
-
-
-def _option_faults(
-    config: Config, run: Run, engine: Path, after: Space, new: Parameter
-) -> tuple[Fault, ...]:
-    declarations = declared(engine, arguments=run.game_settings.engine_arguments)
-    if faults := check_against_engine(after, declarations, config):
-        return faults
-    set_by_run = {name.lower(): value for name, value in run.game_settings.engine_options.items()}
-    option = new.option.lower()
-    own = set_by_run.get(option, str(declarations.by_name[option].default))
-    if str(new.to_engine(new.value)) == own:
-        return ()
-    return (_other_value(config, new, f"the games so far were played with {new.option} = {own}"),)
-
-
-def _constant_faults(
-    config: Config, run: Run, wanted: Mapping[str, Any], before: Space, after: Space
-) -> tuple[Fault, ...]:
-    pinned, _ = pinned_source(config, wanted, run.source_sha256)
-    constants, new = wanted["constants_file"], after.parameters[len(before.parameters)]
-    texts = read_sources(after, pinned.crate, constants)
-    if faults := check_against_source(after, texts, constants, str(config.params_path)):
-        return faults
-    values = {p.name: p.nearest(p.value) for p in after.parameters}
-    if render(after, values, texts, constants) == render(before, values, texts, constants):
-        return ()
-    return (_other_value(config, new, "the source of the run has another one"),)
-
-
-def _other_value(config: Config, new: Parameter, found: str) -> Fault:
-    return Fault(
-        file=str(config.params_path),
-        line=new.line,
-        name=new.name,
-        found=f"value is {new.value:g}; {found}",
-        remedy="write that value, or start another run with `spsa-master fork`",
-    )

@@ -227,7 +227,6 @@ def match_round(
         k=None,
         opened_on=run.applied if match.k is None else match.k,
         opened_purges=run.purges,
-        opened_changes=run.changes,
         in_flight=1,
         a_k=None,
         c_k=None,

@@ -4,7 +4,6 @@ The master renders the values, orders two engines for each kind of machine that 
 waits until they are published. It opens an iteration only then, so claims are as always.
 """
 
-import copy
 import hashlib
 import logging
 import threading
@@ -12,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
 
 from spsa.builds.builder import BuildCancelled, BuildSettings, Pinned, Rendered
 from spsa.builds.orders import BuildOrder, archive_of
@@ -99,12 +97,6 @@ class WorkerDelivery:
             refused=dict(self._refused),
             waited=waited,
         )
-
-    def on(self, space: Space) -> Self:
-        other = copy.copy(self)
-        other._space = space
-        other._sources = read_sources(space, self._pinned.crate, self._constants_file)
-        return other
 
     def cancel(self) -> None:
         self._stopping.set()

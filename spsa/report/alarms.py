@@ -99,20 +99,23 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     space = Space.from_json(status.run.space)
-    perturbed = [it for it in recent if it.opened_changes == status.run.changes]
-    for name in _dead(space, perturbed):
-        found = f"plus and minus played the same value in the last {len(perturbed)} iterations"
+    for name in _dead(space, recent):
+        found = f"plus and minus played the same value in the last {len(recent)} iterations"
         yield _alarm(
             AlarmKind.DEAD,
             name,
             found,
-            f"use a larger step: `spsa-master params set {name} --step X`; or freeze it",
+            "stop the run, give it a larger step or `active = false` in params.toml, and go on "
+            "with `spsa-master fork`",
         )
     for p in status.parameters:
         if p.active and p.bound:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
-            advice = f"a wider bound may be better: `spsa-master params set {p.name} --{p.bound} X`"
+            advice = (
+                f"a wider bound may be better: stop the run, change `{p.bound}` in params.toml, "
+                "and go on with `spsa-master fork`"
+            )
             yield _alarm(AlarmKind.AT_BOUND, p.name, found, advice)
     if recent and recent[-1].c_k is not None:
         for warning in space_warnings(space, recent[-1].c_k):

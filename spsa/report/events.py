@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spsa.db.run_status import ALARM, ALARM_OVER, PARAMS
+from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.run_tables import Event
 from spsa.report.alarm import alarm_of
 from spsa.report.status import plain
@@ -46,26 +46,11 @@ def told(event: Event) -> str:
     """What an event says: an alarm as a sentence, else each name and its value."""
     if event.kind in (ALARM, ALARM_OVER) and (alarm := alarm_of(event)) is not None:
         return str(alarm) if event.kind == ALARM else f"{alarm.subject}: {alarm.found}"
-    if event.kind == PARAMS:
-        return "; ".join((*changes_told(event.detail), str(event.detail.get("reason", ""))))
     return "; ".join(
         value if name == "reason" else f"{_NAMES.get(name, name)} {value}"
         for name, value in leaves(event.detail)
         if (name, value) != ("withdrawn", "0")
     )
-
-
-def changes_told(detail: Mapping[str, Any]) -> Iterator[str]:
-    """What `params set` changed, a clause each: `depth: min was 3 and is 2`."""
-    name = detail.get("parameter", "")
-    for key, values in detail.items():
-        if key == "added":
-            yield f"{name}: added with " + ", ".join(f"{what} {it}" for what, it in leaves(values))
-        elif key == "partner":
-            yield from changes_told(values)
-        elif isinstance(values, Mapping):
-            was, now = (_text(values.get(when)) for when in ("was", "is"))
-            yield f"{name}: {key} was {was} and is {now}"
 
 
 def kind_told(event: Event) -> str:

@@ -69,7 +69,7 @@ def page(report: Report) -> str:
         pictures=tuple(_figures(report.history)) if can_draw() else (),
         without_pictures=WITHOUT_PICTURES,
         tables=(*report.tables(), _settings(report), events_table(report.events)),
-        params=params_file(Space.from_json(run.start_space or run.space)).splitlines(),
+        params=params_file(Space.from_json(run.space)).splitlines(),
         quoted=quote,
     )
     return html

@@ -195,8 +195,7 @@ def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
     """Theta of the active parameters in their own units, shape (points, n)."""
     names = [parameter.name for parameter in space.active]
     with as_written("a column `theta_after` or `start_theta`"):
-        wholes = (run.whole(point.theta) for point in path)
-        values = [[theta[name] for name in names] for theta in wholes]
+        values = [[point.theta[name] for name in names] for point in path]
     return np.array(values, dtype=np.float64).reshape(len(path), len(names))
 
 

@@ -59,12 +59,12 @@ class MovingTheta:
         self._path = path
         self.now: Sequence[ParameterStatus] = ()
         self.trails: Mapping[str, Trail] = {}
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, int] | None = None
 
     def saw(self, run: Run) -> None:
         """Take theta from the run where it has moved."""
-        if self._seen != (run.applied, run.purges, run.changes):
-            self._seen = run.applied, run.purges, run.changes
+        if self._seen != (run.applied, run.purges):
+            self._seen = run.applied, run.purges
             self.now = parameters(run)
             point = ThetaPoint(k=run.applied, theta=run.theta, at=run.created_at)
             self._path = extended(self._path, point) if self._path else [point]
@@ -88,7 +88,6 @@ class Progress:
         self._display = LiveDisplay(console)
         self._applied = games
         self._steps = steps
-        self._changes = 0  # of the space, that the steps are of
         self._theta = MovingTheta(path)
         self._games = Rate(RATE_SECONDS)
         self._last_line = 0.0
@@ -121,8 +120,6 @@ class Progress:
         tally = sum(played, self._applied)
         self._games.saw(now, tally.games)
         self._headline = _headline(view, tally)
-        if view.run.changes != self._changes:
-            self._changes, self._steps = view.run.changes, steps_of(view.run)
         if self._display.is_live:
             self._theta.saw(view.run)
             look = live_view(self._look(view, tally))

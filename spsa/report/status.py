@@ -6,7 +6,6 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from spsa.algorithms.observing import noted
 from spsa.core.builds import Builds
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
@@ -61,7 +60,7 @@ PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
 
 
-_NOTHING_PURGED = PurgedTotals(games=0, played_again=0, emptied=0)
+_NOTHING_PURGED = PurgedTotals(games=0, played_again=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +86,6 @@ class Status:
     builds: Builds = field(default_factory=Builds)
     set_aside: frozenset[str] = frozenset()  # machines that are given no batches at all
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
-
-    @property
-    def noted(self) -> int:
-        """How many results the averaged and the supported theta are made from."""
-        return noted(self.run.state) or 0
 
     def _setting(self, key: str) -> Any:
         with as_written("a column `settings`"):
@@ -140,7 +134,6 @@ class Status:
             "prior_doubt": self._setting("prior_doubt"),
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
-            "iterations_noted": self.noted,
             "games": tally_json(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,

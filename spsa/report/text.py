@@ -87,11 +87,6 @@ def headlines(status: Status, *, figures: bool = True) -> Iterator[str]:
         again = f", {status.purged.played_again} of them given out again"
         again = again if status.purged.played_again else ""
         yield f"  {plural(purged, 'game')} removed by {plural(run.purges, 'purge')}{again}"
-    if status.noted + status.purged.emptied < run.applied:
-        yield (
-            f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
-            "an older version of this program started the run"
-        )
     if _is_unsure(status):
         yield (
             "  supported values have no interval: the games do not say how much the parameters "

@@ -10,7 +10,7 @@ import pytest
 from outcomes import START, generator, outcome, problem, tallies
 
 from spsa.algorithms import Outcome, algorithms, create
-from spsa.algorithms.observing import Observation, Observed, noted, observed, without_notes
+from spsa.algorithms.observing import Observation, Observed, observed
 from spsa.errors import UnusableState
 from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
@@ -118,20 +118,6 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
     assert lost["supported"] < 0.5 * lost["final"] < 0.5 * lost["start"]
 
 
-@pytest.mark.parametrize("name", algorithms())
-def test_a_state_without_notes_is_gone_on_with(name: str) -> None:
-    rule = watched(name)
-    seen = results(rule, 8)
-    whole = told(rule, rule.start(), seen)
-    old = stored(without_notes(rule.dump(told(rule, rule.start(), seen[:5]))))
-    loaded = rule.load(old)
-    assert noted(old) is None and stored(rule.dump(loaded)) == old
-    assert rule.averaged(loaded) is None and rule.supported(loaded) is None
-    after = told(rule, loaded, seen[5:])
-    assert stored(rule.dump(after))["rule"] == stored(rule.dump(whole))["rule"]
-    assert noted(rule.dump(after)) == 3 and noted(rule.dump(whole)) == 8
-
-
 @pytest.mark.parametrize(
     "broken", [{"notes": 3}, {"notes": {}}, {"notes": {"average": {}}}, {"rule": None}]
 )
@@ -140,7 +126,6 @@ def test_notes_that_are_none_are_refused_in_a_sentence(broken: dict[str, object]
     data = {**rule.dump(told(rule, rule.start(), results(rule, 3))), **broken}
     with pytest.raises(UnusableState, match="saved state"):
         rule.load(stored(data))
-    assert noted({"notes": broken.get("notes")}) is None
 
 
 def test_a_witness_of_other_parameters_is_refused() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from masters import GAMES, SPACE, parameter
 
-from spsa.algorithms import algorithms
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
@@ -26,61 +25,6 @@ def moved(start, results=6):
         update = start.update(state, theta, games)
         theta, state = dict(update.theta), update.state
     return theta, state
-
-
-def with_margin(**over):
-    first, *rest = SPACE.parameters
-    return Space((replace(first, **over), *rest), SPACE.constraints)
-
-
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_nothing_changes_in_an_equal_space_to_the_bit(algorithm):
-    before = rules(SPACE, algorithm)
-    theta, state = moved(before)
-    assert before.on(SPACE).carried(before, state, theta) == (theta, state)
-
-
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_a_step_that_is_changed_and_changed_back_changes_nothing(algorithm):
-    before = rules(SPACE, algorithm)
-    theta, state = moved(before)
-    between = before.on(with_margin(step=16))
-    there, its_state = between.carried(before, state, theta)
-    assert there == theta
-    for name, value in between.estimates(its_state).averaged.items():
-        assert value == pytest.approx(before.estimates(state).averaged[name])
-    assert before.on(SPACE).carried(between, its_state, there) == (theta, state)
-
-
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_a_frozen_parameter_stays_and_a_thawed_one_starts_from_the_prior(algorithm):
-    before = rules(SPACE, algorithm)
-    theta, state = moved(before)
-    frozen = before.on(with_margin(active=False, value=theta["margin"]))
-    there, less = frozen.carried(before, state, theta)
-    assert there == theta
-    asked = frozen.propose(less, there, 7)
-    assert asked.played.plus["margin"] == asked.played.minus["margin"]
-    thawed = frozen.on(with_margin(value=theta["margin"]))
-    back, more = thawed.carried(frozen, less, there)
-    assert back == theta
-    was, now = before.estimates(state), thawed.estimates(more)
-    assert now.supported["margin"] == pytest.approx(theta["margin"])
-    if now.supported_sd is not None:
-        assert 0.5 < now.supported_sd["margin"] / before.space.step[0] < 2.0
-        assert now.supported_sd["margin"] > was.supported_sd["margin"]
-    assert now.supported["ratio"] == pytest.approx(was.supported["ratio"], abs=0.05)
-
-
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_bounds_hold_theta_and_the_next_proposals(algorithm):
-    before = rules(SPACE, algorithm)
-    theta, state = moved(before)
-    after = before.on(with_margin(minimum=80, value=80))
-    there, its_state = after.carried(before, state, theta)
-    assert there == {**theta, "margin": 80.0}
-    asked = after.propose(its_state, there, 7)
-    assert min(asked.played.plus["margin"], asked.played.minus["margin"]) >= 80
 
 
 @pytest.mark.parametrize("algorithm", ["bspsa", "bspsas"])

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from masters import parameter
 
 from spsa.algorithms import algorithms
-from spsa.algorithms.observing import without_notes
-from spsa.algorithms.tuning import Estimates, PlayedGames, tuning
+from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Constraint, Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
@@ -315,23 +314,6 @@ def test_the_average_is_that_of_theta():
     assert last.estimates.averaged["margin"] == pytest.approx(np.average(thetas, weights=weight))
     spread = np.average((thetas - np.average(thetas, weights=weight)) ** 2, weights=weight)
     assert last.estimates.averaged_sd["margin"] == pytest.approx(spread**0.5)
-
-
-def test_a_state_of_before_there_were_estimates_moves_theta_just_the_same():
-    rules = tuned()
-    answers = [answer for _, _, answer in walked(rules, some_tallies(5))]
-    old = without_notes(answers[3].state)
-    assert list(old) == ["theta"]
-    assert rules.estimates(old) == Estimates(
-        averaged=None, averaged_sd=None, supported=None, supported_sd=None
-    )
-    theta = answers[3].theta
-    proposal = rules.propose(old, theta, 5)
-    answer = rules.update(old, theta, games_of(proposal, some_tallies(5)[4]))
-    assert (answer.theta, answer.delta) == (answers[4].theta, answers[4].delta)
-    assert answer.state["rule"] == answers[4].state["rule"]
-    assert answer.estimates.averaged is None
-    assert answer.estimates.supported is not None
 
 
 def test_a_state_of_another_rule_is_refused():

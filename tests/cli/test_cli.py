@@ -22,7 +22,6 @@ READERS = (
     ["resume"],
     ["stop"],
     ["extend", "5"],
-    ["params", "set", "margin", "--max", "300"],
     ["fork", "--from", "small", "--run", "other"],
     ["doctor"],
 )
@@ -75,8 +74,6 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
         ["validate", "--sprt", "5", "0"],
         ["validate", "--sprt", "nan", "5"],
         ["validate", "--also", "soon"],
-        ["params", "set", "margin"],
-        ["params", "set", "margin", "--max", "nan"],
         ["fork", "--from", "small"],
         ["fork", "--from", "small", "--run", ""],
         ["fork", "--from", "small", "--run", "other", "--doubt", "0.5"],

@@ -229,16 +229,6 @@ def test_people_get_a_dash_for_what_is_not_known(capsys: pytest.CaptureFixture[s
     assert margin[:5] == ["margin", "200", "200", "-", "-"]
 
 
-def test_a_run_that_is_older_than_its_estimates_says_so(
-    fresh: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(2):
-        fresh.whole_iteration()
-    assert execute(["status"]) == 0
-    said = capsys.readouterr().out
-    assert "averaged and supported values hold the last 0 results: an older version of" in said
-
-
 @pytest.mark.parametrize(
     ("value", "deviation", "said"),
     [

@@ -113,7 +113,6 @@ def whole_scans(plan):
         or (
             (line.startswith(sqlite) or "(run_id=?)" in line)
             and "spsa_purge" not in line  # people make few of them
-            and "spsa_change" not in line
             and not any(name in line for name in (*PARTIAL, "COVERING"))
         )
     ]

@@ -425,7 +425,6 @@ def test_a_run_is_shortened_to_what_it_has_opened(store):
     for outdated, opened in (
         (replace(seen, applied=1), 1),
         (replace(seen, max_iterations=8), 1),
-        (replace(seen, changes=1), 1),
         (seen, 2),
     ):
         with pytest.raises(IllegalTransition, match="changed"):

@@ -86,7 +86,7 @@ def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorith
 def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
     tested = RunUnderTest(store)
     sql("UPDATE spsa_run SET state = :state", state='{"theta": [0.5]}')
-    with pytest.raises(UnusableState, match="spsa cannot use the saved state"):
+    with pytest.raises(UnusableState, match="the saved state has no rule"):
         tested.master(FakeSleep(lambda: play(store))).run()
     assert store.iterations(tested.run.id) == []
 

@@ -9,16 +9,13 @@ from masters import FakeSleep, FixedDelivery, Watched, play
 from shell import Shell
 
 from spsa.builds.artifacts import FILES
-from spsa.builds.sources import render
 from spsa.cli import execute
 from spsa.config import load_config
-from spsa.core.params import Space
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import BuildDelivery
 from spsa.master.loop import Master
 from spsa.master.new_run import Prepared
 from spsa.master.session import tuning_of
@@ -142,79 +139,6 @@ def begun(project: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Prepa
     (project / "params.toml").write_text(f'constraints = ["third < margin"]\n{PARAMS}{THIRD}')
     monkeypatch.chdir(project)
     return found
-
-
-def test_a_constant_is_added_to_a_run_and_its_engines_get_it(
-    begun: Prepared, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["params", "set", "third", "--add", "--reason", "forgotten"]) == 0
-    told = "small: third: added with value 7, min 0, max 20, step 2, active yes\n"
-    assert capsys.readouterr().out == told
-    space = Space.from_json(store.run().space)
-    assert [p.name for p in space.parameters] == ["margin", "depth", "third"]
-    assert [str(one) for one in space.constraints] == ["third < margin"]
-    delivery = begun.delivery.on(space)
-    assert isinstance(delivery, BuildDelivery)
-    files = render(space, {"margin": 210, "depth": 3, "third": 9}, delivery.sources)
-    assert "THIRD: i32 = 9;" in files["src/engine_constants.rs"]
-    assert execute(["params", "set", "third", "--add"]) == 3
-    assert "run small has the parameter third already" in capsys.readouterr().err
-
-
-KNOBS = """
-[base]
-value = 10
-min = 0
-max = 20
-step = 2
-array = "LINE"
-knob = "base"
-
-[slope]
-value = 5
-min = 0
-max = 20
-step = 2
-array = "LINE"
-knob = "per_index"
-"""
-
-
-def test_both_knobs_of_an_array_are_added_to_a_run(
-    begun: Prepared, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("params.toml").write_text(PARAMS + KNOBS.replace("value = 5", "value = 6"))
-    assert execute(["params", "set", "slope", "--add"]) == 2
-    Path("params.toml").write_text(PARAMS + KNOBS)
-    assert execute(["params", "set", "slope", "--add"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line[:20] for line in told] == ["small: slope: added ", "small: base: added w"]
-    assert list(store.run().theta) == ["margin", "depth", "slope", "base"]
-    assert store.events(begun.run.id)[-1].detail["partner"]["parameter"] == "base"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("value = 7", "value = 8", "params.toml:13: [third] value is 8; the source of the run has"),
-        ("[third]", "[fourth]", "[third] is missing; use one of fourth"),
-        ("max = 20", "max = 2", "params.toml:14: [third] value 7 is outside its bounds"),
-        ("step = 2", 'step = 2\nconstant = "DEPTH"', "is written by depth already"),
-    ],
-)
-def test_a_parameter_that_does_not_fit_the_run_is_not_added(
-    begun: Prepared,
-    store: Store,
-    old: str,
-    new: str,
-    told: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    params = Path("params.toml")
-    params.write_text(PARAMS + THIRD.replace(old, new))
-    assert execute(["params", "set", "third", "--add"]) == 2
-    assert told in capsys.readouterr().err
-    assert store.run() == begun.run
 
 
 PRIOR = 'prior = "run small"'

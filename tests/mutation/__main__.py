@@ -27,7 +27,6 @@ FILES = (  # the tests that judge
     "algorithms/test_tuning.py",
     "core/test_limits.py",
     "history/test_purge*.py",
-    "history/test_steering.py",
     "master/test_decide.py",
     "server/test_worker_*.py",
     "worker/test_remote*.py",

@@ -6,8 +6,6 @@ from tuned import space_from, tuned
 
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.history.steering import Edit, change_space
-from spsa.master.session import tuning_of
 from spsa.report.named_theta import named_theta
 
 SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
@@ -31,13 +29,6 @@ def test_words_and_numbers_name_the_thetas_of_the_run(staged):
     assert named_theta(staged.store, staged.now(), "2").k == 2
     with pytest.raises(NothingToDo, match="3 results, so no theta of k=4"):
         values(staged, "4")
-
-
-def test_the_start_is_played_as_it_was_though_its_bounds_were_moved(staged):
-    edit = Edit(name="margin", minimum=60)
-    change_space(staged.store, staged.now(), tuning_of, edit, "anna", "")
-    assert values(staged, "start") == {"margin": 50}
-    assert values(staged, "final")["margin"] >= 60
 
 
 def test_a_file_has_the_parameters_of_the_run_within_its_bounds(staged, tmp_path):

@@ -76,9 +76,6 @@ class FixedDelivery:
             raise self.trouble
         return Sides(plus=new_engine(f"{plus}"), minus=new_engine(f"{minus}"))
 
-    def on(self, space) -> "FixedDelivery":
-        return self
-
     def cancel(self) -> None:
         self.cancelled = True
 

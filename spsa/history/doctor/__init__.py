@@ -19,7 +19,7 @@ from spsa.history.doctor.games import (
 )
 from spsa.history.doctor.replay import replay
 from spsa.history.doctor.run_rows import RunRows, Violation, read
-from spsa.history.doctor.theta import chain, changes, engines, log, masters, statuses
+from spsa.history.doctor.theta import chain, engines, log, masters, statuses
 
 CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     counts,
@@ -28,7 +28,6 @@ CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     pair_numbers,
     log,
     chain,
-    changes,
     masters,
     purges,
     shortened,

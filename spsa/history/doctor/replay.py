@@ -15,10 +15,10 @@ from math import inf, isclose
 
 from spsa.algorithms.state_json import alike
 from spsa.algorithms.tuning import Tuning
-from spsa.db.run_tables import Change, Iteration, Purge, Step
+from spsa.db.run_tables import Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
-from spsa.history.doctor.theta import Entry, differences, entries, name_of
-from spsa.history.replay import ReplayedState, counted_after, in_force
+from spsa.history.doctor.theta import Entry, differences, entries
+from spsa.history.replay import ReplayedState, counted_after
 from spsa.history.replay import replay as _replayed
 
 _TOLERANCE = 1e-9
@@ -32,11 +32,11 @@ def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
     After a step that differs, all later ones differ too: together they are one violation.
     """
     chains = _chains(rows, tuning)
-    yield from _differences(rows, None, "the start", rows.start_theta, chains[0][0].theta)
+    yield from _differences(rows, None, "the start", rows.run.start_theta, chains[0][0].theta)
     different = [found for found in _steps(rows, tuning, chains) if found[1]]
     yield from _summed_up([found for _, found in different], _span(tuning, rows, chains))
-    if not different and len(chains[-1]) == rows.run.applied + len(rows.changes) + 1:
-        yield from _state(rows, in_force(tuning, rows.changes)[-1], chains[-1][-1])
+    if not different and len(chains[-1]) == rows.run.applied + 1:
+        yield from _state(rows, tuning, chains[-1][-1])
     first = min((k for k, _ in different), default=inf)
     openings = [
         list(_opening(rows, tuning, chains, it)) for it in rows.tuned if it.opened_on < first
@@ -48,7 +48,7 @@ def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     """The chain for each number of purges."""
     held = list(_results(rows))
     return [
-        list(_replayed(tuning, counted_after(purges, held, rows.purged), rows.changes))
+        list(_replayed(tuning, counted_after(purges, held, rows.purged)))
         for purges in range(max(0, rows.run.purges) + 1)
     ]
 
@@ -58,12 +58,11 @@ def _steps(
 ) -> Iterator[tuple[int, list[Violation]]]:
     """The violations of each entry of the log, with the k after it."""
     by_id = {it.id: it for it in rows.iterations}
-    purges = changes = 0
+    purges = 0
     for entry in entries(rows):
         purges += isinstance(entry, Purge)
-        changes += isinstance(entry, Change)
         k = entry.k if isinstance(entry, Step) else entry.applied
-        moment = _moment(chains, purges, k, changes)
+        moment = _moment(chains, purges, k)
         if moment is None:
             return  # the log is incomplete, which other checks report
         it = by_id[entry.iteration_id] if isinstance(entry, Step) else None
@@ -77,11 +76,10 @@ def _steps(
         )
 
 
-def _moment(chains: Sequence[Chain], purges: int, k: int, changes: int) -> ReplayedState | None:
-    """The moment of a chain after the result k and so many changes, each of them one entry."""
+def _moment(chains: Sequence[Chain], purges: int, k: int) -> ReplayedState | None:
+    """The moment of a chain after the result k."""
     chain = chains[purges] if purges < len(chains) else ()
-    found = chain[k + changes] if k + changes < len(chain) else None
-    return found if found is not None and (found.k, found.changes) == (k, changes) else None
+    return chain[k] if k < len(chain) else None
 
 
 Comparison = tuple[str, Mapping[str, float], Mapping[str, float]]
@@ -90,7 +88,7 @@ Comparison = tuple[str, Mapping[str, float], Mapping[str, float]]
 def _comparisons(entry: Entry, moment: ReplayedState) -> Iterator[Comparison]:
     """What is compared, the values of an entry of the log, and those of the replay."""
     if not isinstance(entry, Step):
-        yield f"theta after {name_of(entry)}", entry.theta_after, moment.theta
+        yield f"theta after purge {entry.number}", entry.theta_after, moment.theta
         return
     yield f"delta of step k={entry.k}", entry.delta, moment.delta
     yield f"theta after step k={entry.k}", entry.theta_after, moment.theta
@@ -111,7 +109,7 @@ def _summed_up(wrong: Sequence[Sequence[Violation]], more: str) -> Iterator[Viol
 def _span(tuning: Tuning, rows: RunRows, chains: Sequence[Chain]) -> str:
     """How far the run's theta is from the end of the replay."""
     last = chains[-1][-1]
-    if (last.k, last.changes) != (rows.run.applied, rows.run.changes):
+    if last.k != rows.run.applied:
         return ""
     apart = [
         abs(rows.run.theta.get(p.name, inf) - last.theta[p.name]) / p.step
@@ -165,10 +163,10 @@ def _opening(
     if not least <= it.opened_on < k:
         needed = f"k={k} with {it.in_flight} in flight needs {least} at least, and none of its own"
         yield rows.violation(it, f"opened on {it.opened_on} results", needed)
-    base = _moment(chains, it.opened_purges, it.opened_on, it.opened_changes)
+    base = _moment(chains, it.opened_purges, it.opened_on)
     if base is None:
         return
-    proposal = in_force(tuning, rows.changes)[base.changes].propose(base.state, base.theta, k)
+    proposal = tuning.propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
     yield from _differences(rows, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})
     for what, found, right in (

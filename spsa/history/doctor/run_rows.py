@@ -6,7 +6,7 @@ from itertools import groupby
 
 from spsa.db.batch_tables import Batch
 from spsa.db.purge_records import PurgedResult
-from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
+from spsa.db.run_tables import Iteration, Purge, Run, Step
 from spsa.db.store import Store
 from spsa.lifecycle import Purpose
 
@@ -35,16 +35,9 @@ class RunRows:
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
     purged: Sequence[PurgedResult] = ()
-    changes: Sequence[Change] = ()
 
     def of(self, iteration: Iteration) -> Sequence[Batch]:
         return self.batches.get(iteration.id, ())
-
-    @property
-    def start_theta(self) -> Mapping[str, float]:
-        """Theta of the start, without the parameters that were added later."""
-        later = {name for change in self.changes for name in change.added}
-        return {name: x for name, x in self.run.start_theta.items() if name not in later}
 
     @property
     def tuned(self) -> list[Iteration]:
@@ -66,5 +59,4 @@ def read(store: Store, run: Run) -> RunRows:
             steps=frozen.steps(run.id),
             purges=frozen.purges(run.id),
             purged=frozen.purged_batches(run.id),
-            changes=frozen.changes(run.id),
         )

@@ -3,11 +3,10 @@
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from math import nan
 from pathlib import Path
 
 from spsa.builds.artifacts import verify
-from spsa.db.run_tables import Change, Iteration, Purge, Run, Step
+from spsa.db.run_tables import Iteration, Purge, Run, Step
 from spsa.db.store import Store
 from spsa.errors import TuningError
 from spsa.history.doctor.run_rows import RunRows, Violation
@@ -42,12 +41,12 @@ def log(rows: RunRows) -> Iterator[Violation]:
 def chain(rows: RunRows) -> Iterator[Violation]:
     """Theta is the start plus the replay of the log, purges and all, to the bit."""
     by_id = {it.id: it for it in rows.iterations}
-    theta = rows.start_theta
+    theta = rows.run.start_theta
     for entry in entries(rows):
         if isinstance(entry, Step):
             yield from _step(rows, by_id.get(entry.iteration_id), entry, theta)
         else:
-            what = f"theta before {name_of(entry)}"
+            what = f"theta before purge {entry.number}"
             yield from differences(rows, None, what, entry.theta_before, theta)
         theta = entry.theta_after
     yield from differences(rows, None, "the run's theta", rows.run.theta, theta)
@@ -61,51 +60,18 @@ def _step(
     yield from differences(rows, it, f"theta after step k={step.k}", step.theta_after, after)
 
 
-def changes(rows: RunRows) -> Iterator[Violation]:
-    """Changes of the space are numbered without gaps, and the last one is the run's space."""
-    numbers, run = [change.number for change in rows.changes], rows.run
-    if numbers != list(range(1, run.changes + 1)):
-        right = f"the run's row has {run.changes}, each once"
-        yield rows.violation(None, f"there are the changes {numbers}", right)
-    if rows.changes and rows.changes[-1].space != run.space:
-        yield rows.violation(
-            None, "the run's space is another one", f"change {numbers[-1]} made it"
-        )
-    for change in rows.changes:
-        start = {name: run.start_theta.get(name, nan) for name in change.added}
-        what = f"the start of what {name_of(change)} added"
-        yield from differences(rows, None, what, start, change.added)
-    if bool(rows.changes) != (run.start_space is not None):
-        found = "has" if run.start_space is not None else "has no"
-        right = "it has one as soon as its space is changed"
-        yield rows.violation(None, f"the run {found} space of its start", right)
-
-
-Entry = Step | Purge | Change
-"""What moves theta, or the space around it."""
+Entry = Step | Purge
+"""What moves theta."""
 
 
 def entries(rows: RunRows) -> Iterator[Entry]:
-    """The steps, purges and changes, in the order in which they were made."""
-    moved: list[Purge | Change] = [*rows.purges, *rows.changes]
-    between = sorted(moved, key=_place)
+    """The steps and purges, in the order in which they were made."""
+    between = list(rows.purges)
     for step in rows.steps:
         while between and between[0].applied < step.k:
             yield between.pop(0)
         yield step
     yield from between
-
-
-def _place(entry: Purge | Change) -> tuple[int, int, bool, int]:
-    """A change knows how many purges were before it."""
-    is_change = isinstance(entry, Change)
-    purges = entry.purges if isinstance(entry, Change) else entry.number
-    return entry.applied, purges, is_change, entry.number
-
-
-def name_of(entry: Purge | Change) -> str:
-    """The entry in words."""
-    return f"{'change' if isinstance(entry, Change) else 'purge'} {entry.number}"
 
 
 def differences(
