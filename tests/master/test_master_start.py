@@ -126,21 +126,6 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 
-THIRD = "\n[third]\nvalue = 7\nmin = 0\nmax = 20\nstep = 2\n"
-
-
-@pytest.fixture
-def begun(project: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Prepared:
-    """A run of two constants of a source that has a third one, with THIRD in params.toml."""
-    write_project(project)
-    with (project / "engine" / "src" / "engine_constants.rs").open("a") as source:
-        source.write("pub const THIRD: i32 = 7;\npub const LINE: [i32; 3] = [10, 15, 20];\n")
-    found = prepare(load_config(project / "config.toml", {}), store)
-    (project / "params.toml").write_text(f'constraints = ["third < margin"]\n{PARAMS}{THIRD}')
-    monkeypatch.chdir(project)
-    return found
-
-
 PRIOR = 'prior = "run small"'
 
 
