@@ -12,12 +12,11 @@ from spsa.config.formats import (
     COLUMNS,
     USUAL_R_END,
     PeerParameter,
-    params_csv,
     params_file,
     params_json,
     peer_parameters,
+    write_chess_tuning_tools,
     write_lines,
-    write_uci,
     write_weather_factory,
 )
 from spsa.config.section import as_number
@@ -26,7 +25,6 @@ from spsa.db.store import open_store
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
-from spsa.master.start import checked_space
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
 from spsa.report.theta import ThetaChoice, chosen_theta
@@ -36,16 +34,11 @@ _Writer = Callable[[Iterable[PeerParameter]], str]
 _PEERS: Mapping[str, _Writer] = {
     "fishtest": lambda each: write_lines(COLUMNS["fishtest"], each),
     "openbench": lambda each: write_lines(COLUMNS["openbench"], each),
-    "zamar": lambda each: write_lines(COLUMNS["zamar"], each),
     "weather-factory": write_weather_factory,
-    "uci": write_uci,
+    "chess-tuning-tools": write_chess_tuning_tools,
 }
-_OWN: Mapping[str, Callable[[Space], str]] = {
-    "toml": params_file,
-    "csv": params_csv,
-    "json": params_json,
-}
-EXPORTS = (*_PEERS, *_OWN, "setoption", "patch")
+_OWN: Mapping[str, Callable[[Space], str]] = {"toml": params_file, "json": params_json}
+EXPORTS = (*_PEERS, *_OWN)
 
 
 Values = Mapping[str, float]
@@ -106,22 +99,17 @@ def export(
 ) -> None:
     """The parameters in the format of another tuner, or of this one.
 
-    `setoption` and `patch` are the values alone, rounded as the engine gets them: lines of UCI, or
-    a patch of the source.
+    `params diff` prints the values alone, as the engine gets them.
     """
     found = settings(config, database_url)
     with working("reading params.toml"):
-        space = checked_space(found) if kind == "patch" else load_space(found.params_path)
+        space = load_space(found.params_path)
     values = chosen_values(found, space, run=run, start=start, theta=theta)
-    if kind == "patch":
-        echo_raw(source_patch(found, space, values))
-    elif kind == "setoption":
-        echo_raw(setoption_lines(space, values))
-    elif kind in _OWN:
+    if kind in _OWN:
         echo_raw(_OWN[kind](_with_values(space, values)))
     else:
         each = tuple(_peers(found, space, values))
-        if kind != "openbench":
+        if kind not in ("openbench", "chess-tuning-tools"):
             _refuse_fractions(found, each)
         echo_raw(_PEERS[kind](each))
         if left := len(space.parameters) - len(each):
@@ -149,7 +137,7 @@ def _refuse_fractions(config: Config, parameters: Iterable[PeerParameter]) -> No
             line=p.line,
             name=p.name,
             found="is no whole number, and this format has no others",
-            remedy="give it a scale, or export it to openbench, csv or json",
+            remedy="give it a scale, or export it to openbench or json",
         )
         for p in parameters
         if not p.integral

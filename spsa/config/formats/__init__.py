@@ -1,11 +1,11 @@
 """Formats of other tuners, read into spaces and written from them."""
 
-from spsa.config.formats.lines import COLUMNS, write_lines, write_uci
+from spsa.config.formats.lines import COLUMNS, write_lines
 from spsa.config.formats.objects import (
-    params_csv,
     params_file,
     params_json,
     peer_parameters,
+    write_chess_tuning_tools,
     write_weather_factory,
 )
 from spsa.config.formats.peer import (
@@ -27,12 +27,11 @@ __all__ = [
     "Plan",
     "gains_file",
     "mapping_notes",
-    "params_csv",
     "params_file",
     "params_json",
     "peer_parameters",
     "read_file",
+    "write_chess_tuning_tools",
     "write_lines",
-    "write_uci",
     "write_weather_factory",
 ]

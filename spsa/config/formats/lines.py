@@ -1,13 +1,11 @@
-"""Formats of one parameter a line: Fishtest, TUNE(), OpenBench, zamar's tuner, UCI options.
+"""Formats of one parameter a line: Fishtest, OpenBench, and OpenBench's table of a running tune.
 
     fishtest   name,start,min,max,c_end,r_end         also what TUNE() of Stockfish prints
     openbench  name, int|float, start, min, max, c_end, r_end
-    digest     Name,Curr,Start,Min,Max,C,C_end,R,R_end    OpenBench's table of a running tune
-    zamar      name,start,min,max,c_end,r_end,elo
-    uci        option name NAME type spin default START min MIN max MAX
+    digest     Name,Curr,Start,Min,Max,C,C_end,R,R_end
 
 Sources: parse_spsa_params of Fishtest's server/fishtest/spsa_workflow.py, spsa_utils.py of
-OpenBench, spsa.pl of github.com/zamar/spsa.
+OpenBench.
 """
 
 import re
@@ -16,21 +14,17 @@ from dataclasses import dataclass
 
 from spsa.config.formats.peer import USUAL_R_END, PeerParameter
 from spsa.config.section import as_number, shown
-from spsa.core.game_settings import Declarations
 from spsa.core.params import Number
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fishtest": ("name", "start", "min", "max", "c_end", "r_end"),
     "openbench": ("name", "int|float", "start", "min", "max", "c_end", "r_end"),
     "digest": ("name", "curr", "start", "min", "max", "c", "c_end", "r", "r_end"),
-    "zamar": ("name", "start", "min", "max", "c_end", "r_end", "elo"),
 }
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,25}", re.ASCII)
 _KINDS = ("int", "float")
-_RANGE_STEPS = 20
-"""Steps in a range, as in the lines that TUNE() prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,36 +117,5 @@ def _fields(p: PeerParameter, columns: Sequence[str]) -> Iterator[str]:
         "max": p.maximum,
         "c_end": p.c_end,
         "r_end": USUAL_R_END if p.r_end is None else p.r_end,
-        "elo": 0,
     }
     return (str(values[column]) for column in columns)
-
-
-def read_uci(lines: Lines) -> Iterator[PeerParameter | LineFault]:
-    """The spin options of an engine's reply to `uci`; all other lines are skipped."""
-    for line, text in lines:
-        declarations = Declarations()
-        declarations.read_line(text.strip())
-        for option in declarations.by_name.values():
-            if option.type != "spin":
-                continue
-            if option.default is None or option.low is None or option.high is None:
-                remedy = "write option name NAME type spin default D min A max B"
-                yield LineFault(line, option.name, "default, min or max is missing", remedy)
-                continue
-            yield PeerParameter(
-                name=option.name,
-                value=option.default,
-                minimum=option.low,
-                maximum=option.high,
-                c_end=max(1, round((option.high - option.low) / _RANGE_STEPS)),
-                line=line,
-            )
-
-
-def write_uci(parameters: Iterable[PeerParameter]) -> str:
-    """Spin options; a value between two whole numbers is rounded."""
-    return "".join(
-        f"option name {p.name} type spin default {round(p.value)} min {p.minimum} max {p.maximum}\n"
-        for p in parameters
-    )

@@ -1,16 +1,17 @@
-"""Formats that are JSON or have a header: weather-factory, runs of Fishtest, and our own tables.
+"""Formats that are JSON.
 
     weather-factory  {"NAME": {"value", "min_value", "max_value", "step"}, ...}, its config.json,
                      or its state.json, {"t", "spsa_params", "uci_params"}
     fishtest-run     what /api/get_run/ID of Fishtest answers: {"args": {"spsa": {...}}}
-    json, csv        params.toml: the same tables and keys
+    chess-tuning-tools  {"parameter_ranges": {"NAME": "Integer(0, 100)", "OTHER": "Real(0.0, 1.0)"}}
+    json             params.toml: the same tables and keys
 
-Sources: main.py and spsa.py of github.com/jnlt3/weather-factory, spsa_workflow.py of Fishtest.
+Sources: main.py and spsa.py of github.com/jnlt3/weather-factory, spsa_workflow.py of Fishtest, the
+tuning configuration in the documentation of chess-tuning-tools.
 """
 
-import csv
-import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,12 +23,10 @@ from spsa.config.section import as_number, shown
 from spsa.core.params import Constant, Number, Parameter, Space
 from spsa.core.params.placement import to_json
 
-CSV_KEYS = (
-    "value", "min", "max", "step", "type", "scale", "option", "constant", "array", "table", "knob",
-    "first", "last", "active", "group", "note",
-)  # fmt: skip
-_TEXTS = frozenset({"type", "option", "constant", "array", "table", "knob", "group", "note"})
 _GAINS = ("a", "c", "A", "alpha", "gamma")
+_RANGE = re.compile(r"\s*(Integer|Real)\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*(?:,[^()]*)?\)\s*")
+_RANGE_STEPS = 20
+"""Steps in a range that comes without one, as in the lines that TUNE() prints."""
 
 
 class NotRead(ValueError):
@@ -131,53 +130,47 @@ def _of_fishtest(table: Mapping[str, Any]) -> PeerParameter:
     )
 
 
+def chess_tuning_tools(data: Mapping[str, Any]) -> PeerTune:
+    """A tuning configuration of chess-tuning-tools, which has ranges alone.
+
+    A value is the middle of its range, a step a twentieth of it.
+    """
+    ranges = _table(data.get("parameter_ranges"), "parameter_ranges")
+    note = "the file has ranges alone: write the engine's own values where the middle is not right"
+    parameters = tuple(_of_range(name, text) for name, text in ranges.items())
+    return PeerTune(parameters=parameters, notes=(note,))
+
+
+def _of_range(name: str, text: object) -> PeerParameter:
+    found = _RANGE.fullmatch(text) if isinstance(text, str) else None
+    low, high = (number(found[2]), number(found[3])) if found else (None, None)
+    if found is None or low is None or high is None:
+        remedy = "write Integer(low, high) or Real(low, high)"
+        raise NotRead(name, f"{shown(text)} is no range of two numbers", remedy)
+    integral, middle, step = found[1] == "Integer", (low + high) / 2, (high - low) / _RANGE_STEPS
+    return PeerParameter(
+        name=name,
+        value=int(middle) if integral else middle,
+        minimum=low,
+        maximum=high,
+        c_end=max(1, round(step)) if integral else step,
+        integral=integral,
+    )
+
+
+def write_chess_tuning_tools(parameters: Iterable[PeerParameter]) -> str:
+    """Its ranges."""
+    ranges = {
+        p.name: f"{'Integer' if p.integral else 'Real'}({p.minimum}, {p.maximum})"
+        for p in parameters
+    }
+    return json.dumps({"parameter_ranges": ranges}, indent=2) + "\n"
+
+
 def _objects(value: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise NotRead("params", f"{shown(value)} is no list", "write [{...}, ...]")
     return [_table(item, "params") for item in value]
-
-
-def read_csv(text: str) -> Iterator[tuple[int, str, dict[str, object]]]:
-    """Line, name and keys of every row; an empty field is a key that is not given."""
-    rows = csv.reader(io.StringIO(text), strict=True)
-    try:
-        header = [column.strip() for column in next(rows, [])]
-        for row in rows:
-            if row:
-                yield rows.line_num, row[0], _cells(header, row, rows.line_num)
-    except csv.Error as error:
-        raise NotRead("line", str(error), "correct this line", rows.line_num) from None
-
-
-def _cells(header: list[str], row: list[str], line: int) -> dict[str, object]:
-    if len(row) != len(header):
-        found = f"{len(row)} fields instead of {len(header)}"
-        raise NotRead(row[0], found, f"write {','.join(header)}", line)
-    cells = zip(header[1:], row[1:], strict=True)
-    return {key: _cell(key, text.strip()) for key, text in cells if text.strip()}
-
-
-def _cell(key: str, text: str) -> object:
-    if key in _TEXTS:
-        return text
-    if text in ("true", "false"):
-        return text == "true"
-    read = number(text)
-    return text if read is None else read
-
-
-def write_csv(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """The tables of params.toml, one a row."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("name", *CSV_KEYS))
-    for name, table in tables.items():
-        writer.writerow((name, *(_written(table.get(key, "")) for key in CSV_KEYS)))
-    return text.getvalue()
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def params_file(space: Space) -> str:
@@ -188,11 +181,6 @@ def params_file(space: Space) -> str:
 def params_json(space: Space) -> str:
     """The same document as JSON."""
     return json.dumps(_document(space), indent=2) + "\n"
-
-
-def params_csv(space: Space) -> str:
-    """The same tables, one a row; constraints are left out."""
-    return write_csv(_tables(space))
 
 
 def _document(space: Space) -> dict[str, Any]:

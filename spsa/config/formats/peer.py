@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def schedule(self) -> "Schedule | None":
-        """The gains of Fishtest, OpenBench and zamar's tuner, whose A is a part of all games."""
+        """The gains of Fishtest and OpenBench, whose A is a part of all games."""
         if self.games is None:
             return None
         return Schedule(

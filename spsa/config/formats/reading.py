@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from spsa.config.document import Document, file_text
-from spsa.config.formats.lines import COLUMNS, LineFault, Lines, number, read_lines, read_uci
-from spsa.config.formats.objects import NotRead, fishtest_run, read_csv, weather_factory
+from spsa.config.formats.lines import COLUMNS, LineFault, Lines, read_lines
+from spsa.config.formats.objects import NotRead, chess_tuning_tools, fishtest_run, weather_factory
 from spsa.config.formats.peer import PeerParameter, PeerTune, Plan, tables_of
 from spsa.config.section import Faults
 from spsa.config.space import space_of
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 
-FORMATS = (
-    "fishtest", "tune", "openbench", "digest", "zamar", "uci",
-    "weather-factory", "fishtest-run", "csv", "json",
-)  # fmt: skip
+FORMATS = ("fishtest", "openbench", "weather-factory", "chess-tuning-tools", "json")
+_VARIANTS = {"tune": "fishtest", "fishtest-run": "fishtest", "digest": "openbench"}
 _UNKNOWN = f"name its format: {', '.join(FORMATS)}"
+_OBJECTS = {"fishtest-run": fishtest_run, "chess-tuning-tools": chess_tuning_tools}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +34,21 @@ class Imported:
 def read_file(path: Path, kind: str | None, plan: Plan) -> Imported:
     """Read a file of the format `kind`, or of the one that it looks like.
 
+    A format may have variants: a file of Fishtest is a list, the same among other lines of an
+    engine, or a run as JSON; one of OpenBench is a list, or the digest of a running tune.
+
     Raises InvalidInput with all its faults, in the words of params.toml.
     """
     text = file_text(path)
-    found = kind or guessed(text)
+    variant = guessed(text)
+    found = kind or _VARIANTS.get(variant or "", variant)
     if found is None:
         raise _refused(path, None, path.name, "is of no known format", _UNKNOWN)
-    if found in ("csv", "json"):
-        return Imported(format=found, space=space_of(_own(path, text, found)), tune=None)
-    tune = _tune(path, text, found, plan)
+    if found == "json":
+        own = Document(path, text, _object(path, text), {})
+        return Imported(format=found, space=space_of(own), tune=None)
+    is_of_it = variant is not None and _VARIANTS.get(variant) == found
+    tune = _tune(path, text, variant if variant and is_of_it else found, plan)
     lines = {p.name: p.line for p in tune.parameters}
     tables = tables_of(tune)
     document = Document(
@@ -62,8 +67,6 @@ def guessed(text: str) -> str | None:
     if text.lstrip().startswith("{"):
         return _guessed_object(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any(line.startswith("option name ") for line in lines):
-        return "uci"
     rows = [[f.strip().lower() for f in line.split(",")] for line in lines if line[0] != "#"]
     listed = [row for row in rows if len(row) > 1]
     if not listed:
@@ -74,10 +77,8 @@ def guessed(text: str) -> str | None:
 
 
 def _guessed_row(row: list[str], *, alone: bool) -> str | None:
-    if row[0] == "name":
-        return "csv" if "value" in row else "digest"
     if len(row) == len(COLUMNS["openbench"]):
-        return "zamar" if number(row[1]) is not None else "openbench"
+        return "openbench"
     if len(row) == len(COLUMNS["digest"]):
         return "digest"
     return "fishtest" if alone else "tune"
@@ -90,16 +91,19 @@ def _guessed_object(text: str) -> str | None:
         return "json"  # reading it tells where it is wrong
     if "args" in data:
         return "fishtest-run"
+    if "parameter_ranges" in data:
+        return "chess-tuning-tools"
     tables = [table for table in data.values() if isinstance(table, dict)]
     peers = "uci_params" in data or any("min_value" in table for table in tables)
     return "weather-factory" if peers else "json"
 
 
 def _tune(path: Path, text: str, kind: str, plan: Plan) -> PeerTune:
-    if kind in ("weather-factory", "fishtest-run"):
+    if kind == "weather-factory" or kind in _OBJECTS:
         data = _object(path, text)
         with _named(path):
-            return weather_factory(data, plan) if kind == "weather-factory" else fishtest_run(data)
+            read = _OBJECTS.get(kind)
+            return weather_factory(data, plan) if read is None else read(data)
     return PeerTune(parameters=_parameters(path, text, kind), schedule=plan.schedule)
 
 
@@ -120,25 +124,10 @@ def _parameters(path: Path, text: str, kind: str) -> tuple[PeerParameter, ...]:
 
 
 def _read(kind: str, lines: Lines) -> Iterator[PeerParameter | LineFault]:
-    if kind == "uci":
-        return read_uci(lines)
     if kind == "tune":  # among the other lines that the engine writes at its start
         listed = [(n, text) for n, text in lines if text.count(",") + 1 == len(COLUMNS["fishtest"])]
         return read_lines(COLUMNS["fishtest"], listed)
     return read_lines(COLUMNS[kind], lines)
-
-
-def _own(path: Path, text: str, kind: str) -> Document:
-    if kind == "json":
-        return Document(path, text, _object(path, text), {})
-    data: dict[str, dict[str, object]] = {}
-    lines: dict[tuple[str, ...], int] = {}
-    with _named(path):
-        for line, name, table in read_csv(text):
-            if name in data:
-                raise NotRead(name, "a row before has this name", "keep one of them", line)
-            data[name], lines[(name,)] = table, line
-    return Document(path, text, data, lines)
 
 
 def _object(path: Path, text: str) -> Mapping[str, Any]:
