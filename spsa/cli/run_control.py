@@ -1,4 +1,4 @@
-"""`spsa-master pause|resume|stop|extend|prioritize|fork`: what the owner of a run tells it."""
+"""`spsa-master pause|resume|stop|set|fork`: what the owner of a run tells it."""
 
 from typing import Any
 
@@ -51,24 +51,29 @@ def stop(store: Store, run: Run, reason: str) -> None:
 
 @click.command()
 @of_run
-@click.argument("iterations", type=click.IntRange(1, 10_000_000))
-def extend(store: Store, run: Run, iterations: int) -> None:
-    """Give a run ITERATIONS iterations in all; a finished run goes on with `spsa-master run`."""
-    store.extend(run.name, actor(), iterations)
-    echo(f"{run.name} has {plural(iterations, 'iteration')} now")
-
-
-@click.command()
-@of_run
+@click.option(
+    "--iterations",
+    type=click.IntRange(1, 10_000_000),
+    help="Iterations in all; a finished run goes on with `spsa-master run`.",
+)
 @priority_option
 @share_option
-def prioritize(store: Store, run: Run, priority: int | None, share: float | None) -> None:
-    """Set the priority or the share of a run, from the next claim of any worker on."""
-    if priority is None and share is None:
-        raise click.UsageError("give --priority, --share or both")
-    store.prioritize(run.name, actor(), priority=priority, share=share)
-    now = store.run(run.name)
-    echo(f"{run.name} has priority {now.priority} and share {now.share:g} now")
+def set(
+    store: Store, run: Run, iterations: int | None, priority: int | None, share: float | None
+) -> None:
+    """Change the length, the priority or the share of a run.
+
+    A priority and a share hold from the next claim of any worker on.
+    """
+    if (iterations, priority, share) == (None, None, None):
+        raise click.UsageError("give --iterations, --priority or --share")
+    if iterations is not None:
+        store.extend(run.name, actor(), iterations)
+        echo(f"{run.name} has {plural(iterations, 'iteration')} now")
+    if priority is not None or share is not None:
+        store.prioritize(run.name, actor(), priority=priority, share=share)
+        now = store.run(run.name)
+        echo(f"{run.name} has priority {now.priority} and share {now.share:g} now")
 
 
 def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:

@@ -1,4 +1,4 @@
-"""`spsa-master status` and `watch`."""
+"""`spsa-master status`, once or until the run has ended."""
 
 import time
 from collections.abc import Iterator
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from spsa.report.status import Status
 
 
+def _interval(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
+    if not 0.1 <= seconds <= 86400:  # nor nan, which click's own ranges let through
+        raise click.BadParameter(f"{seconds:g} is not within 0.1 and 86400 seconds")
+    return seconds
+
+
 @click.command()
 @config_option
 @database_option
@@ -34,6 +40,16 @@ if TYPE_CHECKING:
 @click.option(
     "--workers", "by_machine", is_flag=True, help="Compare each machine's results with the others'."
 )
+@click.option("--watch", is_flag=True, help="Repeatedly, until the run has ended or Ctrl-C.")
+@click.option(
+    "--interval",
+    type=float,
+    callback=_interval,
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --watch: between two updates.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def status(
     config: str | None,
@@ -41,14 +57,24 @@ def status(
     run: str | None,
     every: bool,
     by_machine: bool,
+    watch: bool,
+    interval: float,
     as_json: bool,
 ) -> None:
-    """Show the progress, the parameters and the workers of a run."""
+    """Show the progress, the parameters and the workers of a run.
 
-    if every:
-        _list(config, database_url, as_json)
-        return
+    With --watch a terminal shows the latest state, as much as fits; a pipe gets each that differs
+    from the one before, and with --json each as a line.
+    """
+    if watch and (every or by_machine):
+        raise click.UsageError("--watch is about one run, without --all and --workers")
     with opened(config, database_url) as store:
+        if every:
+            _list(store, as_json)
+            return
+        if watch:
+            _watch(store, store.run(run).name, interval, as_json)
+            return
         found = with_alarms(store, look(store, store.run(run)))
         machines = machine_reports(worker_parts(store, found.run)) if by_machine else ()
     if as_json:
@@ -60,49 +86,21 @@ def status(
         terminal().print(machines_text(machines, found.set_aside))
 
 
-def _list(config: str | None, database_url: str | None, as_json: bool) -> None:
-    with opened(config, database_url) as store:
-        standings = store.run_overviews()
+def _list(store: "Store", as_json: bool) -> None:
+    standings = store.run_overviews()
     if as_json:
         echo_json({"runs": to_json(standings)})
     else:
         terminal().print(standings_table(standings))
 
 
-def _interval(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-    if not 0.1 <= seconds <= 86400:  # nor nan, which click's own ranges let through
-        raise click.BadParameter(f"{seconds:g} is not within 0.1 and 86400 seconds")
-    return seconds
-
-
-@click.command()
-@config_option
-@database_option
-@run_option
-@click.option(
-    "--interval",
-    type=float,
-    callback=_interval,
-    default=2.0,
-    show_default=True,
-    help="Seconds between two updates.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
-def watch(
-    config: str | None, database_url: str | None, run: str | None, interval: float, as_json: bool
-) -> None:
-    """Show the status repeatedly, until the run has ended or Ctrl-C.
-
-    A terminal shows the latest one, as much as fits; a pipe gets each that differs from the one
-    before.
-    """
-    with opened(config, database_url) as store:
-        looks = _looks(store, store.run(run).name, interval)
-        if as_json:
-            for look in looks:
-                echo_json(look.to_json())
-        else:
-            _show(looks, terminal())
+def _watch(store: "Store", name: str, interval: float, as_json: bool) -> None:
+    looks = _looks(store, name, interval)
+    if as_json:
+        for found in looks:
+            echo_json(found.to_json())
+    else:
+        _show(looks, terminal())
 
 
 def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":

@@ -110,7 +110,7 @@ def prepare(
     if has_ended(known):
         raise NothingToDo(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
-            "`spsa-master extend` lengthens a finished run, --run NAME starts another"
+            "`spsa-master set --iterations N` lengthens a finished run, --run NAME starts another"
         )
     return reopened(config, store, known, space)
 
@@ -160,9 +160,9 @@ def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iter
         yield f"algorithm is {config.algorithm}, the run has {run.algorithm}"
     yield from settings.differences(settings_from(config, settings.planned_iterations))
     changeable = {
-        "max_iterations": "`spsa-master extend` changes it",
-        "priority": "`spsa-master prioritize` changes it",
-        "share": "`spsa-master prioritize` changes it",
+        "max_iterations": "`spsa-master set` changes it",
+        "priority": "`spsa-master set` changes it",
+        "share": "`spsa-master set` changes it",
     }
     for name, remedy in changeable.items():
         here, there = getattr(run, name), getattr(config, name)

@@ -1,4 +1,4 @@
-"""A run on one screen of a terminal, as its master sees it or as `watch` does."""
+"""A run on one screen of a terminal, as its master sees it or as `status --watch` does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ def _cells(p: ParameterStatus, trail: Trail) -> tuple[str, ...]:
 
 
 def watched(status: Status) -> RenderableType:
-    """A status as `watch` shows it: on one screen of a terminal."""
+    """A status as `status --watch` shows it: on one screen of a terminal."""
     above: list[RenderableType] = [sentence(line) for line in headlines(status)]
     if status.open:
         above.append(_open_iterations(status.open))

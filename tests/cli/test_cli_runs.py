@@ -72,9 +72,7 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
 ) -> None:
     begin(store, project, name="first")
     begin(store, project, name="second")
-    done = call(
-        master("prioritize", "--run", "first", "--priority", "-3", "--share", "2.5"), project
-    )
+    done = call(master("set", "--run", "first", "--priority", "-3", "--share", "2.5"), project)
     assert done.stdout == "first has priority -3 and share 2.5 now\n"
     assert (store.run("first").priority, store.run("first").share) == (-3, 2.5)
     (told,) = [e for e in store.events(store.run("first").id) if e.kind == "prioritize"]
@@ -85,7 +83,7 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "give --priority, --share or both"),
+        ((), "give --iterations, --priority or --share"),
         (("--share", "0"), "0 is not from 1e-06 to 1e+06"),
         (("--share", "nan"), "nan is not from 1e-06 to 1e+06"),
         (("--share", "inf"), "inf is not from 1e-06 to 1e+06"),
@@ -97,7 +95,7 @@ def test_what_is_no_priority_or_share_is_usage(
     store: Store, project: Path, options: tuple[str, ...], said: str
 ) -> None:
     begin(store, project)
-    done = call(master("prioritize", *options), project)
+    done = call(master("set", *options), project)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert (store.run().priority, store.run().share) == (0, 1.0)
 

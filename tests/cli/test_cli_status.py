@@ -1,4 +1,4 @@
-"""`status` and `watch` of runs in every state, for people, programs, pipes and terminals."""
+"""`status` of runs, once and watched, in every state, for people, programs, pipes and terminals."""
 
 import json
 import os
@@ -147,17 +147,17 @@ def test_names_are_shown_as_they_are(project: Path, staged: Stage) -> None:
 @pytest.mark.slow
 def test_a_watch_ends_with_its_run(project: Path, staged: Stage) -> None:
     finish(staged)
-    watched = call(master("watch"), project)
+    watched = call(master("status", "--watch"), project)
     assert watched.returncode == 0 and "\x1b" not in watched.stdout
     assert watched.stdout.startswith("run first: finished") and watched.stdout.endswith("\n")
-    lines = call(master("watch", "--json"), project).stdout.splitlines()
+    lines = call(master("status", "--watch", "--json"), project).stdout.splitlines()
     assert [json.loads(line)["status"] for line in lines] == ["finished"]
 
 
 @pytest.mark.slow
 def test_a_watch_tells_every_change_and_ends_at_ctrl_c(project: Path, staged: Stage) -> None:
     watching = subprocess.Popen(
-        master("watch", "--json", "--interval", "0.1"),
+        master("status", "--watch", "--json", "--interval", "0.1"),
         cwd=project,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -178,7 +178,10 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(project: Path, staged: St
 def test_a_watch_outlives_the_master_that_it_looks_at(project: Path, staged: Stage) -> None:
     staged.store.tick(staged.master, LEASE)
     watching = subprocess.Popen(
-        master("watch", "--interval", "0.1"), cwd=project, env=environment(), stdout=subprocess.PIPE
+        master("status", "--watch", "--interval", "0.1"),
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.PIPE,
     )
     assert watching.stdout is not None
     assert watching.stdout.readline().startswith(b"run first: running")

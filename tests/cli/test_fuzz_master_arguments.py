@@ -23,7 +23,7 @@ from spsa.db.store import open_store
 SECONDS = 60.0
 """That one command may take on a busy machine."""
 
-PARSED = frozenset({"watch", "demo", "simulate", "validate", "serve"})
+PARSED = frozenset({"status", "demo", "simulate", "validate", "serve"})
 """Commands that take minutes or more by intention: only their arguments are read."""
 
 LONG_PATH = "x" * 5000
@@ -126,8 +126,8 @@ def parsed(words: list[str]) -> int:
 @example(words=["doctor", "--run", "\udcff"])
 @example(words=["db", "backup", "\udcff"])
 @example(words=["run", "--seed", str(2**63)])
-@example(words=["prioritize", "--share", "1e-320"])
-@example(words=["extend", str(2**63)])
+@example(words=["set", "--share", "1e-320"])
+@example(words=["set", "--iterations", str(2**63)])
 @example(words=["probe", "--config", "."])
 @given(words=made(arguments))
 def test_a_command_line_is_obeyed_or_refused(
@@ -154,7 +154,7 @@ def test_a_command_line_is_obeyed_or_refused(
         (["run", "--seed", str(2**63)], "is not in the range"),
         (["run", "--share", "1e-320"], "is not from 1e-06 to 1e+06"),
         (["run", "--share", "nan"], "is not from 1e-06 to 1e+06"),
-        (["extend", str(2**31)], "is not in the range"),
+        (["set", "--iterations", str(2**31)], "is not in the range"),
         (["validate", "--games", str(2**31)], "is not in the range"),
         (["simulate", "table1", "-j", "100000"], "is not in the range"),
     ],

@@ -64,7 +64,7 @@ def test_sources_turn_the_table_round(table):
 
 def test_what_is_over_stays_over():
     assert terminal(RUN) == {RunStatus.STOPPED}
-    assert RUN[RunStatus.FINISHED] == {RunStatus.RUNNING}, "`extend` continues it"
+    assert RUN[RunStatus.FINISHED] == {RunStatus.RUNNING}, "`set --iterations` continues it"
     assert terminal(ITERATION) == {IterationStatus.COMPLETE, IterationStatus.ABANDONED}
     assert terminal(BATCH) == {BatchStatus.PURGED}
 

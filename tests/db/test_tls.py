@@ -303,14 +303,12 @@ WRONG = {
 WITHOUT_A_DATABASE = {"init", "simulate", "demo", "probe"}
 ARGUMENTS = {
     "status": ["--json"],
-    "watch": ["--json"],
-    "extend": ["5"],
+    "set": ["--iterations", "5"],
     "params": ["diff"],
     "db": ["backup", "copy.db"],
     "plan": ["--json"],
     "plot": ["out.svg"],
     "purge": ["--worker", "machine", "--reason", "x"],
-    "prioritize": ["--priority", "1"],
 }
 """What a command needs to get as far as its database; any other is called without arguments."""
 

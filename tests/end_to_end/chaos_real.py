@@ -94,7 +94,7 @@ def shorten(tuner: Tuner, iterations: int | None = None) -> int:
     """Let a run end with what it has opened, or after so many; how many it has then."""
     while True:
         wanted = iterations or opened(tuner) + 1
-        if tuner.ask("extend", str(wanted)).returncode == 0:
+        if tuner.ask("set", "--iterations", str(wanted)).returncode == 0:
             return wanted
 
 

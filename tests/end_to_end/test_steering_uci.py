@@ -63,7 +63,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
         measured = store.iterations(run.id, purpose=Purpose.VALIDATE)
         assert measured and all(it.is_background and it.is_played for it in measured)
 
-    said(tuner, "extend", "7")
+    said(tuner, "set", "--iterations", "7")
     tuned(tuner)
     said(tuner, "report", "--html", "report.html", "--csv", "tables")
     assert tuner.status()["iterations_applied"] == 7
