@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
-    "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
+    "run": ("spsa.cli.run", "Tune: start a run, continue one, or begin where another one was."),
     "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
     "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
     "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
@@ -77,7 +77,6 @@ COMMANDS: Table = {
     "resume": ("spsa.cli.run_control", "Continue a paused run."),
     "stop": ("spsa.cli.run_control", "End a run early; applied results stay."),
     "set": ("spsa.cli.run_control", "Change the length, priority or share of a run."),
-    "fork": ("spsa.cli.run_control", "Start a run where another one was."),
     "purge": ("spsa.cli.purge", "Remove results and recompute theta without them."),
     "replay": ("spsa.cli.replay", "Show theta after any result."),
     "doctor": ("spsa.cli.db", "Check all invariants of the database, and theta by replay."),

@@ -99,11 +99,6 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
 
 def _limits(config: Config, merged: int) -> Iterator[str]:
     """What the simulated run leaves out."""
-    if config.prior is not None:
-        yield (
-            f"the run starts from what run {config.prior.run} learned; this plan is of a run "
-            "without that knowledge"
-        )
     if merged > 1:
         yield f"{merged} iterations are simulated as one, with one move"
 

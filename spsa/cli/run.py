@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from spsa.algorithms.carrying import MAX_DOUBT
 from spsa.cli.common import (
     actor,
     config_option,
@@ -23,14 +24,32 @@ from spsa.cli.held_run import (
     validation_game_settings,
 )
 from spsa.db import migrate
-from spsa.db.store import open_store
+from spsa.db.store import Store, open_store
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working
+from spsa.master.new_run import Origin
 from spsa.master.start import checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
 from spsa.report.status import status
 from spsa.report.text import rendered, terminal
+
+
+def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:
+    if not 1.0 <= doubt <= MAX_DOUBT:  # nor nan, which click's own ranges let through
+        raise click.BadParameter(f"{doubt:g} is not from 1 to {MAX_DOUBT:g}")
+    return doubt
+
+
+def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
+    """The moment that `RUN[@K]` names, for a new run of this name."""
+    parent, _, k = text.rpartition("@")
+    if not (k.isascii() and k.isdigit()) or store.find_run(text) is not None:
+        parent, k = text, ""
+    if parent == name:
+        raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
+    found = store.run(parent)
+    return Origin(run=found, k=int(k) if k else found.applied, doubt=doubt)
 
 
 @click.command()
@@ -40,6 +59,22 @@ from spsa.report.text import rendered, terminal
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of a new run; default: [run] seed."
 )
+@click.option(
+    "--from",
+    "origin",
+    metavar="RUN[@K]",
+    help="Start where this run was, after its result K; default: the last one.",
+)
+@click.option(
+    "--doubt",
+    type=float,
+    default=1.0,
+    show_default=True,
+    callback=_doubt,
+    metavar="D",
+    help="With --from: widen the deviations of what its rule knew by this factor, at most to what "
+    "they are before any game; 1 keeps them.",
+)
 @priority_option
 @share_option
 def run(
@@ -47,6 +82,8 @@ def run(
     database_url: str | None,
     name: str | None,
     seed: int | None,
+    origin: str | None,
+    doubt: float,
     priority: int | None,
     share: float | None,
 ) -> int:
@@ -54,6 +91,11 @@ def run(
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
     same command continues the run.
+
+    With --from a new run has the theta of another one, and what its rule knew if both have the same
+    rule. config.toml and params.toml say all the rest, as for any new run: bounds, steps, more
+    parameters or fewer, games, time control, the source. What the other run did not tune starts
+    from its value in params.toml.
     """
 
     given = {"priority": priority, "share": share}
@@ -71,7 +113,8 @@ def run(
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
         with working("preparing the run"):
-            prepared = prepare(found, store, name, seed)
+            begins = None if origin is None else _origin(store, origin, doubt, name or found.name)
+            prepared = prepare(found, store, name, seed, begins)
         with (
             held_run(store, found, prepared.run, console, stopping, longest_wait=inf) as held,
             watching_alarms(found, held.master_lease, prepared.run.name),

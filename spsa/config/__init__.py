@@ -8,7 +8,6 @@ from spsa.config.settings import (
     DeliveryConfig,
     DeliveryKind,
     Distribution,
-    EarlierRun,
     GamesConfig,
     Validation,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "DeliveryConfig",
     "DeliveryKind",
     "Distribution",
-    "EarlierRun",
     "GamesConfig",
     "Validation",
     "check_against_engine",

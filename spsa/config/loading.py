@@ -23,7 +23,6 @@ from spsa.config.tuning import (
     read_delivery,
     read_fleet,
     read_games,
-    read_prior,
     read_settings,
     read_validation,
 )
@@ -39,7 +38,7 @@ PRIORITIES = 1000
 MIN_SHARE, MAX_SHARE = 1e-6, 1e6
 MAX_ITERATIONS = 10_000_000
 
-_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when", "prior", "prior_doubt")
+_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
 _MAX_ELO = 1000.0
 
 
@@ -160,7 +159,6 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1, most=MAX_ITERATIONS),
         stop_when=_stop_when(rule),
-        prior=read_prior(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=build,
         delivery=delivery,

@@ -113,18 +113,6 @@ class AlarmsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRun:
-    """The run that a new run starts from; `line` is where config.toml names it.
-
-    `doubt` is how much wider the deviations of what it learned become, at least 1.
-    """
-
-    run: str
-    doubt: float
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One config.toml, overridden by the environment.
 
@@ -147,7 +135,6 @@ class Config:
     algorithm: str
     max_iterations: int
     stop_when: float | None = None
-    prior: EarlierRun | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig

@@ -6,7 +6,6 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from spsa.algorithms import rule_entry, settings_faults
-from spsa.algorithms.carrying import DEFAULT_DOUBT, MAX_DOUBT
 from spsa.builds.requirements import LEVELS, WORD
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
@@ -16,13 +15,11 @@ from spsa.config.settings import (
     DeliveryConfig,
     DeliveryKind,
     Distribution,
-    EarlierRun,
     GamesConfig,
     MessageFormat,
     Validation,
 )
 from spsa.core.params import SOURCE_SUFFIXES
-from spsa.text import NAME_LENGTH, is_printable
 
 DEFAULT_ALGORITHM = "mixture"
 
@@ -96,22 +93,6 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
         near = [] if key in known else get_close_matches(key, known, n=1, cutoff=0.8)
         section.fault(key, f"{key}: {found}", f'did you mean "{near[0]}"?' if near else remedy)
     return settings
-
-
-def read_prior(section: Section) -> EarlierRun | None:
-    """`prior` and `prior_doubt` of [spsa]; None if the run starts from params.toml alone."""
-    usual = DEFAULT_DOUBT
-    doubt = section.number("prior_doubt", usual, least=1.0, most=MAX_DOUBT)
-    named = section.text("prior")
-    if not named and "prior_doubt" in section:
-        section.fault("prior_doubt", "prior_doubt without a prior", 'add prior = "run NAME"')
-    if not named:
-        return None
-    kind, _, run = named.partition(" ")
-    if kind != "run" or not is_printable(run, NAME_LENGTH):
-        section.fault("prior", f"prior = {shown(named)} names no run", 'write prior = "run NAME"')
-        return None
-    return EarlierRun(run=run, doubt=doubt, line=section.line("prior"))
 
 
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:

@@ -31,7 +31,7 @@ class RunQueries(Database):
         *,
         files: Mapping[str, bytes] = NO_FILES,
         replacing: int | None = None,
-        prior: Mapping[str, Any] | None = None,
+        origin: Mapping[str, Any] | None = None,
     ) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
@@ -39,7 +39,7 @@ class RunQueries(Database):
 
         Args:
             files: the contents of its book and side files by hash, if workers get them from here.
-            prior: what the run starts from, for an event.
+            origin: where it starts, for its event.
 
         Raises:
             IllegalTransition: a run of this name exists.
@@ -47,27 +47,9 @@ class RunQueries(Database):
         with self._write() as connection:
             if replacing is not None:
                 _delete_unopened(connection, replacing)
-            row = _insert(connection, new, files, lease_seconds=STARTING_SECONDS)
-            write_event(connection, row.id, "start", "master", {"seed": new.seed})
-            if prior is not None:
-                write_event(connection, row.id, "prior", "master", prior)
-            return row
-
-    def fork_run(
-        self,
-        new: Run,
-        actor: str,
-        detail: Mapping[str, Any],
-        files: Mapping[str, bytes] = NO_FILES,
-    ) -> Run:
-        """Create a run that begins where another one was; `detail` says in its event where.
-
-        Raises:
-            IllegalTransition: a run of this name exists.
-        """
-        with self._write() as connection:
-            row = _insert(connection, new, files, lease_seconds=0.0)
-            write_event(connection, row.id, "fork", actor, detail)
+            row = _insert(connection, new, files)
+            detail = {"seed": new.seed, **(origin or {})}
+            write_event(connection, row.id, "start", "master", detail)
             return row
 
     def add_measurement(self, actor: str, detail: Mapping[str, Any]) -> None:
@@ -144,14 +126,12 @@ class RunQueries(Database):
             write_event(connection, run_id, "prioritize", actor, changed)
 
 
-def _insert(
-    connection: Connection, new: Run, files: Mapping[str, bytes], *, lease_seconds: float
-) -> Run:
+def _insert(connection: Connection, new: Run, files: Mapping[str, bytes]) -> Run:
     """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
     if connection.scalar(select(Run.id).where(Run.name == new.name)) is not None:
         raise IllegalTransition(f"there is already a run named {new.name}")
     run_id = add(connection, new)
-    begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(lease_seconds)}
+    begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
     connection.execute(update(Run).where(Run.id == run_id).values(begun))
     for sha256, content in files.items():
         if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
@@ -164,7 +144,7 @@ def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
     if run.status == RunStatus.STOPPED:
         raise IllegalTransition(
             f"run {name} is stopped: it cannot be extended, as its open iterations were abandoned; "
-            "`spsa-master fork` starts another run from it"
+            "`spsa-master run --from` starts another run from it"
         )
     if opened > max_iterations:
         raise IllegalTransition(f"run {name} has already opened {plural(opened, 'iteration')}")

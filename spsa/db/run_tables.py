@@ -51,7 +51,7 @@ def _game_settings_column() -> Any:
 class Run(Base, kw_only=True):
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
-    `start_state` is what the rule of a fork knew at the start.
+    `start_state` is what its rule knew at the start, if it began where another run was.
     """
 
     __tablename__ = "spsa_run"

@@ -40,8 +40,8 @@ class RunSettings:
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
     `iterations_in_flight` is "auto" if it follows the fleet. The run ends when its games, doubled,
-    are expected to bring less than `stop_when` Elo, if that is given. `prior` is the run that it
-    starts from, with `prior_doubt`.
+    are expected to bring less than `stop_when` Elo, if that is given. `origin` says where the run
+    started, if it was where another one was.
     """
 
     rule: Mapping[str, Any]
@@ -53,8 +53,7 @@ class RunSettings:
     delivery: Mapping[str, Any]
     game_settings: GameSettings
     stop_when: float | None = None
-    prior: str | None = None
-    prior_doubt: float | None = None
+    origin: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have the column `terms`."""
@@ -70,9 +69,8 @@ class RunSettings:
 
     def differences(self, wanted: "RunSettings") -> list[str]:
         """One sentence for every setting that is different in the files now."""
-        here, there = (
-            dict(_leaves({**s.to_json(), **s.game_settings.to_json()})) for s in (self, wanted)
-        )
+        both = (self, replace(wanted, origin=self.origin))
+        here, there = (dict(_leaves({**s.to_json(), **s.game_settings.to_json()})) for s in both)
         return [
             f"{name}: the run has {_shown(here.get(name))}, the files say {_shown(there.get(name))}"
             for name in sorted(here.keys() | there.keys())
@@ -92,8 +90,6 @@ def settings_from(config: Config, planned_iterations: int | None = None) -> RunS
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
         stop_when=config.stop_when,
-        prior=None if config.prior is None else config.prior.run,
-        prior_doubt=None if config.prior is None else config.prior.doubt,
     )
 
 

@@ -5,6 +5,7 @@ what differs; the run continues with its copy.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from spsa.builds.builder import declared
 from spsa.config import (
@@ -29,7 +30,7 @@ from spsa.errors import (
 )
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery_setup import delivery_of, source_of
-from spsa.master.new_run import Prepared, create
+from spsa.master.new_run import Origin, Prepared, create
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
 
@@ -85,9 +86,13 @@ def _asked_faults(config: Config, space: Space) -> tuple[Fault, ...]:
 
 
 def prepare(
-    config: Config, store: Store, name: str | None = None, seed: int | None = None
+    config: Config,
+    store: Store,
+    name: str | None = None,
+    seed: int | None = None,
+    origin: Origin | None = None,
 ) -> Prepared:
-    """The run of this name, which is created if it does not exist.
+    """The run of this name, which is created if it does not exist, at `origin` if that is given.
 
     If several masters start at once, one creates the run and the others find it.
 
@@ -100,9 +105,9 @@ def prepare(
     wanted = name or config.name
     known = store.find_run(wanted)
     # a run whose first engines could not be built is replaced, because the files are right now
-    if known is None or (_is_unmoved(known) and store.is_unopened(known.id)):
+    if known is None or (_is_replaceable(known, origin) and store.is_unopened(known.id)):
         try:
-            return create(config, store, space, wanted, seed, known)
+            return create(config, store, space, wanted, seed, known, origin)
         except IllegalTransition:
             known = store.find_run(wanted)
             if known is None:
@@ -112,13 +117,16 @@ def prepare(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
             "`spsa-master set --iterations N` lengthens a finished run, --run NAME starts another"
         )
-    return reopened(config, store, known, space)
+    again = reopened(config, store, known, space)
+    if origin is None:
+        return again
+    note = f"run {known.name} has begun and goes on; --from is for a new run"
+    return replace(again, notes=(note, *again.notes))
 
 
-def _is_unmoved(run: Run) -> bool:
-    """Whether the files say all that there is of a run: no result, no fork."""
-    is_fork = run.start_state is not None and run.settings.get("prior") is None
-    return run.applied == 0 and not is_fork
+def _is_replaceable(run: Run, origin: Origin | None) -> bool:
+    """Whether a run has no result, and the files and the origin say all that there is of it."""
+    return run.applied == 0 and (run.start_state is None or origin is not None)
 
 
 def has_ended(run: Run) -> bool:

@@ -94,7 +94,10 @@ def _unknown(run: Run, why: str) -> Verdict:
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
     if run.status is RunStatus.STOPPED:
-        return Advice.STOP, f"{brings}; `spsa-master fork` starts a run that goes on from this one"
+        return (
+            Advice.STOP,
+            f"{brings}; `spsa-master run --from` starts a run that goes on from this one",
+        )
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     return _longer(run), brings

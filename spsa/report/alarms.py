@@ -106,7 +106,7 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
             name,
             found,
             "stop the run, give it a larger step or `active = false` in params.toml, and go on "
-            "with `spsa-master fork`",
+            "with `spsa-master run --from`",
         )
     for p in status.parameters:
         if p.active and p.bound:
@@ -114,7 +114,7 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
             advice = (
                 f"a wider bound may be better: stop the run, change `{p.bound}` in params.toml, "
-                "and go on with `spsa-master fork`"
+                "and go on with `spsa-master run --from`"
             )
             yield _alarm(AlarmKind.AT_BOUND, p.name, found, advice)
     if recent and recent[-1].c_k is not None:
@@ -184,7 +184,7 @@ def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
         if run.game_settings.book.name == UNBALANCED:
             kind, book = "a less balanced book", "an EPD, FEN or PGN file in [games] book"
         found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
-        advice = f"{kind} would teach more: `spsa-master fork` with {book}"
+        advice = f"{kind} would teach more: `spsa-master run --from` with {book}"
         yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
 
 

@@ -23,7 +23,7 @@ from spsa.report.named_theta import measured
 from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
-from spsa.text import without_passwords
+from spsa.text import plural, without_passwords
 
 
 def verdict_lines(found: Verdict) -> Iterator[str]:
@@ -92,12 +92,15 @@ class Status:
             return self.run.settings.get(key)
 
     @property
-    def prior(self) -> str:
-        """What the run started from, as a sentence; empty without a prior."""
+    def origin(self) -> str:
+        """Where the run started, as a sentence; empty if it was not where another run was."""
+        found = self._setting("origin")
+        if found is None:
+            return ""
         with as_written("a column `settings`"):
-            name, doubt = self._setting("prior"), self._setting("prior_doubt")
-            learned = f"it started from what run {name} learned, with doubt"
-            return "" if name is None else f"{learned} {float(doubt):g}"
+            after = plural(int(found["at"]), "result")
+            doubt = f"with doubt {float(found['doubt']):g}"
+            return f"it started where run {found['run']} was after {after}, {doubt}"
 
     @property
     def present(self) -> tuple[WorkerRow, ...]:
@@ -130,8 +133,7 @@ class Status:
             "reason": run.reason,
             "algorithm": run.algorithm,
             "seed": run.seed,
-            "prior": self._setting("prior"),
-            "prior_doubt": self._setting("prior_doubt"),
+            "origin": self._setting("origin"),
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
             "games": tally_json(self.games),

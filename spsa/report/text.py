@@ -72,8 +72,8 @@ def headlines(status: Status, *, figures: bool = True) -> Iterator[str]:
         )
     if run.reason:
         yield f"  reason: {run.reason}"
-    if status.prior:
-        yield f"  {status.prior}"
+    if status.origin:
+        yield f"  {status.origin}"
     yield f"  {_strength(status)}"
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:

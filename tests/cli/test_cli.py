@@ -22,7 +22,6 @@ READERS = (
     ["resume"],
     ["stop"],
     ["set", "--iterations", "5"],
-    ["fork", "--from", "small", "--run", "other"],
     ["doctor"],
 )
 SECRET = "hunter2"
@@ -73,9 +72,8 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
         ["validate", "--sprt", "5", "0"],
         ["validate", "--sprt", "nan", "5"],
         ["validate", "--also", "soon"],
-        ["fork", "--from", "small"],
-        ["fork", "--from", "small", "--run", ""],
-        ["fork", "--from", "small", "--run", "other", "--doubt", "0.5"],
+        ["run", "--from", "small", "--run", "other", "--doubt", "0.5"],
+        ["run", "--from", "small", "--doubt", "nan"],
         ["run", "--seed", "-1"],
         ["demo", "--seed", "1,x"],
     ],

@@ -24,7 +24,7 @@ CONFIGS = (
     f"{CLOCK}[delivery]\nkind = 'uci'\nengine = 'x'\n[build]\nat_once = 1\n"
     "[games]\niterations_in_flight = 2\n",
     "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n"
-    "[spsa]\nstop_when = 0.5\nprior = 'run old'\n",
+    "[spsa]\nstop_when = 0.5\n",
     "[build]\nrusty_rival_path = 'engine'\n"
     "[games]\nscale = 'nps'\ntarget_nps = 1\n[adjudication.syzygy]\npieces = 5\nfolder = 'x'\n",
 )

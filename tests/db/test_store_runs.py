@@ -103,12 +103,13 @@ def test_who_did_what_is_on_record(store):
     assert [event.kind for event in store.events(run.id, last=2)] == ["running", "extend"]
 
 
-def test_a_fork_begins_where_it_says(store):
-    run = store.fork_run(new_run(name="fork", start_state={"k": 3}), "me", {"from": "first"})
-    assert run == store.run("fork")
+def test_a_run_that_starts_where_another_one_was_says_so(store):
+    origin = {"run": "first", "at": 3, "doubt": 1.0}
+    run = store.create_run(new_run(name="second", start_state={"k": 3}), origin=origin)
+    assert run == store.run("second")
     assert (run.theta, run.applied, run.status) == (THETA, 0, RunStatus.RUNNING)
     told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
-    assert told == [("fork", "me", {"from": "first"})]
+    assert told == [("start", "master", {"seed": 42, **origin})]
 
 
 def test_alarms_are_events_of_their_run(store):

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engines.faulty import wait_until
 from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import Tuner
 
 from spsa.db.store import open_store
-from spsa.lifecycle import Purpose
+from spsa.lifecycle import Purpose, RunStatus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]
 
@@ -42,9 +43,11 @@ def said(tuner: Tuner, *arguments: str) -> str:
     return done.stdout
 
 
-def tuned(tuner: Tuner, *arguments: str) -> None:
+def tuned(tuner: Tuner, *arguments: str, run: str = "small") -> None:
     """Tune with one worker until the run has ended."""
     master = tuner.master(*arguments)
+    with open_store(tuner.url) as store:
+        wait_until(lambda: getattr(store.find_run(run), "status", None) is RunStatus.RUNNING)
     worker = tuner.worker("--once")
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     said(tuner, "doctor")
@@ -85,19 +88,16 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     params.write_text(
         params.read_text().replace("max = 50", "max = 40") + "".join(PARAMS.partition("[calm]")[1:])
     )
-    said(tuner, "fork", "--from", "small", "--at", "4", "--run", "second", "--doubt", "2")
+    tuned(tuner, "--from", "small@4", "--run", "second", "--doubt", "2", run="second")
     (there,) = json.loads(said(tuner, "replay", "--run", "small", "--to", "4", "--json"))[
         "parameters"
     ]
     bold, calm = json.loads(said(tuner, "status", "--run", "second", "--json"))["parameters"]
-    assert bold["value"] == pytest.approx(min(there["value"], 40))
-    assert (calm["name"], calm["value"]) == ("calm", 10)
-    tuned(tuner, "--run", "second")
-    _, calm = json.loads(said(tuner, "status", "--run", "second", "--json"))["parameters"]
-    assert calm["start"] == 10 != calm["value"]
+    assert bold["start"] == pytest.approx(min(there["value"], 40))
+    assert (calm["name"], calm["start"]) == ("calm", 10) and calm["value"] != 10
     said(tuner, "doctor")
     kinds = [
         row["kind"]
         for row in json.loads(said(tuner, "events", "--run", "second", "--json"))["events"]
     ]
-    assert kinds[0] == "fork" and kinds[-1] == "finished"
+    assert kinds[0] == "start" and kinds[-1] == "finished"

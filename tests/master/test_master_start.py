@@ -13,11 +13,11 @@ from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
-from spsa.errors import InvalidInput, UnusableState
+from spsa.errors import NothingToDo, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
-from spsa.master.new_run import Prepared
+from spsa.master.new_run import Origin, Prepared
 from spsa.master.session import tuning_of
 from spsa.master.start import prepare
 from spsa.report.status import status
@@ -126,9 +126,6 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 
-PRIOR = 'prior = "run small"'
-
-
 def tuned(store: Store, found: Prepared) -> None:
     """Play a prepared run to its end, with engines that are only named."""
     lease = store.acquire_master_lease(found.run.id, "m", 1000)
@@ -146,15 +143,16 @@ def tuned(store: Store, found: Prepared) -> None:
     store.release_master_lease(lease)
 
 
-def next_run(folder: Path, store: Store, rule: str = PRIOR, params: str = PARAMS) -> Prepared:
+def next_run(
+    folder: Path, store: Store, rule: str = "", params: str = PARAMS, k: int = 4, doubt: float = 20
+) -> Prepared:
     config = CONFIG.replace("max_iterations = 4", f"max_iterations = 4\n{rule}")
     write_project(folder, config, params)
-    return prepare(load_config(folder / "config.toml", {}), store, "next")
+    origin = Origin(run=store.run("small"), k=k, doubt=doubt)
+    return prepare(load_config(folder / "config.toml", {}), store, "next", origin=origin)
 
 
-def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
-    project: Path, store: Store
-) -> None:
+def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store: Store) -> None:
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     parent = store.run("small")
     bound = int(parent.theta["margin"]) - 1
@@ -164,56 +162,55 @@ def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     assert found.run.theta == {"margin": bound, "breadth": 3}
     (note,) = found.notes
     assert note == (
-        "starts from what run small learned in 4 iterations, with doubt 20: theta, and knowledge "
-        "of 1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
+        "starts where run small was after 4 results, with doubt 20: theta, and knowledge "
+        "of 1 parameter; from params.toml: breadth; not tuned any more: depth; "
         "moved into new bounds: margin"
     )
-    (event,) = [e for e in store.events(found.run.id) if e.kind == "prior"]
-    assert event.detail == {"of": "small", "at": 4, "doubt": 20.0}
+    (event,) = [e for e in store.events(found.run.id) if e.kind == "start"]
+    seed = found.run.seed
+    assert event.detail == {"seed": seed, "run": "small", "at": 4, "doubt": 20.0}
     store.release_master_lease(store.acquire_master_lease(found.run.id, "left it unbegun", 30))
+    kept = prepare(load_config(project / "config.toml", {}), store, "next")
+    assert kept.run.theta == found.run.theta  # without the origin it is no other run
     again = next_run(project, store, params=PARAMS)  # unopened: the files are right now
     assert again.run.theta == parent.theta
     tuned(store, again)
     shown = status(store, store.run("next"))
-    assert "  it started from what run small learned, with doubt 20" in headlines(shown)
-    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 20)
+    assert "  it started where run small was after 4 results, with doubt 20" in headlines(shown)
+    assert shown.to_json()["origin"] == {"run": "small", "at": 4, "doubt": 20.0}
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 
-def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_stay(
+def test_a_run_that_has_begun_goes_on_whatever_its_origin(project: Path, store: Store) -> None:
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
+    begun = next_run(project, store)
+    opened(store, begun)
+    again = next_run(project, store, k=2, doubt=1)
+    assert again.run.theta == begun.run.theta
+    assert again.notes == ("run next has begun and goes on; --from is for a new run",)
+
+
+def test_a_run_may_start_after_any_result_of_another(project: Path, store: Store) -> None:
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
+    second = store.steps(store.run("small").id)[1].theta_after
+    with pytest.raises(NothingToDo, match="run small has 4 results, so no theta of k=5"):
+        next_run(project, store, k=5)
+    assert next_run(project, store, k=2).run.theta == second
+
+
+def test_a_run_of_another_rule_has_theta_alone(project: Path, store: Store) -> None:
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
+    found = next_run(project, store, 'algorithm = "spsa"')
+    assert found.run.theta == pytest.approx(store.run("small").theta)
+    assert "with doubt 20: theta of 2 parameters" in found.notes[0]
+
+
+def test_a_rule_without_knowledge_has_theta_from_its_origin_and_frozen_values_stay(
     project: Path, store: Store
 ) -> None:
     rule = 'algorithm = "fishtest"'
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=rule))
     frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
-    found = next_run(project, store, f"{rule}\n{PRIOR}", frozen)
+    found = next_run(project, store, rule, frozen)
     assert found.run.theta == {**store.run("small").theta, "depth": 3}
     assert "with doubt 20: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ('prior = "run smal"', "run smal is not in this database; its runs: small"),
-        ('prior = "run next"', "run next is this run itself"),
-        (PRIOR, "run small has no finished iteration"),
-        (f'algorithm = "spsa"\n{PRIOR}', 'has algorithm = "mixture", and this run "spsa"'),
-        ('prior = "small"', "names no run; write prior = "),
-        ("prior_doubt = 2", "prior_doubt without a prior"),
-        (f"{PRIOR}\nprior_doubt = 0.5", "prior_doubt = 0.5 is too small; use at least 1"),
-    ],
-)
-def test_a_prior_that_cannot_be_one_is_refused_with_its_line(
-    project: Path, store: Store, rule: str, said: str
-) -> None:
-    before = prepared(project, store, iterations=4, in_flight=1, rule="")
-    if "algorithm" in rule:
-        opened(store, before)
-    with pytest.raises(InvalidInput) as refused:
-        next_run(project, store, rule)
-    (fault,) = refused.value.faults
-    assert said in str(fault)
-    assert fault.line is not None
-    written = (project / "config.toml").read_text().splitlines()[fault.line - 1]
-    assert written.startswith("prior")
-    assert store.find_run("next") is None
