@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof bench-simulation bench-db bench-runner bench-fleet bench-server bench-information clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
@@ -15,6 +15,7 @@ help:
 	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/lab-results.md)"
+	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
 	@echo "make bench-db          claims and reports a second, direct and by HTTP; looks (docs/scale.md)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
@@ -47,6 +48,9 @@ gain: $(VENV)/.installed
 
 proof: $(VENV)/.installed
 	@$(BIN)/python -m benches.proof $(ARGS)
+
+papers: $(VENV)/.installed
+	@$(BIN)/python -m benches.papers check $(ARGS)
 
 bench-simulation: $(VENV)/.installed
 	@$(BIN)/python -m benches.simulation_speed $(if $(PEER),--peer $(PEER)) $(ARGS)

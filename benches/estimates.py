@@ -14,8 +14,8 @@ import numpy as np
 
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
 from spsa.algorithms.observing import Observation, observed
-from spsa.lab.planning.recovery import EngineAssumptions
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
+from spsa.planning.recovery import EngineAssumptions
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 _REACH = 8.0  # bounds, in steps from the start
 

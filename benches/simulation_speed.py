@@ -20,18 +20,11 @@ from time import perf_counter, process_time
 import click
 import numpy as np
 
+from benches.papers.constant import ConstantGains
+from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Problem, create
-from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
-from spsa.lab.theory import (
-    GainDesign,
-    Goal,
-    Landscape,
-    at_once,
-    cautious,
-    guessed_loss,
-    noise_of_game,
-)
+from spsa.planning.constant_gains import Goal, Landscape, at_once, cautious, noise_of_game
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 DRAW_RATE, START_ELO = 0.61, 2.0  # the peer's defaults, as all of `designed`
 ROUNDS = 5
@@ -63,20 +56,19 @@ class Speed:
     z: float
 
 
-def designed(parameters: int) -> GainDesign:
+def designed(parameters: int) -> ConstantGainProcess:
     """The peer's default problem: 2 Elo lost 100 off the best value, c a sixth of 200."""
     width = np.full(parameters, 200.0)
     landscape = Landscape(
-        loss=guessed_loss(2.0, width), moment=at_once(width / 6), noise=noise_of_game(DRAW_RATE)
+        loss=2.0 / np.square(width / 2), moment=at_once(width / 6), noise=noise_of_game(DRAW_RATE)
     )
-    return cautious(Goal(precision=0.5), landscape)
+    return ConstantGainProcess.of(landscape, cautious(Goal(precision=0.5), landscape).r)
 
 
 def ours(size: Size, seed: int) -> Speed:
-    design = designed(size.parameters)
-    process = design.process
+    process = designed(size.parameters)
     gains = ConstantGains(
-        loss=process.loss, c=np.sqrt(process.moment), r=design.r, draw_rate=DRAW_RATE
+        loss=process.loss, c=np.sqrt(process.moment), r=process.r, draw_rate=DRAW_RATE
     )
     start = np.sqrt(START_ELO / size.parameters / process.loss)
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""`python -m benches.verdict`: how honest the verdict on a run is, over the suite of `spsa.lab`.
+"""`python -m benches.verdict`: how honest the verdict on a run is, by `benches.papers`.
 
 Every problem is tuned by `mixture`. At an eighth, a quarter, half and all of its games, the Elo
 gained by the verdict is compared with the true gain, and so is what it expects of as many games
@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import click
 import numpy as np
 
+from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.master.elo_gained import Filters, at_a_bound, is_bounded
 from spsa.master.verdict import WORTHWHILE
 

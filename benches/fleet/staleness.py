@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import click
 import numpy as np
 
+from benches.papers.comparison import COMPARED_RULES, NO_ELO_TO_GAIN, MeanAndError, found, wide
+from benches.papers.suite import SIZES, STEEP, ProblemGroup, Suite
 from spsa.algorithms import Vector
-from spsa.lab.planning.games_needed import in_flight_after
-from spsa.lab.simulation.comparison import COMPARED_RULES, NO_ELO_TO_GAIN, MeanAndError, found, wide
-from spsa.lab.simulation.simulated_run import final
-from spsa.lab.simulation.suite import SIZES, STEEP, ProblemGroup, Suite
+from spsa.planning.games_needed import in_flight_after
+from spsa.planning.simulated_run import final
 
 RULE = "mixture"
 MISJUDGED = "misjudged"

@@ -18,7 +18,7 @@ Vector = npt.NDArray[np.float64]
 
 MAX_DOUBT = 1000.0
 DEFAULT_DOUBT = 20.0
-"""The doubt of a prior: `simulate retune` in docs/lab-results.md."""
+"""The doubt of a prior: `retune` in benches/papers/RESULTS.md."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -12,8 +12,8 @@ so a number of games with W = wins - losses moves theta by r c W. The vector c_i
 with the same c for all parameters, each in its own steps.
 
 Theta ends in a normal distribution about the optimum. Its width depends on r, and the time until
-then on r c^2: `spsa.lab.theory` has the formulas, and `plan` chooses r and c by them. Two formulas
-of the paper need corrections: (2.4) has to read sigma^2 = 1 - d, and (2.6)
+then on r c^2: `spsa.planning.constant_gains` has the formulas, and `plan` chooses r and c by them.
+Two formulas of the paper need corrections: (2.4) has to read sigma^2 = 1 - d, and (2.6)
 lambda_j = C / (4 r e_j c_j^2).
 
 The c_i of the update is half the played difference, which is c_i unless bounds or rounding changed

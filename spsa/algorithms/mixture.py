@@ -53,7 +53,7 @@ that distance. Beyond a cliff, or where one side is steeper, it misleads; so c_k
 what the games could tell, is large, and later if the filters contradict the results.
 
 `belief` has no deviation. The games hardly show how much curvatures differ: filters that predict
-equally well would need intervals from one to six times as wide (docs/lab-results.md). Its Elo
+equally well would need intervals from one to six times as wide (benches/papers/RESULTS.md). Its Elo
 gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2) under q_j exp(e_j), which knows H_j
 better than p does: p is careful, and so believes in flat losses.
 """

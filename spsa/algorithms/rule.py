@@ -191,7 +191,7 @@ class RuleEntry:
     summary: str
     settings: tuple[Setting, ...]
     build: Callable[[Problem, Mapping[str, Any]], Rule]
-    iterations_per_one_in_flight: int = 100  # `simulate compare --depth 1,8`: docs/methods.md
+    iterations_per_one_in_flight: int = 100  # `benches.papers compare --depth 1,8`: docs/methods.md
 
 
 def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:

@@ -63,10 +63,6 @@ COMMANDS: Table = {
     "plot": ("spsa.cli.report", "Draw a run: theta, Elo, results, workers."),
     "serve": ("spsa.cli.serve", "Serve the pages of all runs, for browsers."),
     "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),
-    "simulate": (
-        "spsa.cli.simulate",
-        "Tune synthetic engines, as in the papers or your run.",
-    ),
     "params": (
         "spsa.cli.params",
         "Show the parameters and the patch they make; import or export them.",

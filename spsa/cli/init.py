@@ -22,10 +22,10 @@ from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.core.game_settings import TimeControl
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
-from spsa.lab.planning.plan_inputs import USUAL_PLIES, Capacity, Shape, fitted, game_seconds
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.output import echo
+from spsa.planning.plan_inputs import USUAL_PLIES, Capacity, Shape, fitted, game_seconds
 from spsa.text import plural
 
 _MAX_NAMED = 6

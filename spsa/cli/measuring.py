@@ -19,8 +19,8 @@ from spsa.db.run_status import MEASURED
 from spsa.db.run_tables import Run
 from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput, TuningError
-from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings
+from spsa.planning.plan_inputs import Capacity, Shape, pace
 
 MIN_GAMES = 50
 """Below, assumptions are better than what was measured."""

@@ -27,10 +27,14 @@ from spsa.core.params import Space
 from spsa.core.scoring import null_variance
 from spsa.db.rows import Costs
 from spsa.errors import TuningError
-from spsa.lab.planning.games_needed import cut, in_flight_limit
-from spsa.lab.planning.plan import Plan, most_designs
-from spsa.lab.planning.plan import plan as planned
-from spsa.lab.planning.plan_inputs import (
+from spsa.live_display import Bar, counting, working
+from spsa.master.delivery_setup import usual_builds
+from spsa.master.start import checked_space
+from spsa.output import echo, echo_json
+from spsa.planning.games_needed import cut, in_flight_limit
+from spsa.planning.plan import Plan, most_designs
+from spsa.planning.plan import plan as planned
+from spsa.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
     Capacity,
@@ -40,17 +44,14 @@ from spsa.lab.planning.plan_inputs import (
     game_seconds,
     games_needed_by,
 )
-from spsa.lab.planning.precision import PrecisionDesign, precise
-from spsa.lab.planning.recovery import RunDesign, coarser
-from spsa.live_display import Bar, counting, working
-from spsa.master.delivery_setup import usual_builds
-from spsa.master.start import checked_space
-from spsa.output import echo, echo_json
-from spsa.report.plan import planned_json, planned_text
+from spsa.planning.precision import PrecisionDesign, alternatives, precise
+from spsa.planning.recovery import Recovery, RunDesign, coarser
+from spsa.report.plan import alternatives_json, alternatives_table, planned_json, planned_text
 from spsa.report.text import terminal
 
 _USUAL_NPS = 1e6
 _GAMES_A_SLOT = 2
+_REPLICAS = 100  # of each alternative, so that small differences show
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
 
 
@@ -248,6 +249,19 @@ def _simulated(inputs: PlanInputs) -> Plan:
         return planned(replace(inputs, simulated=lambda: advance(1)))
 
 
+def _recoveries(inputs: PlanInputs) -> dict[tuple[str, float], Recovery]:
+    """What every alternative recovers, by its name and the Elo to gain; all tune equal engines."""
+    designs = list(alternatives(inputs.design))
+    bar = Bar("tuning synthetic engines in other ways", len(designs) * len(inputs.elos_to_gain))
+    with counting(bar) as advance:
+        more = replace(inputs, replicas=_REPLICAS, simulated=lambda: advance(1))
+        return {
+            (name, elo_to_gain): more.recovery(design, elo_to_gain)
+            for name, design in designs
+            for elo_to_gain in inputs.elos_to_gain
+        }
+
+
 @click.command()
 @config_option
 @database_option
@@ -269,6 +283,12 @@ def _simulated(inputs: PlanInputs) -> Plan:
     is_flag=True,
     help="Where no run has measured builds and games: build one iteration, play a few games.",
 )
+@click.option(
+    "--alternatives",
+    "compared",
+    is_flag=True,
+    help="Compare with other rules, sizes of iterations, lengths and steps; takes minutes.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def plan(
@@ -276,6 +296,7 @@ def plan(
     database_url: str | None,
     precision: float | None,
     confidence: float,
+    compared: bool,
     seed: int,
     as_json: bool,
     **assumed: Any,
@@ -289,7 +310,12 @@ def plan(
         asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.inputs, precision, confidence)
     answer = _simulated(asked.inputs)
+    others = _recoveries(asked.inputs) if compared else {}
     if as_json:
-        echo_json(planned_json(asked.inputs, answer, asked.sources, designs))
-    else:
-        terminal().print(planned_text(asked.inputs, answer, asked.sources, designs))
+        answered = planned_json(asked.inputs, answer, asked.sources, designs)
+        echo_json(answered | alternatives_json(others))
+        return
+    console = terminal()
+    console.print(planned_text(asked.inputs, answer, asked.sources, designs))
+    for elo_to_gain in asked.inputs.elos_to_gain if compared else ():
+        console.print("", alternatives_table(others, elo_to_gain), sep="\n")

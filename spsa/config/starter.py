@@ -8,7 +8,7 @@ from spsa.algorithms import algorithms
 from spsa.config.settings import GamesConfig
 from spsa.config.suggestions import EngineSource, Suggested
 from spsa.config.tuning import DEFAULT_ALGORITHM
-from spsa.lab.planning.plan_inputs import Shape
+from spsa.planning.plan_inputs import Shape
 
 _CONFIG = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.

@@ -23,8 +23,8 @@ from spsa.db.entries import Compared
 from spsa.db.rows import MatchLine
 from spsa.db.run_tables import Run
 from spsa.errors import UnusableState
-from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.session import tuning_of
+from spsa.planning.strength import StrengthCurve, strength_curve
 
 _PARTS = 60  # of the games to come, for the integration of the variances
 _AT_BOUND = 0.01  # steps

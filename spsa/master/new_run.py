@@ -15,10 +15,10 @@ from spsa.db.store import Store
 from spsa.errors import NothingToDo
 from spsa.history.purge import results_of
 from spsa.history.replay import ReplayedState, replay
-from spsa.lab.planning.games_needed import in_flight_limit
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files
 from spsa.master.session import AUTO, RunSettings, settings_from, tuning_of
+from spsa.planning.games_needed import in_flight_limit
 from spsa.text import plural
 
 _MAX_NAMED = 6

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from spsa.algorithms import rule_entry
 from spsa.core.game_settings.options import whole_option
 from spsa.db.run_view import RunView
-from spsa.lab.planning.games_needed import (
+from spsa.master.build_queue import BuildThreads
+from spsa.master.decide import AsNeeded, InOrder, Pacing
+from spsa.master.session import AUTO, RunSettings
+from spsa.planning.games_needed import (
     GamesNeeded,
     cut,
     evenly,
     in_flight_after,
     in_flight_limit,
 )
-from spsa.lab.planning.plan_inputs import USUAL_PLIES, game_seconds
-from spsa.master.build_queue import BuildThreads
-from spsa.master.decide import AsNeeded, InOrder, Pacing
-from spsa.master.session import AUTO, RunSettings
+from spsa.planning.plan_inputs import USUAL_PLIES, game_seconds
 from spsa.text import plural
 
 _ASSUMED_NPS = 1e6

@@ -19,11 +19,11 @@ from spsa.db.run_tables import Iteration, Run
 from spsa.db.run_view import RunView
 from spsa.db.store import Store
 from spsa.errors import NothingToDo, TuningError
-from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
+from spsa.planning.games_needed import evenly
 
 _ROUNDS_OPEN = 2
 

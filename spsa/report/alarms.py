@@ -21,9 +21,9 @@ from spsa.db.rows import WorkerRow
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.run_tables import Iteration, Run
 from spsa.db.store import Store
-from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED
+from spsa.planning.plan_warnings import space_warnings
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, standing
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines

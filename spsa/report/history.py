@@ -15,8 +15,8 @@ from spsa.core.stored_json import as_written
 from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.run_tables import Iteration, Run
 from spsa.db.store import Store
-from spsa.lab.strength import StrengthCurve
 from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
+from spsa.planning.strength import StrengthCurve
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.named_theta import asked, measured
 from spsa.report.trails import sampled

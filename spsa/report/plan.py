@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.core.params import Space, target
-from spsa.lab.planning.plan import Plan
-from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
-from spsa.lab.planning.plan_warnings import PlanWarning
-from spsa.lab.planning.precision import PrecisionDesign
-from spsa.lab.planning.recovery import Recovery
+from spsa.planning.plan import Plan
+from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
+from spsa.planning.plan_warnings import PlanWarning
+from spsa.planning.precision import PrecisionDesign
+from spsa.planning.recovery import Recovery
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural, sentence
@@ -197,7 +197,7 @@ def _recovery(elo_to_gain: float, found: Recovery) -> dict[str, float]:
 def alternatives_table(
     found: Mapping[tuple[str, float], Recovery], elo_to_gain: float
 ) -> FittedTable:
-    """What each alternative recovers of one stake, beside the first of them."""
+    """What each alternative recovers of this Elo to gain, beside the first of them."""
     chosen = {name: recovery for (name, at), recovery in found.items() if at == elo_to_gain}
     own = next(iter(chosen.values()))
     table = FittedTable(
@@ -222,16 +222,13 @@ def alternatives_table(
     return table
 
 
-def alternatives_json(
-    found: Mapping[tuple[str, float], Recovery], sources: Sequence[str]
-) -> dict[str, Any]:
+def alternatives_json(found: Mapping[tuple[str, float], Recovery]) -> dict[str, Any]:
     """All alternatives for programs, in Elo."""
     return {
-        "sources": list(sources),
         "alternatives": [
             {"name": name, **_recovery(elo_to_gain, recovery)}
             for (name, elo_to_gain), recovery in found.items()
-        ],
+        ]
     }
 
 

@@ -14,10 +14,10 @@ from spsa.db.rows import WorkerRow
 from spsa.db.run_tables import Iteration, Run
 from spsa.db.run_view import RunOverview
 from spsa.db.store import Store
-from spsa.lab.strength import StrengthCurve
 from spsa.lifecycle import Purpose
 from spsa.master.elo_gained import measured_gain
 from spsa.master.verdict import Verdict, verdict
+from spsa.planning.strength import StrengthCurve
 from spsa.report.alarm import Alarm
 from spsa.report.named_theta import measured
 from spsa.report.parameters import ParameterStatus, parameters

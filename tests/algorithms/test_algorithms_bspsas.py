@@ -6,7 +6,7 @@ from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Bspsas, Prior, Vector, create, sigma_of
 from spsa.core.scoring import score_of_elo
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 PAIR_WON = (0, 0, 0, 1, 0)  # w = 1
 SIGMA = np.array([5.0, 7.0, 9.0, 4.0, 12.0])

@@ -9,7 +9,7 @@ from outcomes import generator, problem, tallies, walked
 from spsa.algorithms import Outcome, Problem, Rule, Vector, create
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 ELO = [10 ** (-0.5 + q / 2) for q in range(7)]
 BANK = [  # H, lambda, s and share of a hypothesis

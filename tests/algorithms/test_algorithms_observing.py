@@ -12,7 +12,7 @@ from outcomes import START, generator, outcome, problem, tallies
 from spsa.algorithms import Outcome, algorithms, create
 from spsa.algorithms.observing import Observation, Observed, observed
 from spsa.errors import UnusableState
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 PROBLEM = problem()
 WITHOUT_BELIEF = [

@@ -16,7 +16,7 @@ from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
 from spsa.core.game_settings import TimeControl
 from spsa.db import migrate
-from spsa.lab.simulation.simulated_run import SimulatedRun
+from spsa.planning.simulated_run import SimulatedRun
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed

@@ -1,4 +1,4 @@
-"""`plan` and `simulate mine` as a person calls them."""
+"""`plan` as a person calls it."""
 
 import json
 import shutil
@@ -20,8 +20,8 @@ from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
-from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings
+from spsa.planning.plan_inputs import Capacity, Shape, pace
 from spsa.protocol import BatchResult
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
@@ -162,31 +162,13 @@ def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> No
 
 
 @pytest.mark.slow
-def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
-    done = asked("simulate", "mine", "--elo", "40", "--replicas", "8")
+def test_a_run_is_compared_with_its_alternatives(project: Path) -> None:
+    done = asked("plan", "--alternatives", "--elo", "40")
     assert done.returncode == 0, done.stderr
-    assert "as it is" in done.stdout
-    assert "max_iterations x 4" in done.stdout
-
-
-@pytest.mark.slow
-def test_my_own_run_is_drawn(project: Path) -> None:
-    done = asked("simulate", "mine", "--replicas", "4", "--plot", "mine.svg")
-    assert done.returncode == 0, done.stderr
-    drawn = (project / "mine.svg").read_text()
-    assert "max_iterations" in drawn
-    assert drawn.startswith("<?xml")
-
-
-@pytest.mark.slow
-def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> None:
-    def found(*more: str) -> Any:
-        done = asked("simulate", "mine", "--json", "--elo", "40", "--replicas", "4", *more)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)["alternatives"]
-
-    assert found() == found("-j", "2")
-    assert found() != found("--seed", "2")
+    assert "as it is" in done.stdout and "max_iterations x 4" in done.stdout
+    found = plan_json("--alternatives", "--elo", "40")["alternatives"]
+    assert found[0]["name"] == "as it is" and found[0]["elo"] == 40
+    assert plan_json("--elo", "40")["alternatives"] == []
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
     ("command", "said"),
     [
         (["params", "show"], b"checking params.toml against the engine, 0 s"),
-        (["simulate", "mine", "--elo", "40", "--replicas", "4"], b"finding what games and builds"),
-        (["simulate", "table1", "--iterations", "40", "--runs", "210"], b"Table 1 "),
+        (["plan", "--elo", "40"], b"finding what games and builds"),
+        (["plan", "--elo", "40"], b"tuning synthetic engines"),
     ],
 )
 def test_commands_show_what_they_do(tmp_path: Path, command: list[str], said: bytes) -> None:

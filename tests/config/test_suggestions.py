@@ -15,7 +15,7 @@ from spsa.config import (
 )
 from spsa.config.suggestions import Suggested, select, suggest
 from spsa.core.params import assignments
-from spsa.lab.planning.plan_inputs import Shape
+from spsa.planning.plan_inputs import Shape
 
 ROOT = Path(__file__).parents[2]
 SHAPES = ROOT / "tests" / "fixtures" / "rust" / "shapes.rs"

@@ -300,7 +300,7 @@ WRONG = {
     "scheme": "postgress://tuner:{secret}@127.0.0.1:{port}/postgres",
     "mode": TRUE + "?sslmode={secret}",
 }
-WITHOUT_A_DATABASE = {"init", "simulate", "demo", "probe"}
+WITHOUT_A_DATABASE = {"init", "demo", "probe"}
 ARGUMENTS = {
     "status": ["--json"],
     "set": ["--iterations", "5"],

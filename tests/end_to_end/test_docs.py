@@ -10,16 +10,19 @@ import click
 import pytest
 from shell import Shell
 
+from benches.papers.__main__ import papers
 from spsa.algorithms import algorithms
 from spsa.cli import COMMANDS, cli
-from spsa.cli.simulate import simulate
 from spsa.db.migrate import metadata
 from spsa.db.statements import named_texts
 from worker.cli import compete
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benches" / "papers" / "RESULTS.md"
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-DOCS = {path.name: path for path in (*map(ROOT.joinpath, PAGES), *(ROOT / "docs").glob("*.md"))}
+DOCS = {
+    path.name: path for path in (*map(ROOT.joinpath, PAGES), *(ROOT / "docs").glob("*.md"), RESULTS)
+}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -34,7 +37,7 @@ def doc(request: pytest.FixtureRequest) -> Path:
 
 def test_its_commands_exist(doc: Path) -> None:
     assert named(r"spsa-master ([a-z]+)", doc) <= set(COMMANDS)
-    assert named(r"spsa-master simulate ([a-z0-9]+)", doc) <= set(simulate.list_commands(None))  # type: ignore[arg-type]
+    assert named(r"python -m benches.papers ([a-z0-9]+)", doc) <= set(papers.commands)
 
 
 def options(command: click.Command) -> set[str]:

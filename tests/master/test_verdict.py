@@ -7,6 +7,7 @@ import pytest
 from masters import FakeSleep, RunUnderTest, play
 from tuned import space_from, tuned
 
+from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
@@ -15,7 +16,6 @@ from spsa.db.run_tables import Run
 from spsa.db.store import Store
 from spsa.errors import IllegalTransition
 from spsa.history.replay import replay
-from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
 from spsa.master.elo_gained import Filters

@@ -16,7 +16,7 @@ from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_tables import Event
 from spsa.db.store import Store
-from spsa.lab.strength import StrengthCurve
+from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
 from spsa.report.alarms import of_history, of_noise, with_alarms

@@ -13,7 +13,7 @@ from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
 from spsa.db.store import open_store
-from spsa.lab.strength import StrengthCurve
+from spsa.planning.strength import StrengthCurve
 from spsa.report import pictures
 from spsa.report.drawing import Kind, views
 from spsa.report.history import RunHistory, Strength, history

@@ -13,8 +13,8 @@ from spsa.db.master_lease import MasterLease
 from spsa.db.run_queries import NO_FILES
 from spsa.db.run_tables import Run
 from spsa.db.store import Store
-from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import Purpose
+from spsa.planning.games_needed import evenly
 from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
 
 THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}

@@ -1,0 +1,1 @@
+"""Reproduces the tables of the papers, and compares rules on synthetic engines: RESULTS.md."""

@@ -1,0 +1,217 @@
+"""`python -m benches.papers locked|retune`: finished rules, and priors, on fresh problems."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import product
+from typing import Any
+
+import click
+import numpy as np
+
+from benches.papers.jobs import JobPool, processes_option, seed_option
+from benches.papers.locked import BUDGETS, GROUPS, RULES, GroupResult, group_result
+from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
+from spsa.algorithms import Vector
+from spsa.algorithms.carrying import DEFAULT_DOUBT
+from spsa.output import echo_json
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import terminal
+
+Results = Mapping[tuple[str, int, str], GroupResult]
+"""By group, games and rule."""
+
+
+@click.command()
+@click.option(
+    "--rule",
+    "rules",
+    type=click.Choice(RULES),
+    multiple=True,
+    help="Repeatable; default: all. fishtest-wide perturbs more widely than fishtest.",
+)
+@click.option(
+    "--games",
+    "budgets",
+    type=click.Choice([str(games) for games in BUDGETS]),
+    multiple=True,
+    help="Repeatable; default: all.",
+)
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_json: bool) -> None:
+    """Judge finished rules on problems on which none was chosen.
+
+    Do not choose a rule by these figures: RESULTS.md counts how often they were looked
+    at. Prints the Elo that each rule gained and, for the first, what it believes to have gained.
+    """
+    played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
+    jobs = {
+        (group, budget, rule): partial(group_result, group, rule, budget)
+        for group, budget, rule in product(GROUPS, games, played)
+    }
+    pool = JobPool(processes, "tuning synthetic engines")
+    found = dict(pool.finished(jobs, weight=lambda key: key[1] / 150 + 10))
+    if as_json:
+        echo_json([_json(*key, found[key]) for key in jobs], indent=2)
+        return
+    for budget in games:
+        terminal().print(_table(found, budget, played), "", sep="\n")
+
+
+def _table(found: Results, games: int, rules: tuple[str, ...]) -> FittedTable:
+    columns = [Column(f"{rule}{what}") for rule in rules for what in ("", " +-", " worst")]
+    table = FittedTable(
+        f"Elo gained in {games} games",
+        (
+            Column("problems", is_number=False),
+            *columns,
+            Column("believed"),
+            Column("longest move"),
+        ),
+    )
+    for group in GROUPS:
+        cells = [cell for rule in rules for cell in _gained(found[group, games, rule])]
+        table.add(group, *cells, *_first(found[group, games, rules[0]]))
+    parts = [_parts(found, games, rule) for rule in rules]
+    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 2)
+    return table
+
+
+def _gained(one: GroupResult) -> Iterator[str]:
+    yield f"{one.gained.mean():.2f}"
+    yield f"{one.gained.std(ddof=1) / len(one.gained) ** 0.5:.2f}"
+    yield f"{one.gained.min():.1f}"
+
+
+def _first(one: GroupResult) -> tuple[str, str]:
+    """Of the first rule."""
+    believed = one.believed.mean()
+    return "" if np.isnan(believed) else f"{believed:.2f}", f"{one.move.max():.1f}"
+
+
+def _parts(found: Results, games: int, rule: str) -> float:
+    """The mean part of the Elo to gain, over the groups with something to gain."""
+    means = [
+        found[name, games, rule].gained.mean() / group.elo
+        for name, group in GROUPS.items()
+        if not group.settled
+    ]
+    return float(np.mean(means))
+
+
+def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]:
+    believed = None if np.isnan(one.believed).any() else one.believed.tolist()
+    return {
+        "trial": group,
+        "games": games,
+        "rule": rule,
+        "elo_to_gain": GROUPS[group].elo,
+        "gained": one.gained.tolist(),
+        "longest_move": float(one.move.max()),
+        "believed": believed,
+    }
+
+
+@click.command()
+@click.option(
+    "--doubt",
+    "doubts",
+    type=click.FloatRange(1.0, 1000.0),
+    multiple=True,
+    help=f"Repeatable; default: {DEFAULT_DOUBT:g}.",
+)
+@click.option(
+    "--earlier", type=click.IntRange(1000), default=30_000, show_default=True, help="Its games."
+)
+@click.option(
+    "--games",
+    "later",
+    type=click.IntRange(1000),
+    default=10_000,
+    show_default=True,
+    help="Of the run of the new version.",
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    default=15,
+    show_default=True,
+    help="Game pairs in an iteration.",
+)
+@click.option("--runs", type=click.IntRange(2), default=200, show_default=True)
+@seed_option
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def retune(doubts: tuple[float, ...], processes: int, as_json: bool, **given: int) -> None:
+    """What the prior of an earlier run saves after a change of the engine.
+
+    A run tunes random engines of 16 parameters with 20 Elo to gain. Then their best values drift,
+    or everything changes, and runs with and without the prior tune them again. Prints the Elo that
+    is left, and how many games a run saves until it is as strong as another after all its games.
+    """
+    asked = {
+        change: Retuning(change=change, doubts=doubts or (DEFAULT_DOUBT,), **given)
+        for change in CHANGES
+    }
+    jobs = {change: partial(one.lost) for change, one in asked.items()}
+    done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
+    found = {change: done[change] for change in CHANGES}
+    if as_json:
+        echo_json({change: _retuned_json(lost) for change, lost in found.items()})
+        return
+    for change, lost in found.items():
+        terminal().print(_retuned(change, lost), "", sep="\n")
+
+
+def _retuned(change: str, lost: Mapping[str, Vector]) -> FittedTable:
+    table = FittedTable(
+        f"changed: {change}; Elo below the best",
+        (
+            Column("start", is_number=False),
+            Column("1/10 of the games"),
+            Column("1/3"),
+            Column("2/3"),
+            Column("all"),
+            Column("+-"),
+            *(Column(f"saved against {other}") for other in (FIRST_VALUES, THETA)),
+            Column(f"all minus {THETA}"),
+            Column("+- "),
+        ),
+    )
+    for start, each in lost.items():
+        mean, last = each.mean(axis=1), each[-1]
+        more = last - lost[THETA][-1]
+        table.add(
+            start,
+            *(f"{mean[round(len(mean) * part) - 1]:.2f}" for part in (1 / 10, 1 / 3, 2 / 3, 1)),
+            f"{_error(last):.2f}",
+            *(_saved(start, other, lost) for other in (FIRST_VALUES, THETA)),
+            *(("", "") if start == THETA else (f"{more.mean():+.2f}", f"{_error(more):.2f}")),
+        )
+    return table
+
+
+def _saved(start: str, other: str, lost: Mapping[str, Vector]) -> str:
+    if start == other or other not in lost:
+        return ""
+    games = saving(lost[start], lost[other])
+    return "none" if games is None else f"{games:.0%}"
+
+
+def _error(of: Vector) -> float:
+    return float(of.std(ddof=1) / np.sqrt(len(of)))
+
+
+def _retuned_json(lost: Mapping[str, Vector]) -> dict[str, Any]:
+    return {
+        start: {
+            "elo_left": each.mean(axis=1).tolist(),
+            "elo_left_at_the_end": each[-1].tolist(),
+            "saved": {
+                other: saving(each, lost[other])
+                for other in (FIRST_VALUES, THETA)
+                if other in lost and other != start
+            },
+        }
+        for start, each in lost.items()
+    }

@@ -1,1 +1,0 @@
-"""What is computed and never played: simulation, theory and the planning of a run."""

@@ -1,1 +1,0 @@
-"""Synthetic engines, and runs of the real rules on them: the papers' experiments and your own."""

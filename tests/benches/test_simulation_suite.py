@@ -1,0 +1,215 @@
+"""The suite's problems are what they say, and rules come out on it in the order that is known."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+import pytest
+
+from benches.papers.comparison import (
+    COMPARED_RULES,
+    ComparisonCell,
+    ComparisonSettings,
+    RuleResults,
+    ranks,
+    results,
+    with_elo_to_gain,
+)
+from benches.papers.families import FAMILIES
+from benches.papers.random_losses import RandomLosses
+from benches.papers.suite import SIZES, ProblemGroup, Size, Suite, together
+
+SMALL = Size(parameters=(4, 8), budgets=(1_000, 20_000), problems=6, most_results=20_000)
+SUITE = Suite(seed=11, half="judge", size=SMALL)
+
+
+def losses(family: str, problems: int = 40, n: int = 6, seed: int = 3) -> RandomLosses:
+    return FAMILIES[family](np.random.default_rng(seed), problems, n)
+
+
+def group(pairs: int, suite: Suite = SUITE) -> ProblemGroup:
+    return next(iter(suite.groups(pairs)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(family: str) -> None:
+    drawn = losses(family)
+    assert np.all(drawn.engine.elo(drawn.optimum) == 0.0)
+    elsewhere = np.random.default_rng(1).uniform(drawn.lower, drawn.upper, (200, 40, 6))
+    assert np.all(drawn.engine.elo(elsewhere) < 0.0)
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "settled"])
+def test_the_start_loses_the_elo_to_gain(family: str) -> None:
+    drawn = losses(family)
+    assert np.allclose(-drawn.engine.elo(drawn.start), drawn.elo_to_gain, rtol=1e-9)
+    least, most = (6 * 20.0, 6 * 80.0) if family == "steep" else (1.0, 60.0)
+    assert least <= drawn.elo_to_gain.min() < drawn.elo_to_gain.max() <= most
+    assert drawn.elo_to_gain.max() - drawn.elo_to_gain.min() > (most - least) / 4
+
+
+def test_a_settled_problem_starts_at_its_optimum() -> None:
+    drawn = losses("settled")
+    assert np.array_equal(drawn.start, drawn.optimum)
+    assert drawn.elo_to_gain.min() >= 1.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_start_and_optimum_are_within_bounds_that_leave_room(family: str) -> None:
+    drawn = losses(family)
+    for point in (drawn.start, drawn.optimum):
+        assert np.all((drawn.lower <= point) & (point <= drawn.upper))
+    assert np.all(drawn.upper - drawn.lower > 2.0)
+
+
+def test_cornered_problems_have_starts_and_optima_on_a_bound() -> None:
+    drawn = losses("cornered")
+    for point in (drawn.start, drawn.optimum):
+        assert np.any(point == drawn.lower) and np.any(point == drawn.upper)
+
+
+def test_misjudged_steps_leave_a_quarter_of_the_parameters_without_effect() -> None:
+    curvature = np.diagonal(losses("misjudged", n=64).hessian, axis1=-2, axis2=-1)
+    assert 0.25 < (curvature == 0.0).mean() < 0.5
+    alive = np.where(curvature > 0.0, curvature, np.nan)
+    assert np.all(np.nanmax(alive, axis=1) / np.nanmin(alive, axis=1) > 50)
+
+
+@pytest.mark.parametrize(("family", "least"), [("rotated", 20), ("canyon", 500), ("heavy", 10)])
+def test_what_is_badly_conditioned_is_so(family: str, least: float) -> None:
+    drawn = np.linalg.eigvalsh(losses(family, n=16).hessian)
+    assert np.median(drawn[:, -1] / drawn[:, 0]) > least
+
+
+def test_integer_problems_only_see_whole_steps() -> None:
+    drawn = losses("integer")
+    assert np.all(drawn.unit == 1.0)
+    assert np.array_equal(drawn.engine.elo(drawn.optimum + 0.4), np.zeros((40, 1)))
+    assert np.all(drawn.engine.elo(drawn.optimum + 0.6) < 0.0)
+
+
+def test_a_saturating_engine_never_loses_more_than_its_most() -> None:
+    drawn = losses("saturating")
+    far = -drawn.engine.elo(drawn.optimum + 100.0)
+    assert np.all((1.09 * drawn.elo_to_gain <= far) & (far <= 3.01 * drawn.elo_to_gain))
+
+
+def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
+    drawn = losses("lopsided", n=1)
+    sides = np.stack([drawn.optimum - 5.0, drawn.optimum + 5.0])
+    farther = np.stack([drawn.optimum - 7.0, drawn.optimum + 7.0])
+    flat = drawn.engine.elo(sides) == drawn.engine.elo(farther)
+    assert np.all(flat[0] != flat[1])
+
+
+def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None:
+    one, again = SUITE.problems(group(75)), SUITE.problems(group(75))
+    other = replace(SUITE, seed=12).problems(group(75))
+    assert np.array_equal(one.losses.hessian, again.losses.hessian)
+    assert np.array_equal(one.draw_rate, again.draw_rate)
+    assert not np.any(one.losses.elo_to_gain == other.losses.elo_to_gain)
+
+
+def test_the_halves_have_no_problem_in_common() -> None:
+    choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in ("choose", "judge"))
+    assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
+    assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
+
+
+def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
+    pairs, games = SUITE.problems(group(1)), SUITE.problems(group(75))
+    assert (pairs.problem.iterations, games.problem.iterations) == (1_000, 13)
+    assert np.array_equal(pairs.losses.optimum, games.losses.optimum)
+    assert np.array_equal(pairs.draw_rate, games.draw_rate)
+
+
+def test_a_family_has_the_same_problems_whoever_else_is_run() -> None:
+    alone = replace(SUITE, families=("heavy",))
+    assert np.array_equal(
+        alone.problems(group(75, alone)).losses.elo_to_gain,
+        SUITE.problems(group(75)).losses.elo_to_gain[2 * 6 : 3 * 6],
+    )
+
+
+def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
+    parts = [losses("iso", 5), losses("rotated", 5), losses("lopsided", 5)]
+    whole = together(parts)
+    sides = np.stack([whole.start, whole.start + 0.3])
+    each = [np.stack([p.start, p.start + 0.3]) for p in parts]
+    wanted = [p.engine.elo(theta) for p, theta in zip(parts, each, strict=True)]
+    assert np.array_equal(whole.engine.elo(sides), np.concatenate(wanted, axis=-2))
+
+
+def test_long_budgets_are_left_out_pair_by_pair() -> None:
+    suite = Suite(seed=1, half="judge", size=SIZES["short"])
+    assert max(h.iterations for h in suite.groups(1)) == 5_000
+    assert {h.budget for h in suite.groups(75)} >= {75_000, 200_000}
+
+
+def test_recovered_is_0_at_the_start_1_at_the_optimum_and_negative_beyond() -> None:
+    field = SUITE.problems(group(75))
+    drawn = field.losses
+    assert np.all(field.recovered(drawn.start) == 0.0)
+    part = field.recovered(drawn.optimum)[:-6]  # all but the settled
+    assert np.allclose(part, 1.0)
+    assert np.all(field.recovered(drawn.start + 2 * (drawn.start - drawn.optimum))[:6] < 0.0)
+
+
+CELL, NO_ELO_TO_GAIN = (
+    ComparisonCell(family=f, parameters=4, budget=9) for f in ("iso", "settled")
+)
+
+
+def of_rule(rule: str, *gained: float) -> RuleResults:
+    return RuleResults(rule, {CELL: np.array(gained), NO_ELO_TO_GAIN: np.array([-9.0, -9.0])})
+
+
+def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody_can_gain() -> None:
+    one, other = of_rule("one", 0.5, 0.7, 0.9), of_rule("other", 0.4, 0.5, 0.9)
+    assert isclose(one.overall().mean, 0.7) and one.overall().count == 3
+    assert isclose(one.overall().error, 0.2 / 3**0.5)
+    assert isclose(one.gain_over(other).mean, 0.1)
+    assert isclose(one.gain_over(other).error, 0.1 / 3**0.5)
+    assert one.worst() == (-9.0, NO_ELO_TO_GAIN)
+    assert ranks([other, one], "iso") == {"one": 1, "other": 2}
+    assert list(with_elo_to_gain(one.cells)) == [CELL]
+
+
+@pytest.fixture(scope="module")
+def table() -> Mapping[str, RuleResults]:
+    names = ("mixture", "fishtest", "kalman-told", "seed-literally")
+    quick = Size(parameters=(4, 16), budgets=(10_000,), problems=12, most_results=10_000)
+    contest = ComparisonSettings(suite=Suite(seed=5, half="judge", size=quick), pairs=75)
+    done = [(name, contest.recovered(name, h)) for name in names for h in contest.groups()]
+    return {one.rule: one for one in results(done, names)}
+
+
+@pytest.mark.slow
+def test_the_default_beats_fishtest(table: Mapping[str, RuleResults]) -> None:
+    gain = table["mixture"].gain_over(table["fishtest"])
+    assert gain.mean > max(0.03, 2 * gain.error)
+
+
+@pytest.mark.slow
+def test_the_oracle_is_hard_to_beat(table: Mapping[str, RuleResults]) -> None:
+    told = ("iso", "heterogeneous", "heavy", "rotated", "canyon", "coupled")
+    for family in told:
+        oracle, default = (table[rule].family(family) for rule in ("kalman-told", "mixture"))
+        assert oracle.mean > default.mean - 0.05
+
+
+def test_the_gains_of_the_seed_lose_elo(table: Mapping[str, RuleResults]) -> None:
+    found = table["seed-literally"].overall()
+    assert found.mean + 3 * found.error < 0.0
+
+
+@pytest.mark.parametrize("rule", COMPARED_RULES)
+def test_everybody_can_run_and_ends_at_a_number(rule: str) -> None:
+    tiny = Size(parameters=(2,), budgets=(300,), problems=2, most_results=300)
+    contest = ComparisonSettings(
+        suite=Suite(seed=1, half="choose", size=tiny), pairs=30, in_flight=3
+    )
+    for h in contest.groups():
+        for part in contest.recovered(rule, h).values():
+            assert np.all(np.isfinite(part))

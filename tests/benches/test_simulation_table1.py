@@ -1,0 +1,134 @@
+"""Table 1 in short: blocks against the rules, and both against exact expectations."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from benches.papers.blocks import Block, IsotropicQuadratic
+from benches.papers.table1 import PARAMETERS, PUBLISHED, Row, Table1Cell
+from spsa.algorithms import Outcome, Vector
+from spsa.planning.simulated_run import SimulatedGames
+
+EXACT = {
+    Row.SPSA: (0.000670, 0.007917, 0.090286, 0.738820),
+    Row.BSPSAS: (0.000284, 0.004525, 0.069790, 0.729860),
+    Row.BSPSA: (0.000284, 0.004525, 0.069790, 0.729860),
+}
+LIMIT = (0.000280, 0.004468, 0.069173, 0.728713)
+SHORT = 2000
+PAPERS = [Row.SPSA, Row.BSPSAS, Row.BSPSA, Row.TOLD]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", EXACT)
+@pytest.mark.parametrize("i", [0, 3])
+def test_expected_losses_and_limits_are_the_known_ones(row: Row, i: int) -> None:
+    cell = Table1Cell(row=row, n=PARAMETERS[i])
+    assert cell.expected is not None and round(cell.expected, 6) == EXACT[row][i]
+    assert round(cell.limit, 6) == LIMIT[i]
+
+
+def test_only_full_runs_of_the_papers_rows_have_published_figures() -> None:
+    assert Table1Cell(row=Row.SPSA, n=4).published == PUBLISHED[Row.SPSA, 4]
+    assert Table1Cell(row=Row.SPSA, n=4, iterations=SHORT).published is None
+    assert Table1Cell(row=Row.TOLD, n=4).published is None
+    assert PUBLISHED[Row.BSPSA, 64].error == pytest.approx(0.1054 / sqrt(50))
+
+
+def told(block: Block, j: int, k: int, centre: Vector, c_k: float) -> Outcome:
+    return Outcome(
+        k=k,
+        centre=centre,
+        difference=2 * block.offset[:, j],
+        pentanomial=np.eye(5)[(block.results[:, j] + 2).astype(int)],
+        a_k=1.0,
+        c_k=c_k,
+    )
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("row", PAPERS)
+def test_blocks_move_as_the_rules_do_step_by_step(row: Row, n: int) -> None:
+    cell = Table1Cell(row=row, n=n, iterations=50)
+    rng = np.random.default_rng(1)
+    rule = cell.rule(cell.problem(3))
+    state, theta, k = rule.start(), cell.problem(3).start, 0
+    bowl = IsotropicQuadratic(curvature=cell.curvature, draw_rate=0.3)
+    for after, block in bowl.play(theta, cell.c, cell.gains(3), rng):
+        for j in range(block.results.shape[1]):
+            k += 1
+            asked = rule.ask(state, k, rng)
+            assert asked.c_k == pytest.approx(np.abs(block.offset[0, j, 0]))
+            outcome = told(block, j, k, rule.theta(state), asked.c_k)
+            gains = Outcome(**{**fields(outcome), "a_k": asked.a_k})
+            state, _ = rule.tell(state, gains)
+            theta = theta + block.results[:, j, None] * block.gains[:, j]
+            np.testing.assert_allclose(rule.theta(state), theta, rtol=1e-10)
+        np.testing.assert_allclose(after, theta, rtol=1e-10)
+    assert k == 50 and np.abs(theta - cell.problem(3).start).max() > 1e-4
+
+
+def fields(outcome: Outcome) -> dict[str, object]:
+    return {name: getattr(outcome, name) for name in Outcome.__slots__}
+
+
+@pytest.mark.parametrize("start", [0.4, -30.0, 30.0])
+@pytest.mark.parametrize("draw_rate", [0.82, 0.1])
+def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate: float) -> None:
+    runs = 20_000
+    bowl = IsotropicQuadratic(curvature=5.0, draw_rate=draw_rate)
+    cell = Table1Cell(row=Row.SPSA, n=1)
+    begin = np.full((runs, 1), start)
+    _, block = next(bowl.play(begin, np.ones(1), cell.gains(runs), np.random.default_rng(2)))
+    better = -4 * 5.0 * block.offset[:, 0] * start
+    games = SimulatedGames(draw_rate).play(better, 1, np.random.default_rng(3))
+    signs = np.sign(block.offset[:, 0, 0])
+    for sign in (-1.0, 1.0):
+        mine = block.results[signs == sign, 0]
+        counts = np.array([(mine == w).sum() for w in range(-2, 3)]) / len(mine)
+        theirs = games[signs == sign].mean(axis=0)
+        error = np.sqrt((counts + theirs + 1e-3) / (runs / 2))
+        assert (np.abs(counts - theirs) < 4 * error).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 16])
+@pytest.mark.parametrize("row", PAPERS)
+def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:
+    cell = Table1Cell(row=row, n=n, iterations=SHORT)
+    losses = cell.losses(300, np.random.default_rng(4))
+    assert cell.expected is not None
+    error = losses.std() / sqrt(300)
+    assert losses.mean() == pytest.approx(cell.expected, abs=3.5 * error)
+    assert error < 0.1 * cell.expected
+
+
+def test_told_the_truth_bspsa_is_at_the_limit() -> None:
+    for n in (1, 4):
+        told_truth = Table1Cell(row=Row.TOLD, n=n, iterations=SHORT)
+        assert told_truth.expected == pytest.approx(told_truth.limit, rel=0.03)
+        other = Table1Cell(row=Row.SPSA, n=n, iterations=SHORT)
+        assert other.expected is not None and other.expected > 1.5 * other.limit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [Row.SPSA, Row.BSPSAS, Row.BSPSA])
+def test_the_rules_themselves_lose_as_much_as_the_blocks(row: Row) -> None:
+    cell = Table1Cell(row=row, n=4, iterations=800)
+    losses = cell.losses_by_rule(250, np.random.default_rng(5))
+    assert cell.expected is not None
+    assert losses.mean() == pytest.approx(cell.expected, abs=3.5 * losses.std() / sqrt(250))
+
+
+@pytest.mark.slow
+def test_the_mixture_is_told_nothing_and_gains() -> None:
+    cell = Table1Cell(row=Row.MIXTURE, n=4, iterations=800)
+    assert cell.expected is None
+    losses = cell.losses(60, np.random.default_rng(6))
+    assert 0 < losses.mean() < 1
+
+
+def test_runs_that_come_to_their_bounds_are_refused() -> None:
+    with pytest.raises(ValueError, match="bounds"):
+        Table1Cell(row=Row.SPSA, n=1, iterations=2_000_000).losses(1, np.random.default_rng(1))

@@ -1,0 +1,419 @@
+"""What a run will take and bring: by arithmetic where there is some, else by simulation."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from benches.papers.process import ConstantGainProcess
+from spsa.algorithms import Problem
+from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.params import Constant, Constraint, Location, Parameter, Space
+from spsa.core.scoring import Tally, elo
+from spsa.planning.constant_gains import noise_of_game
+from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
+from spsa.planning.plan_inputs import (
+    UNBALANCED_ELO,
+    Capacity,
+    Openings,
+    PlanInputs,
+    Shape,
+    fitted,
+    game_seconds,
+    in_flight_without_idling,
+    noise,
+    pace,
+)
+from spsa.planning.plan_warnings import side_warnings, space_warnings
+from spsa.planning.precision import alternatives, precise
+from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
+from spsa.planning.simulated_run import SimulatedGames
+
+SHAPE = Shape(iterations=100, games=40, batch_games=4, in_flight=1)
+FLEET = Capacity(concurrency=4, build_seconds=30.0)
+
+NARROWEST, WIDEST = 1.0, 1.8
+"""c_k of the mixture, in steps."""
+
+
+def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
+    return Problem(
+        start=np.full(n, 3.0),
+        lower=np.zeros(n),
+        upper=np.full(n, 6.0),
+        unit=np.zeros(n),
+        iterations=iterations,
+        pairs=pairs,
+    )
+
+
+def design(**over: object) -> RunDesign:
+    usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), in_flight=1)
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def parameter(name: str = "x", **over: object) -> Parameter:
+    facts: dict[str, object] = {
+        "name": name,
+        "value": 50.0,
+        "minimum": 0.0,
+        "maximum": 100.0,
+        "step": 5.0,
+        "place": Constant(Location(name.upper())),
+        "option": name,
+    }
+    return Parameter(**facts | over)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("control", "seconds"),
+    [
+        (TimeControl(low=0.1, high=0.3), 100 * 0.2),
+        (TimeControl(kind=TimeKind.CLOCK, low=10, high=10, increment=0.1), 2 * 9.5 + 10),
+        (TimeControl(kind=TimeKind.NODES, low=1000, high=3000), 100 * 2000 / 1e6),
+        (TimeControl(kind=TimeKind.DEPTH, low=6, high=6), None),
+    ],
+)
+def test_a_game_takes_what_its_limit_says(control: TimeControl, seconds: float | None) -> None:
+    assert game_seconds(control, 100, 1e6) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_nodes_without_nodes_per_second_tell_no_time() -> None:
+    assert game_seconds(TimeControl(kind=TimeKind.NODES, low=1, high=1), 100, None) is None
+
+
+def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for() -> None:
+    found = pace(SHAPE, FLEET, 2.0)  # 10 batches on 4 slots are 3 rounds of 8 s
+    assert found.iteration == pytest.approx(3 * 8 + 30)
+    assert found.run == pytest.approx(100 * 54)
+    assert found.idle == pytest.approx(1 - 20 / 54)
+
+
+def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
+    shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
+    needed = in_flight_without_idling(shape, FLEET, 2.0)
+    busy = pace(replace(shape, in_flight=needed), FLEET, 2.0)
+    fewer = pace(replace(shape, in_flight=needed - 1), FLEET, 2.0)
+    assert needed > 1
+    assert busy.idle == pytest.approx(0.0)
+    assert fewer.idle > 0.05
+
+
+def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
+    slow = pace(replace(SHAPE, in_flight=8), Capacity(concurrency=64, build_seconds=30), 2.0)
+    assert slow.iteration == pytest.approx(30)
+
+
+def test_builds_side_by_side_set_a_quicker_pace() -> None:
+    capacity = Capacity(concurrency=64, build_seconds=30, builders=4)
+    assert pace(replace(SHAPE, in_flight=99), capacity, 2.0).iteration == pytest.approx(30 / 4)
+
+
+def cautioned(shape: Shape, capacity: Capacity) -> list[str]:
+    asked = PlanInputs(
+        space=Space((parameter(),)),
+        design=design(),
+        shape=shape,
+        capacity=capacity,
+        seconds=10.0,
+        draw_rate=0.6,
+    )
+    return [str(warning) for warning in in_flight_warnings(asked, 1, busy_in_flight(asked))]
+
+
+def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
+    shape = Shape(iterations=500, games=150, batch_games=2, in_flight=5, adapts=True)
+    small, large = (Capacity(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
+    assert cautioned(shape, small) == []
+    (told,) = cautioned(shape, large)
+    assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
+    assert "games_per_iteration = " in told
+    (short,) = cautioned(replace(shape, iterations=99, in_flight=1), small)
+    assert "more iterations" in short
+
+
+def test_iterations_in_flight_that_grow_are_all_there_as_soon_as_there_are_results_enough() -> None:
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    (one, one_grown), (many, many_grown) = (
+        [
+            recovery(
+                design(in_flight=in_flight, grows=grows), assumptions, replicas=8, seed=3
+            ).parts.tolist()
+            for grows in (False, True)
+        ]
+        for in_flight in (1, 12)
+    )
+    assert one == one_grown
+    assert many != many_grown
+
+
+@pytest.mark.parametrize(
+    ("games", "capacity", "seconds", "size"),
+    [
+        (30_000, Capacity(concurrency=8, build_seconds=30, builders=2), 60.0, (30, 1000)),
+        (2_000, Capacity(concurrency=8, build_seconds=0), 60.0, (8, 250)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), 1.0, (160, 469)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), None, (80, 938)),
+        (300, Capacity(concurrency=8, build_seconds=30), 1.0, (8, 38)),
+    ],
+)
+def test_iterations_are_as_small_as_builds_and_slots_let_them(
+    games: int, capacity: Capacity, seconds: float | None, size: tuple[int, int]
+) -> None:
+    found = fitted(games, capacity, seconds, 100)
+    assert (found.games, found.iterations) == size
+    if seconds and games > 1000:
+        larger = replace(found, games=4 * found.games, iterations=found.iterations // 4)
+        assert pace(found, capacity, seconds).run < 1.05 * pace(larger, capacity, seconds).run
+
+
+def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
+    few = design(problem=problem(n=16, iterations=13, pairs=75))
+    shape = Shape(iterations=13, games=150, batch_games=10, in_flight=1, adapts=True)
+    asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
+    told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
+    assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
+    enough = replace(shape, iterations=244, games=8)
+    kept = replace(asked, design=design(problem=problem(16, 244, 4)), shape=enough)
+    assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
+
+
+def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
+    rng = np.random.default_rng(5)
+    pentanomials = SimulatedGames(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
+    seen = [elo(Tally(pentanomial=tuple(counts))).value for counts in pentanomials]
+    assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
+
+
+def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() -> None:
+    narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    engine = assumptions.engines(narrow, 500, np.random.default_rng(1))
+    assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
+    assert (engine.optimum >= narrow.lower).all()
+    assert (engine.optimum <= narrow.upper).all()
+    distance = np.abs(engine.optimum - narrow.start)
+    assert distance.max() <= 2.5
+    assert distance.min() >= 0.4
+
+
+def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    few = recovery(design(), assumptions, replicas=100, seed=3)
+    again = recovery(design(), assumptions, replicas=100, seed=3)
+    many = recovery(design(problem=problem(pairs=200)), assumptions, replicas=100, seed=3)
+    better, error = many.better_than(few)
+    assert few.parts.tolist() == again.parts.tolist()
+    assert 0 < few.mean < many.mean < 1
+    assert better > 3 * error
+    assert NARROWEST <= few.c_last <= few.c_first
+    assert few.c_first == pytest.approx(WIDEST)
+
+
+def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
+    twice = recovery(
+        design(stretch=2.0), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3
+    )
+    once = recovery(design(), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3)
+    assert twice.parts.tolist() != once.parts.tolist()
+    assert abs(twice.mean - once.mean) < 0.4
+
+
+def test_a_coarser_run_has_as_many_games() -> None:
+    long = replace(problem(), iterations=200_000, pairs=1)
+    shorter, merged = coarser(long, 1000)
+    assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
+    assert coarser(problem(), 1000)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("over", "word"),
+    [
+        ({"step": 1.0}, "the step is too small"),
+        ({"step": 40.0}, "span most of it"),
+        ({"step": 1.0, "value": 50.0, "minimum": 49.0, "maximum": 52.0}, "use a wider range"),
+        ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
+        ({"value": 0.0}, "at its min"),
+        ({"value": 100.0}, "at its max"),
+    ],
+)
+def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: str) -> None:
+    found = [str(warning) for warning in space_warnings(Space((parameter(**over),)), 1.0)]
+    assert len(found) == 1
+    assert found[0].startswith("x: ")
+    assert word in found[0]
+
+
+@pytest.mark.parametrize(
+    ("over", "said"),
+    [
+        ({"value": 95.0, "step": 10.0}, "plus or minus, 10 from 95, leaves 0 .. 100"),
+        ({"value": 3.0, "step": 5.0}, "plus or minus, 5 from 3, leaves 0 .. 100"),
+    ],
+)
+def test_a_perturbation_that_leaves_the_bounds_is_told(over: dict[str, float], said: str) -> None:
+    found = [str(warning) for warning in side_warnings(Space((parameter(**over),)), 1.0)]
+    assert len(found) == 1 and said in found[0] and "widen the range" in found[0]
+
+
+def test_a_constraint_that_leaves_one_side_is_told() -> None:
+    less, more = parameter("less", value=49.0), parameter("more", value=50.0)
+    tight = Space((less, replace(more, active=False)), (Constraint("less", "more"),))
+    (warning,) = side_warnings(tight, 1.0)
+    assert warning.name == "less"
+    assert "a constraint puts plus and minus on one side of 49: 44 and 49 are" in str(warning)
+    apart = Space((replace(less, value=20.0), more), (Constraint("less", "more"),))
+    assert not list(side_warnings(apart, 1.0))
+
+
+def test_a_sensible_parameter_is_passed_over() -> None:
+    assert not list(space_warnings(Space((parameter(),)), 1.0))
+    assert not list(side_warnings(Space((parameter(),)), 1.0))
+
+
+def inputs(**over: object) -> PlanInputs:
+    space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
+    usual = PlanInputs(
+        space=space,
+        design=design(),
+        shape=SHAPE,
+        capacity=FLEET,
+        seconds=2.0,
+        draw_rate=0.6,
+        replicas=16,
+    )
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
+    small = inputs(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
+    (warning,) = [c for c in plan(small).warnings if c.name == "max_iterations"]
+    assert "too few" in warning.found
+    assert "iterations recover half" in warning.remedy
+    large = inputs(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
+    assert not [c for c in plan(large).warnings if c.name == "max_iterations"]
+
+
+@pytest.mark.slow
+def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
+    steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
+    flat = design(problem=problem(iterations=400, pairs=20))
+    long = replace(SHAPE, iterations=400)
+    assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_in_flight == 1
+    assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_in_flight == 4
+
+
+def test_openings_are_known_by_their_draws_and_pairs() -> None:
+    """Exact moments of pairs between equals from openings in which one side is ahead."""
+    for true in (Openings(draw_elo=200.0, ahead=150.0), Openings(draw_elo=500.0, ahead=0.0)):
+        win, loss = (
+            1 / (1 + 10 ** ((true.draw_elo - ahead) / 400)) for ahead in (true.ahead, -true.ahead)
+        )
+        pair_variance = 2 * (win + loss - (win - loss) ** 2)
+        found = Openings.of(1 - win - loss, pair_variance)
+        assert found.draw_rate == pytest.approx(true.draw_rate)
+        assert (found.draw_elo, found.ahead) == pytest.approx((true.draw_elo, true.ahead), abs=0.1)
+    assert Openings.of(0.0, 9.0).games_with(UNBALANCED_ELO) > 1
+    assert Openings.of(1.0, 0.0).games_with(UNBALANCED_ELO) < 1
+
+
+@pytest.mark.parametrize(
+    ("draw_rate", "at_200", "at_300"), [(0.35, 0.8, 0.6), (0.82, 1.3, 1.6), (0.93, 1.6, 2.2)]
+)
+def test_unbalanced_openings_save_games_where_most_are_drawn(
+    draw_rate: float, at_200: float, at_300: float
+) -> None:
+    """Ratios of the information in a pair that were simulated before there was this formula."""
+    openings = Openings.of(draw_rate)
+    found = 1 / openings.games_with(200.0), 1 / openings.games_with(300.0)
+    assert found == pytest.approx((at_200, at_300), abs=0.06)
+
+
+def test_a_drawish_book_is_pointed_at() -> None:
+    drawn = inputs(openings=Openings.of(0.85))
+    books = [c for c in plan(drawn).warnings if c.name == "book"]
+    assert len(books) == 1
+    assert "fewer games" in books[0].remedy
+    biased = inputs(openings=Openings(draw_elo=100.0, ahead=300.0))
+    (warning,) = [c for c in plan(biased).warnings if c.name == "book"]
+    assert "balanced openings would need" in warning.remedy
+    usual = inputs(openings=Openings.of(0.6))
+    assert not [c for c in plan(usual).warnings if c.name == "book"]
+
+
+@pytest.mark.slow
+def test_slots_that_would_idle_are_said() -> None:
+    flat = design(problem=problem(iterations=400, pairs=20))
+    longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
+    found = plan(inputs(design=flat, shape=longer))
+    names = [warning.name for warning in found.warnings]
+    assert "iterations_in_flight" in names
+    assert found.busy_in_flight is not None and found.busy_in_flight > 1
+    assert plan(inputs(seconds=None)).pace is None
+
+
+def test_builds_that_no_depth_hides_are_said() -> None:
+    found = plan(inputs(shape=replace(SHAPE, in_flight=2)))  # 20 s of games, 30 s of builds
+    assert "games_per_iteration" in [warning.name for warning in found.warnings]
+    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, in_flight=2))
+    (told,) = [w for w in in_flight_warnings(long, 2, None) if w.name == "games_per_iteration"]
+    assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
+
+
+def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
+    wild = design(algorithm="fishtest", settings={"r_end": 0.5})
+    names = [warning.name for warning in plan(inputs(design=wild, elos_to_gain=(10.0,))).warnings]
+    assert "spsa" in names
+    assert "max_iterations" not in names
+
+
+def test_lines_are_in_the_units_of_the_parameter() -> None:
+    line = plan(inputs()).lines[0]
+    assert line.c_first == pytest.approx(5.0 * WIDEST)
+    assert 5.0 * NARROWEST <= line.c_last <= line.c_first
+    assert 0 < line.move_last < line.move_first
+
+
+def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() -> None:
+    named = dict(alternatives(design()))
+    own = named.pop("as it is")
+    games = own.problem.iterations * own.problem.pairs
+    assert own.problem.iterations == design().problem.iterations
+    for name, other in named.items():
+        changed = [
+            f.name for f in fields(own) if getattr(other, f.name) is not getattr(own, f.name)
+        ]
+        assert changed, name
+        if name.startswith("games_per_iteration"):
+            assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
+
+
+def constant(**settings: object) -> PlanInputs:
+    return inputs(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
+
+
+def test_constant_gains_are_designed_for_a_precision() -> None:
+    (found,) = precise(constant(), 0.5, 0.95)
+    process = ConstantGainProcess(
+        loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6)
+    )
+    assert process.loss_quantile(0.95) == pytest.approx(0.5)
+    assert found.c == 1.0
+    assert found.iterations == -(-found.games // SHAPE.games)
+    assert found.games == pytest.approx(3 * process.time_constants.max(), rel=0.5)
+    assert found.direct_games is not None
+    assert found.games / 3 < found.direct_games < 3 * found.games
+
+
+def test_larger_perturbations_need_fewer_games_and_one_at_a_time_more() -> None:
+    (usual,) = precise(constant(), 0.5, 0.95)
+    (wide,) = precise(constant(c=2.0), 0.5, 0.95)
+    (single,) = precise(constant(perturbation="fdsa"), 0.5, 0.95)
+    assert wide.games == pytest.approx(usual.games / 4, rel=0.001)
+    assert single.games == pytest.approx(usual.games * 6, rel=0.001)
+    assert wide.r == usual.r == single.r
+
+
+def test_a_start_within_the_precision_needs_no_games_of_its_own() -> None:
+    (found,) = precise(constant(), 100.0, 0.95)
+    assert (found.direct_r, found.direct_games) == (None, None)
