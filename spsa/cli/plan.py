@@ -31,6 +31,7 @@ from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json
+from spsa.planning.constant_gains import PrecisionDesign, precise
 from spsa.planning.games_needed import cut, in_flight_limit
 from spsa.planning.plan import Plan, most_designs
 from spsa.planning.plan import plan as planned
@@ -44,8 +45,7 @@ from spsa.planning.plan_inputs import (
     game_seconds,
     games_needed_by,
 )
-from spsa.planning.precision import PrecisionDesign, alternatives, precise
-from spsa.planning.recovery import Recovery, RunDesign, coarser
+from spsa.planning.recovery import Recovery, RunDesign, alternatives, coarser
 from spsa.report.plan import alternatives_json, alternatives_table, planned_json, planned_text
 from spsa.report.text import terminal
 

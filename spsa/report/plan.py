@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.core.params import Space, target
+from spsa.planning.constant_gains import PrecisionDesign
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.planning.plan_warnings import PlanWarning
-from spsa.planning.precision import PrecisionDesign
 from spsa.planning.recovery import Recovery
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable

@@ -10,7 +10,7 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
-from spsa.planning.constant_gains import noise_of_game
+from spsa.planning.constant_gains import noise_of_game, precise
 from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (
     UNBALANCED_ELO,
@@ -25,8 +25,7 @@ from spsa.planning.plan_inputs import (
     pace,
 )
 from spsa.planning.plan_warnings import side_warnings, space_warnings
-from spsa.planning.precision import alternatives, precise
-from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
+from spsa.planning.recovery import EngineAssumptions, RunDesign, alternatives, coarser, recovery
 from spsa.planning.simulated_run import SimulatedGames
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, in_flight=1)
