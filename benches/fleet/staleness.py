@@ -1,6 +1,6 @@
 """`python -m benches.fleet.staleness`: what it costs to open iterations on results that are old.
 
-The rule of the default on the problems of `spsa-master simulate compare`, with so many iterations
+The rule of the default on the problems of `benches.papers compare`, with so many iterations
 in flight against one at a time: the same games, the same luck, all but the runs in 30 iterations.
 """
 

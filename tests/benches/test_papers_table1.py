@@ -1,12 +1,15 @@
 """`benches.papers table1` at a shell: text, JSON, refusals, processes, and leaving by Ctrl-C."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from benches.papers.__main__ import papers
+from benches.papers.commands.check import far_cells
+from benches.papers.table1 import Losses, Row, Table1Cell
 
 SHORT = ("table1", "--iterations", "40", "--runs", "210")
 
@@ -73,3 +76,11 @@ def test_wrong_options_are_refused(wrong: tuple[str, ...], said: str) -> None:
     result = CliRunner().invoke(papers, [*SHORT, *wrong])
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split()) and result.stdout == ""
+
+
+def test_a_mean_that_is_far_from_the_published_one_is_reported() -> None:
+    cell = Table1Cell(row=Row.SPSA, n=4)
+    usual = Losses(cell=cell, runs=50, mean=0.008, deviation=0.005)
+    assert list(far_cells([usual])) == []
+    paper, exact = far_cells([replace(usual, mean=0.02)])
+    assert "spsa with n = 4" in paper and "from the paper" in paper and "from exact" in exact

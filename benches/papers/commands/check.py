@@ -34,12 +34,13 @@ def check(context: click.Context, runs: int, seed: int, processes: int) -> None:
     cells = [Table1Cell(row=row, n=n) for row in rows for n in PARAMETERS]
     found = played(cells, runs, seed, processes, by_rule=False)
     terminal().print(cells_table(found))
-    differences = [*_far_cells(found), *_other_designs()]
+    differences = [*far_cells(found), *_other_designs()]
     echo(*(differences or ["every figure is the published one"]))
     context.exit(1 if differences else 0)
 
 
-def _far_cells(found: list[Losses]) -> Iterator[str]:
+def far_cells(found: list[Losses]) -> Iterator[str]:
+    """A line for each mean that is too far from the paper, or from the exact one."""
     for losses in found:
         for what, z in (("the paper", losses.z_published), ("exact", losses.z_expected)):
             if z is not None and abs(z) > FAR:
