@@ -174,14 +174,6 @@ class RuleResults:
     def family(self, name: str) -> MeanAndError:
         return found(part for cell, part in self.cells.items() if cell.family == name)
 
-    def budgets(self) -> dict[int, MeanAndError]:
-        """By budget in game pairs, over all problems with Elo to gain."""
-        cells = list(with_elo_to_gain(self.cells))
-        return {
-            budget: found(self.cells[cell] for cell in cells if cell.budget == budget)
-            for budget in sorted({cell.budget for cell in cells})
-        }
-
     def worst(self) -> tuple[float, ComparisonCell]:
         """The least mean of a cell, and the cell."""
         means = {cell: float(part.mean()) for cell, part in self.cells.items()}

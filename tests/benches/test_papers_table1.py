@@ -63,21 +63,6 @@ def test_the_rules_themselves_play_the_same_table() -> None:
     assert all(abs(cell["z_expected"]) < 4 for cell in answer["cells"])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (("--rules", "bspas"), "did you mean 'bspsa'"),
-        (("--rules", ","), "known: spsa, bspsas, bspsa, bspsa-told, mixture"),
-        (("--runs", "1"), "1 is not in the range"),
-        (("--iterations", "2000000"), "2000000 is not in the range"),
-    ],
-)
-def test_wrong_options_are_refused(wrong: tuple[str, ...], said: str) -> None:
-    result = CliRunner().invoke(papers, [*SHORT, *wrong])
-    assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split()) and result.stdout == ""
-
-
 def test_a_mean_that_is_far_from_the_published_one_is_reported() -> None:
     cell = Table1Cell(row=Row.SPSA, n=4)
     usual = Losses(cell=cell, runs=50, mean=0.008, deviation=0.005)

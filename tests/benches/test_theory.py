@@ -1,4 +1,4 @@
-"""Formulas (2.1) to (2.8) against each other, against published figures and other ways to them."""
+"""Formulas of constant gains against each other, and against published figures."""
 
 from math import exp, log, sqrt
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.papers.commands.check import DESIGNS, designed
-from benches.papers.process import ConstantGainProcess, modes
+from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.constant_gains import (
@@ -157,40 +157,6 @@ def test_what_loses_nothing_walks_at_random() -> None:
     assert flat.variance(300)[0] == pytest.approx(300 * 0.5 * 0.01**2 * 4)
     assert flat.mean(np.array([2.0]), 300)[0] == 2.0
     assert flat.losses(np.array([2.0]), 300).mean == 0.0
-
-
-def test_a_hessian_along_the_axes_is_the_separate_process() -> None:
-    found = modes(np.diag(2 * PROCESS.loss), np.diag(PROCESS.moment), PROCESS.r, PROCESS.noise)
-    assert found.slowest == pytest.approx(float(PROCESS.time_constants.max()))
-    np.testing.assert_allclose(found.mean(BEGIN, 2e4), PROCESS.mean(BEGIN, 2e4), rtol=1e-9)
-    np.testing.assert_allclose(found.covariance(2e4), np.diag(PROCESS.variance(2e4)), atol=1e-12)
-
-
-def test_a_tilted_hessian_ends_with_the_covariance_and_the_time_constant_of_the_paper() -> None:
-    rng = np.random.default_rng(2)
-    hessian, moment = (m @ m.T + np.eye(4) for m in rng.standard_normal((2, 4, 4)))
-    r, noise = 0.002, 0.4
-    found = modes(hessian, moment, r, noise)
-    smallest = float(np.linalg.eigvals(moment @ hessian).real.min())
-    assert found.slowest == pytest.approx(ELO_PER_SCORE / (2 * r * smallest))  # (2.3)
-    expected = r * noise / 4 * ELO_PER_SCORE * np.linalg.inv(hessian)
-    np.testing.assert_allclose(found.covariance(1e9), expected, rtol=1e-9)
-    mean_loss = float(np.trace(hessian @ expected)) / 2
-    assert found.process.mean_loss == pytest.approx(mean_loss)  # (2.1)
-
-
-def test_a_tilted_process_moves_as_its_differential_equation_says() -> None:
-    rng = np.random.default_rng(3)
-    hessian, moment = (m @ m.T + np.eye(3) for m in rng.standard_normal((2, 3, 3)))
-    r, noise, begin = 0.05, 0.4, np.array([1.0, 2.0, -1.0])
-    found = modes(hessian, moment, r, noise)
-    games, mean, covariance = 200, begin, np.zeros((3, 3))
-    pull = np.eye(3) - 2 * r * moment @ hessian / ELO_PER_SCORE / 100
-    for _ in range(100 * games):
-        mean = pull @ mean
-        covariance = pull @ covariance @ pull.T + r**2 * noise * moment / 100
-    np.testing.assert_allclose(found.mean(begin, games), mean, rtol=2e-3)
-    np.testing.assert_allclose(found.covariance(games), covariance, rtol=5e-3, atol=1e-6)
 
 
 @settings(max_examples=60)
