@@ -58,7 +58,7 @@ class Descent:
 
     def tell(self, state: Trail, outcome: Outcome) -> tuple[Trail, RuleUpdate]:
         after = self.moved(state, gradient(outcome))
-        return after, reported(self.theta(after), outcome)
+        return after, reported(outcome)
 
     def moved(self, state: Trail, ascent: Vector) -> Trail:
         raise NotImplementedError
@@ -145,11 +145,10 @@ class Averaged:
     ) -> tuple[tuple[State, Trail], RuleUpdate]:
         own, trail = state
         after, update = self.rule.tell(own, outcome)
-        estimate = late_average(trail, update.theta, self.problem)
-        return (
-            after,
-            Trail(update.theta, estimate, trail.first, trail.second, trail.count + 1),
-        ), update
+        theta = self.rule.theta(after)
+        estimate = late_average(trail, theta, self.problem)
+        moved = Trail(theta, estimate, trail.first, trail.second, trail.count + 1)
+        return (after, moved), update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,7 @@ class Bayesian:
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         after = self.posterior(state, outcome)
-        return after, reported(self.theta(after), outcome)
+        return after, reported(outcome)
 
     def posterior(self, state: State, outcome: Outcome) -> State:
         """The state after one more result."""

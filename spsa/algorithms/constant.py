@@ -73,7 +73,7 @@ class ConstantGain(Walk):
     def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         c = outcome.difference / 2
         after = self.at(state.theta + outcome.a_k * outcome.result * c)  # (1.1)
-        return after, reported(after.theta, outcome)
+        return after, reported(outcome)
 
     def _direction(self, k: int, shape: tuple[int, ...], rng: np.random.Generator) -> Vector:
         if self.fdsa:

@@ -64,7 +64,7 @@ class Fishtest(Walk):
         r_k = outcome.a_k / outcome.c_k**2
         c_k_delta = outcome.difference / 2
         after = self.at(state.theta + r_k * outcome.result * c_k_delta)
-        return after, reported(after.theta, outcome)
+        return after, reported(outcome)
 
 
 def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:

@@ -55,7 +55,7 @@ class Kiiski(Walk):
     def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         delta = outcome.difference / 2
         after = self.at(state.theta + outcome.a_k * outcome.result * delta)
-        return after, reported(after.theta, outcome)
+        return after, reported(outcome)
 
 
 def _build(problem: Problem, given: Mapping[str, Any]) -> Kiiski:

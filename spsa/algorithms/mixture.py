@@ -157,7 +157,7 @@ class Mixture:
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Bank, RuleUpdate]:
         after = self._learned(state, outcome)
-        return after, reported(self.theta(after), outcome)
+        return after, reported(outcome)
 
     def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]

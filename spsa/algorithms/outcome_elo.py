@@ -41,11 +41,10 @@ def inverse(difference: Vector, wanted: float | Vector) -> Vector:
     return difference / np.maximum(difference**2, wanted**2)
 
 
-def reported(theta: Vector, outcome: Outcome) -> RuleUpdate:
+def reported(outcome: Outcome) -> RuleUpdate:
     """The update of a rule that uses results directly, not their Elo."""
     found = elo(outcome)
     return RuleUpdate(
-        theta=theta,
         gradient=found * inverse(outcome.difference, 2 * outcome.c_k),
         elo=found,
         bounded=np.zeros_like(found, dtype=np.bool_),

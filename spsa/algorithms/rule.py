@@ -110,13 +110,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleUpdate:
-    """The effect of a result: theta after it, the gradient in Elo per step, and the measured Elo.
+    """What a result says: the gradient in Elo per step, and the measured Elo.
 
     Elo is that of plus over minus, shape (1,). `bounded`, shape (1,), is whether the rule limited
     the Elo of the games.
     """
 
-    theta: Vector
     gradient: Vector
     elo: Vector
     bounded: npt.NDArray[np.bool_]

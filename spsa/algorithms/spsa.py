@@ -109,7 +109,7 @@ class Spsa(Walk):
         found, bounded = bounded_elo(outcome, self.elo_bound)
         gradient = found * inverse(outcome.difference, 2 * outcome.c_k)
         after = self.at(state.theta + outcome.a_k * gradient)
-        return after, RuleUpdate(theta=after.theta, gradient=gradient, elo=found, bounded=bounded)
+        return after, RuleUpdate(gradient=gradient, elo=found, bounded=bounded)
 
 
 def noise_move(gains: Gains, problem: Problem, k: int) -> float:

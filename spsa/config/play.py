@@ -50,7 +50,7 @@ def read_time_control(section: Section) -> TimeControl:
     clocked = kind is TimeKind.CLOCK
     increment = section.number("increment", 0.0, least=0.0, most=MAX_SECONDS) if clocked else 0.0
     moves = section.whole("moves", 0, least=1, most=MAX_MOVES) if clocked else 0
-    margin = section.number("margin", 0.05, least=0.0, most=MAX_SECONDS) if timed else 0.05
+    margin = section.number("margin", 0.05, least=0.0, most=MAX_SECONDS) if clocked else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
@@ -87,7 +87,7 @@ def _refuse_others(section: Section, kind: TimeKind) -> None:
     kinds = {
         "timelow": (TimeKind.MOVETIME, TimeKind.CLOCK),
         "timehigh": (TimeKind.MOVETIME, TimeKind.CLOCK),
-        "margin": (TimeKind.MOVETIME, TimeKind.CLOCK),
+        "margin": (TimeKind.CLOCK,),
         "increment": (TimeKind.CLOCK,),
         "moves": (TimeKind.CLOCK,),
         "low": (TimeKind.NODES, TimeKind.DEPTH),

@@ -28,8 +28,8 @@ def test_a_win_moves_theta_by_r_c_and_a_loss_by_minus_r_c(perturbation: str) -> 
     constant = rule(r=0.01, c=2, perturbation=perturbation)
     asked = constant.ask(constant.start(), 4, generator())
     for pentanomial, games in (((0, 0, 0, 1, 0), 1), ((0, 1, 0, 0, 0), -1), ((0, 0, 1, 0, 0), 0)):
-        _, move = constant.tell(constant.start(), outcome(asked, pentanomial, k=4))
-        assert move.theta - START == pytest.approx(games * 0.01 * asked.offset)
+        after, _ = constant.tell(constant.start(), outcome(asked, pentanomial, k=4))
+        assert constant.theta(after) - START == pytest.approx(games * 0.01 * asked.offset)
 
 
 def test_nothing_decays() -> None:

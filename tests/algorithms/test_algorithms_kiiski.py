@@ -17,8 +17,8 @@ def test_one_game_won_moves_a_value_of_100_to_100_04() -> None:
 def test_theta_follows_the_winner_by_a_part_of_every_delta() -> None:
     kiiski = create("kiiski", {"sd": 1.5, "apply_factor": 0.01}, problem())
     asked = kiiski.ask(kiiski.start(), 9, generator())
-    _, move = kiiski.tell(kiiski.start(), outcome(asked, (4, 14, 20, 10, 2), k=9))
-    assert move.theta - START == pytest.approx(-8 * 0.01 * asked.offset)
+    after, _ = kiiski.tell(kiiski.start(), outcome(asked, (4, 14, 20, 10, 2), k=9))
+    assert kiiski.theta(after) - START == pytest.approx(-8 * 0.01 * asked.offset)
     assert len(set(np.abs(asked.offset))) == len(START)
 
 

@@ -51,7 +51,8 @@ def test_a_rule_does_not_notice(name: str) -> None:
     for one in results(rule, 12):
         alone, moved = rule.rule.tell(alone, one)
         state, move = rule.tell(state, one)
-        assert move.theta.tobytes() == moved.theta.tobytes()
+        assert move.gradient.tobytes() == moved.gradient.tobytes()
+        assert rule.theta(state).tobytes() == rule.rule.theta(alone).tobytes()
         first, second = (
             r.ask(s, one.k, generator(7)) for r, s in ((rule, state), (rule.rule, alone))
         )

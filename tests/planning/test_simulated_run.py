@@ -96,7 +96,7 @@ class Fixed:
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         self.told.append(outcome)
         none = np.zeros(1)
-        return state + 1, RuleUpdate(theta=self.centre, gradient=none, elo=none, bounded=none > 0)
+        return state + 1, RuleUpdate(gradient=none, elo=none, bounded=none > 0)
 
     def belief(self, state: State) -> Belief | None:
         return None
