@@ -1,12 +1,13 @@
 """`spsa-master params export`, and the values that `params diff` prints."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
 from spsa.builds.sources import render, unified_patch
-from spsa.cli.common import config_option, database_option, settings, theta_option
+from spsa.cli.common import config_option, database_option, opened, settings, theta_option
 from spsa.config import Config, load_space, read_sources
 from spsa.config.formats import (
     COLUMNS,
@@ -21,9 +22,9 @@ from spsa.config.formats import (
 )
 from spsa.config.section import as_number
 from spsa.core.params import Space
+from spsa.db.run_tables import Run
 from spsa.db.store import open_store
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
-from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
@@ -48,18 +49,23 @@ def chosen_values(
     config: Config, space: Space, *, run: str | None, start: bool, theta: str | None
 ) -> Values:
     """The values by parameter: those of params.toml, unless a run is named."""
+    _refuse_without_run(run, start, theta)
+    if run is None:
+        return {p.name: p.value for p in space.parameters}
+    with open_store(config.database_url) as store:
+        return _values_of(store.run(run), start, theta)
+
+
+def _refuse_without_run(run: str | None, start: bool, theta: str | None) -> None:
     if start and theta is not None:
         raise click.UsageError("--start and --theta name two different sets of values")
     if run is None and (start or theta is not None):
         given = "--start" if start else "--theta"
         raise click.UsageError(f"{given} is about a run: name it with --run NAME")
-    if run is None:
-        return {p.name: p.value for p in space.parameters}
-    with open_store(config.database_url) as store:
-        found = store.run(run)
-    return (
-        found.start_theta if start else chosen_theta(found, ThetaChoice(theta or ThetaChoice.FINAL))
-    )
+
+
+def _values_of(run: Run, start: bool, theta: str | None) -> Values:
+    return run.start_theta if start else chosen_theta(run, ThetaChoice(theta or ThetaChoice.FINAL))
 
 
 def setoption_lines(space: Space, values: Values) -> str:
@@ -99,21 +105,53 @@ def export(
 ) -> None:
     """The parameters in the format of another tuner, or of this one.
 
-    `params diff` prints the values alone, as the engine gets them.
+    Without --run those of params.toml, for which a config.toml is not needed. `params diff` prints
+    the values alone, as the engine gets them.
     """
-    found = settings(config, database_url)
-    with working("reading params.toml"):
-        space = load_space(found.params_path)
-    values = chosen_values(found, space, run=run, start=start, theta=theta)
-    if kind in _OWN:
-        echo_raw(_OWN[kind](_with_values(space, values)))
+    _refuse_without_run(run, start, theta)
+    if run is None:
+        source = _of_file(config, database_url)
     else:
-        each = tuple(_peers(found, space, values))
-        if kind not in ("openbench", "chess-tuning-tools"):
-            _refuse_fractions(found, each)
-        echo_raw(_PEERS[kind](each))
-        if left := len(space.parameters) - len(each):
-            echo(f"{plural(left, 'frozen parameter')} left out", err=True)
+        with opened(config, database_url) as store:
+            row = store.run(run)
+        values = _values_of(row, start, theta)
+        source = _Source(
+            f"run {row.name}",
+            _with_values(Space.from_json(row.space), values),
+            row.settings["rule"],
+        )
+    if kind in _OWN:
+        echo_raw(_OWN[kind](source.space))
+        return
+    each = tuple(source.peers())
+    if kind not in ("openbench", "chess-tuning-tools"):
+        _refuse_fractions(source.name, each)
+    echo_raw(_PEERS[kind](each))
+    if left := len(source.space.parameters) - len(each):
+        echo(f"{plural(left, 'frozen parameter')} left out", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is exported: parameters with their values, and the settings of the rule beside them."""
+
+    name: str
+    space: Space
+    rule: Mapping[str, object]
+
+    def peers(self) -> Iterable[PeerParameter]:
+        c_end, r_end = (as_number(self.rule.get(key)) for key in ("c_end", "r_end"))
+        values = {p.name: p.value for p in self.space.parameters}
+        return peer_parameters(self.space, values, c_end=c_end or 1.0, r_end=r_end or USUAL_R_END)
+
+
+def _of_file(config: str | None, database_url: str | None) -> _Source:
+    """What params.toml says; without a config.toml, that of this folder."""
+    if config is None and not Path("config.toml").exists():
+        path = Path("params.toml")
+        return _Source(str(path), load_space(path), {})
+    found = settings(config, database_url)
+    return _Source(str(found.params_path), load_space(found.params_path), found.settings)
 
 
 def _with_values(space: Space, values: Mapping[str, float]) -> Space:
@@ -121,19 +159,10 @@ def _with_values(space: Space, values: Mapping[str, float]) -> Space:
     return replace(space, parameters=tuple(parameters))
 
 
-def _peers(config: Config, space: Space, values: Mapping[str, float]) -> Iterable[PeerParameter]:
-    c_end, r_end = (_setting(config, key) for key in ("c_end", "r_end"))
-    return peer_parameters(space, values, c_end=c_end or 1.0, r_end=r_end or USUAL_R_END)
-
-
-def _setting(config: Config, key: str) -> float | None:
-    return as_number(config.settings.get(key))
-
-
-def _refuse_fractions(config: Config, parameters: Iterable[PeerParameter]) -> None:
+def _refuse_fractions(file: str, parameters: Iterable[PeerParameter]) -> None:
     faults = [
         Fault(
-            file=str(config.params_path),
+            file=file,
             line=p.line,
             name=p.name,
             found="is no whole number, and this format has no others",

@@ -131,3 +131,11 @@ def test_bad_input_is_refused_with_2_and_nothing_written(
     assert execute(["params", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_params_toml_alone_is_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "config.toml").unlink()
+    assert execute(["params", "import", "tune.txt"]) == 0
+    capsys.readouterr()
+    assert execute(["params", "export", "--format", "fishtest"]) == 0
+    assert capsys.readouterr().out == "razor,446.5,0,892,44,0.002\nlmr,18,-20,60,4,0.002\n"
