@@ -119,17 +119,9 @@ def direct(goal: Goal, landscape: Landscape, start_loss: float) -> GainDesign:
     wanted = goal.mean_loss(landscape.loss.size)
     if start_loss <= wanted:
         raise ValueError(f"a start that loses {start_loss:g} Elo is within {wanted:.3g} already")
-    way = fastest(wanted / start_loss)
-    r = landscape.gain(way.R * start_loss)
-    return GainDesign(r=r, games=round(way.R * way.T * landscape.slowness / (2 * r)))
-
-
-@dataclass(frozen=True, slots=True)
-class Approach:
-    """A point of the universal curve; R and T as above."""
-
-    R: float
-    T: float
+    R, T = fastest(wanted / start_loss)
+    r = landscape.gain(R * start_loss)
+    return GainDesign(r=r, games=round(R * T * landscape.slowness / (2 * r)))
 
 
 def time_needed(R: float, p: float) -> float:
@@ -139,8 +131,8 @@ def time_needed(R: float, p: float) -> float:
     return log((1 - R) / (p - R)) / R
 
 
-def fastest(p: float) -> Approach:
-    """The R with the smallest T to reduce a loss by the factor p, 0 < p < 1."""
+def fastest(p: float) -> tuple[float, float]:
+    """R and T, with the smallest T to reduce a loss by the factor p, 0 < p < 1."""
     if not 0.0 < p < 1.0:
         raise ValueError(f"the factor has to be between 0 and 1, not {p:g}")
 
@@ -148,7 +140,7 @@ def fastest(p: float) -> Approach:
         return R * (1 - p) / ((1 - R) * (p - R)) - log((1 - R) / (p - R))
 
     R = root(slope, 0.0, p * (1 - 1e-9))
-    return Approach(R, time_needed(R, p))
+    return R, time_needed(R, p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +209,8 @@ def chi_square_quantile(degrees: int, probability: float) -> float:
     """The x that chi^2 does not exceed with this probability, 0 < probability < 1."""
     if not 0.0 < probability < 1.0:
         raise ValueError(f"the probability has to be between 0 and 1, not {probability!r}")
-    high = float(degrees)
-    while _chi_square_cdf(degrees, high) < probability:
-        high += sqrt(2 * degrees)
+    t = -log(1 - probability)
+    high = degrees + 2 * sqrt(degrees * t) + 2 * t  # Laurent and Massart 2000, lemma 1
     return root(lambda x: _chi_square_cdf(degrees, x) - probability, 0.0, high)
 
 

@@ -34,6 +34,10 @@ def test_the_series_of_chi_square_agrees_with_the_contour(degrees: int, probabil
     assert chi_square_quantile(degrees, probability) == pytest.approx(expected, rel=1e-10)
 
 
+def test_a_confidence_next_to_certainty_has_a_quantile() -> None:
+    assert 2403 < chi_square_quantile(2000, 1 - 2**-53) < 2700
+
+
 @pytest.mark.parametrize("x", [1e-6, 0.1, 1.0, 9.0, 60.0])
 @pytest.mark.parametrize("shift", [0.0, 0.3, 25.0, 4e4])
 def test_one_square_is_an_interval_of_the_normal(x: float, shift: float) -> None:
