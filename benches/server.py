@@ -29,13 +29,11 @@ from spsa.algorithms.tuning import tuning
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
-from spsa.db.engine_tables import EngineFile
-from spsa.db.entries import NewIteration, NewStep
+from spsa.db import Store
+from spsa.db.master_queries import NewIteration, NewStep, Sides
 from spsa.db.migrate import upgrade
-from spsa.db.run_tables import Run, Step
-from spsa.db.store import Store, open_store
+from spsa.db.tables import EngineFile, Iteration, Run, Step
 from spsa.history.replay import games_of
-from spsa.lifecycle import Purpose
 from spsa.master.session import RunSettings, tuning_of
 from spsa.server.app import application
 from spsa.server.people import People
@@ -109,7 +107,7 @@ def _database(kind: str) -> Iterator[str]:
 def make(url: str, length: int, parameters: int) -> None:
     """A run of so many complete iterations, of four batches each, and one that is open."""
     upgrade(url)
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run = store.create_run(_new_run(_space(parameters), length))
         master = store.acquire_master_lease(run.id, "bench", LEASE)
         register(store, WORKERS)
@@ -193,26 +191,21 @@ def _iteration(run: Run, k: int) -> NewIteration:
         )
         for side in "ab"
     ]
-    return NewIteration(
-        purpose=Purpose.TUNE,
+    row = Iteration(
         k=k,
         opened_on=k - 1,
         in_flight=1,
         a_k=asked.a_k,
         c_k=asked.c_k,
-        plus=engines[0],
-        minus=engines[1],
-        plus_options={},
-        minus_options={},
         game_settings=TERMS,
         target_games=GAMES,
-        batches=[2] * BATCHES,
-        max_attempts=3,
         base_parameters=asked.base,
         plus_parameters=asked.played.plus,
         minus_parameters=asked.played.minus,
         perturbation_signs=asked.signs,
     )
+    sides = Sides(plus=engines[0], minus=engines[1])
+    return NewIteration(row=row, sides=sides, batches=[2] * BATCHES, max_attempts=3)
 
 
 def _multiply(url: str, run: Run, last: int) -> None:
@@ -250,7 +243,7 @@ def _wander(connection: sa.Connection, run: Run, last: int) -> None:
 
 def measured(url: str, path: str) -> Measured:
     """One answer of a server that keeps nothing yet, and the median of the next ones."""
-    with open_store(url) as store, _serving(store) as address:
+    with Store(url) as store, _serving(store) as address:
         _asked(f"{address}/static/icon.svg")
         began = time.process_time()
         first, size = _asked(address + path)

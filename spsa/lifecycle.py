@@ -69,8 +69,8 @@ BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
     BatchStatus.LEASED: frozenset(
         {BatchStatus.LEASED, BatchStatus.READY, BatchStatus.DONE, BatchStatus.FAILED}
     ),
-    # a purge: done -> ready if the games can be played again, else done -> purged
-    BatchStatus.DONE: frozenset({BatchStatus.READY, BatchStatus.PURGED}),
+    # a purge; if the iteration is open, another batch is added for the games
+    BatchStatus.DONE: frozenset({BatchStatus.PURGED}),
     # failed -> ready: a person resumes the run
     BatchStatus.FAILED: frozenset({BatchStatus.READY}),
     BatchStatus.PURGED: frozenset(),

@@ -31,9 +31,9 @@ from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
 
-from spsa.db.connection import parse_url
+from spsa.db import Store
+from spsa.db.database import parse_url
 from spsa.db.migrate import upgrade
-from spsa.db.store import Store, open_store
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -169,13 +169,13 @@ def empty_database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    with open_store(database_url, durable=False) as opened:
+    with Store(database_url, durable=False) as opened:
         yield opened
 
 
 @pytest.fixture
 def sqlite_store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
+    with Store(sqlite_url, durable=False) as opened:
         yield opened
 
 

@@ -12,14 +12,8 @@ from pathlib import Path
 
 import click
 
-from spsa.db.database_url import (
-    command_line_warning,
-    configured_url,
-    parsed,
-    tls_warnings,
-    url_in,
-)
-from spsa.db.store import Store, open_store
+from spsa.db import Store
+from spsa.db.database import configured_url, url_in, warnings
 from spsa.errors import Fault, InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
@@ -42,13 +36,6 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
     if named is None and not config.exists():
         raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
     return configured_url(config.resolve().parent, _configured(config))
-
-
-def warnings(url: str, flag: str | None) -> list[str]:
-    """Warnings about the address before it is used; InvalidInput if it is no URL."""
-    remote = tls_warnings(parsed(url))
-    typed = command_line_warning(flag) if flag else None
-    return [*([typed] if typed else []), *remote]
 
 
 def _configured(config: Path) -> str | None:
@@ -80,7 +67,7 @@ def private_url(flag: str | None, file: Path | None) -> str:
     if flag and file:
         raise click.UsageError("give --database-url or --database-url-file, not both")
     url = database_url(flag, os.environ, file)
-    for warning in warnings(url, flag):
+    for warning in warnings(url, typed=bool(flag)):
         echo(f"warning: {warning}", err=True)
     os.environ.pop("DATABASE_URL", None)
     return url
@@ -91,4 +78,4 @@ def opened(url: str, is_stopping: Callable[[], bool]) -> Store:
 
     A batch whose report is lost in a crash of the database is played again from its seed.
     """
-    return open_store(url, durable=False, is_stopping=is_stopping)
+    return Store(url, durable=False, is_stopping=is_stopping)

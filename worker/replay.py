@@ -15,7 +15,7 @@ import click
 
 from spsa.core.game_settings import TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.protocol import Claim

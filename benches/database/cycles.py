@@ -18,7 +18,7 @@ from typing import Literal
 from uuid import uuid4
 
 from benches.database.scene import LEASE, RESULT, new_iteration, new_run, new_step, worker_info
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.errors import TooManyRequests
 from spsa.lifecycle import MachineRole
 from spsa.protocol import WorkerStore
@@ -60,7 +60,7 @@ def _address(url: str, way: Way) -> Iterator[Sequence[Place]]:
     if way == "direct":
         yield [(url, None)]
         return
-    with open_store(url) as store:
+    with Store(url) as store:
         tokens = [
             store.invite_machine(f"bench-{uuid4().hex[:8]}", MachineRole.WORKER, "b")
             for _ in range(8)
@@ -80,7 +80,7 @@ def _address(url: str, way: Way) -> Iterator[Sequence[Place]]:
 def _moving(url: str) -> Iterator[None]:
     """A master that keeps `IN_FLIGHT` iterations open for as long as this lasts."""
     stopping = threading.Event()
-    store = open_store(url)
+    store = Store(url)
     run = store.create_run(new_run(f"bench-{uuid4().hex[:8]}", 100_000))
     lease = store.acquire_master_lease(run.id, "bench", LEASE)
     for k in range(1, IN_FLIGHT + 1):
@@ -143,5 +143,5 @@ def _play(place: Place, number: int, seconds: float, times: list[float]) -> None
 def _opened(place: Place) -> WorkerStore:
     where, token = place
     found: Store | RemoteStore
-    found = open_store(where, durable=False) if token is None else RemoteStore(where, token)
+    found = Store(where, durable=False) if token is None else RemoteStore(where, token)
     return found

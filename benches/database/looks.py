@@ -16,9 +16,9 @@ from benches.database.scene import (
     registered,
     shell,
 )
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Run
-from spsa.db.store import Store, open_store
+from spsa.db import Store
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import Run
 from spsa.protocol import Failure
 from spsa.report.status import status
 
@@ -38,7 +38,7 @@ _NUMBERS = "WITH RECURSIVE n(k) AS (SELECT 2 UNION ALL SELECT k + 1 FROM n WHERE
 
 def make(url: str, length: int) -> None:
     """A run of so many complete iterations, two batches each, and one that is being played."""
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run = store.create_run(new_run("bench", length + 1))
         master = store.acquire_master_lease(run.id, "bench", LEASE)
         register(store, WORKERS)
@@ -53,7 +53,7 @@ def make(url: str, length: int) -> None:
 
 def measure(url: str) -> tuple[float, float]:
     """Milliseconds of the median tick, and of the median status."""
-    with open_store(url) as store:
+    with Store(url) as store:
         run = store.run()
         master = store.acquire_master_lease(run.id, "bench", LEASE)
         return (

@@ -12,12 +12,10 @@ from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
-from spsa.db.connection import create_engine, parse_url
-from spsa.db.engine_tables import EngineFile
-from spsa.db.entries import NewIteration, NewStep
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
-from spsa.lifecycle import Purpose
+from spsa.db import Store
+from spsa.db.database import create_engine, parse_url
+from spsa.db.master_queries import NewIteration, NewStep, Sides
+from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.protocol import BatchResult, RegisteredWorker, WorkerInfo
 
 PARAMETERS = 20
@@ -60,27 +58,21 @@ def new_run(name: str, iterations: int) -> Run:
 
 def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
     """Iteration k, in batches of one pair."""
-    return NewIteration(
-        purpose=Purpose.TUNE,
+    row = Iteration(
         k=k,
         opened_on=opened_on,
         in_flight=k - opened_on,
         a_k=1.0,
         c_k=1.0,
-        plus=_engine("plus"),
-        minus=_engine("minus"),
-        plus_options={},
-        minus_options={},
-        requires=("linux", "x86-64-v2"),
         game_settings=TERMS,
         target_games=games,
-        batches=[2] * (games // 2),
-        max_attempts=3,
         base_parameters=THETA,
         plus_parameters=THETA,
         minus_parameters=THETA,
         perturbation_signs=dict.fromkeys(THETA, 1),
     )
+    engines = Sides(plus=_engine("plus"), minus=_engine("minus"), requires=("linux", "x86-64-v2"))
+    return NewIteration(row=row, sides=engines, batches=[2] * (games // 2), max_attempts=3)
 
 
 def new_step(run: Run) -> NewStep:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from benches.fleet import lockstep, ours, processes
 from benches.fleet.scene import Outcome, Scene, Span
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.master.session import AUTO, Auto
 
 _TICKS = os.sysconf("SC_CLK_TCK")

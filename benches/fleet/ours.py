@@ -15,10 +15,10 @@ from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally
-from spsa.db.engine_tables import EngineFile
-from spsa.db.run_tables import Run
-from spsa.db.store import Store, open_store
-from spsa.master.delivery import Sides, Values
+from spsa.db import Store
+from spsa.db.master_queries import Sides
+from spsa.db.tables import EngineFile, Run
+from spsa.master.delivery import Values
 from spsa.master.loop import Master
 from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
 from spsa.protocol import BatchResult, WorkerInfo
@@ -87,13 +87,13 @@ class NoWatcher:
 @contextmanager
 def master(url: str, scene: Scene, in_flight: int | Auto = AUTO) -> Iterator[Store]:
     """A master that moves the run of a scene as long as this lasts."""
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run, rules = _begun(store, scene)
         small = replace(_settings(scene, 1), games_per_iteration=2)
         with _moving(store, run, rules, small, _NOW):
             _play_at_once(store, scene)
     settings = _settings(scene, in_flight)
-    with open_store(url) as store, _moving(store, run, rules, settings, scene):
+    with Store(url) as store, _moving(store, run, rules, settings, scene):
         yield store
 
 

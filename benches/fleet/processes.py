@@ -16,7 +16,7 @@ from typing import cast
 from benches.fleet.pool import NoEngines, SleepingPool
 from benches.fleet.scene import SLOTS, Scene, Span, overlap
 from spsa import __version__
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.engine_cache import EngineCache
@@ -46,7 +46,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
         version=__version__,
         secret=f"machine-{number}",
     )
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         Worker(
             DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),

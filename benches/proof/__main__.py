@@ -13,8 +13,7 @@ from benches.proof.verdict import Proof
 from spsa.cli.demonstration import worker_beside
 from spsa.cli.held_run import interruptible
 from spsa.config import Config, load_config
-from spsa.db import migrate
-from spsa.db.store import open_store
+from spsa.db import Store, migrate
 from spsa.errors import TuningError
 from spsa.report.text import terminal
 from spsa.report.theta import ThetaChoice
@@ -94,7 +93,7 @@ def _played(
     migrate.upgrade(first.database_url)
     with (
         interruptible() as stopping,
-        open_store(first.database_url) as store,
+        Store(first.database_url) as store,
         worker_beside(first, folder, slots, *_LEASE),
     ):
         return _proof(Hall(store, terminal(stderr=True), stopping), configs, thetas)

@@ -14,9 +14,8 @@ from spsa.cli.demonstration import own_values
 from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config import Config
 from spsa.core.params import PlayedValues, Space
-from spsa.db.entries import Values
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Run, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
 from spsa.report.theta import ThetaChoice, chosen_theta

@@ -15,20 +15,14 @@ from click.core import ParameterSource
 
 from spsa.config import load_config
 from spsa.config.loading import MAX_SHARE, MIN_SHARE
-from spsa.db.database_url import (
-    command_line_warning,
-    parsed,
-    tls_warnings,
-    url_in,
-    with_absolute_path,
-)
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.database import url_in, warnings, with_absolute_path
 from spsa.output import echo
 from spsa.report.theta import ThetaChoice
 
 if TYPE_CHECKING:
     from spsa.config import Config
-    from spsa.db.store import Store
+    from spsa.db import Store
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -142,7 +136,7 @@ def settings(config: str | None, database_url: str | None) -> "Config":
 def _loaded(config: str | None, url: str | None) -> "Config":
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
     found = load_config(Path(config or "config.toml"), environ)
-    _warn_about_tls(found.database_url)
+    _warn_about(found.database_url)
     return found
 
 
@@ -155,8 +149,6 @@ def _chosen_url(url: str | None) -> str | None:
     typed, file_typed = (_is_typed(context, n) for n in ("database_url", "database_url_file"))
     if typed and file_typed:
         raise click.UsageError("give --database-url or --database-url-file, not both")
-    if typed and (warning := command_line_warning(url or "")):
-        echo(f"warning: {warning}", err=True)
     return url_in(Path(file)) if file and (file_typed or url is None) else url
 
 
@@ -164,8 +156,10 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _warn_about_tls(url: str) -> None:
-    for warning in tls_warnings(parsed(url)):
+def _warn_about(url: str) -> None:
+    context = click.get_current_context(silent=True)
+    typed = context is not None and _is_typed(context, "database_url")
+    for warning in warnings(url, typed=typed):
         echo(f"warning: {warning}", err=True)
 
 
@@ -175,14 +169,14 @@ def database_of(config: str | None, database_url: str | None) -> str:
     if url is None or config is not None or Path("config.toml").exists():
         return _loaded(config, url).database_url
     absolute = with_absolute_path(url, Path.cwd())
-    _warn_about_tls(absolute)
+    _warn_about(absolute)
     return absolute
 
 
 @contextmanager
 def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
     """The store that the command line, the environment or the configuration names."""
-    with open_store(database_of(config, database_url)) as store:
+    with Store(database_of(config, database_url)) as store:
         yield store
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 
 from spsa.cli.common import FileToWrite, config_option, database_of, database_option, opened
-from spsa.db import migrate
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store, migrate
+from spsa.db.tables import Run
 from spsa.history.doctor import Violation, check_run
 from spsa.live_display import working
 from spsa.master.session import tuning_of

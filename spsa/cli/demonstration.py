@@ -31,9 +31,8 @@ from spsa.cli.trial import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
-from spsa.db import migrate
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import open_store
+from spsa.db import Store, migrate
+from spsa.db.tables import Iteration, Run
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.files import write_whole
 from spsa.live_display import working
@@ -152,7 +151,7 @@ def _run(
     own = own_values(config, checked_space(config))
     _introduce(config, folder, slots, console)
     migrate.upgrade(config.database_url)
-    with open_store(config.database_url) as store, worker_beside(config, folder, slots):
+    with Store(config.database_url) as store, worker_beside(config, folder, slots):
         prepared = prepare(config, store)
         with held_run(store, config, prepared.run, console, stopping) as held:
             run = _tuned(held, prepared)
@@ -254,7 +253,7 @@ def _program() -> str:
 def leave_report(folder: Path, run: str, console: Console) -> None:
     """Write report.html and run.png into the demo's folder, and say where they are."""
     url = load_config(folder / "config.toml", {}).database_url
-    with working("writing the report"), open_store(url) as store:
+    with working("writing the report"), Store(url) as store:
         found = report(store, store.run(run))
         write_whole(folder / "report.html", page(found).encode())
     console.print(f"\nthe report, to open in a browser or to send: {folder / 'report.html'}")

@@ -3,8 +3,8 @@
 import click
 
 from spsa.cli.common import of_run
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.output import echo, echo_json
 from spsa.report.events import events_table, to_json
 from spsa.report.text import terminal

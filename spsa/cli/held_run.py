@@ -21,10 +21,9 @@ from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan

@@ -13,11 +13,10 @@ from spsa.config import Config
 from spsa.core.builds import Builds
 from spsa.core.game_settings import Book
 from spsa.core.stored_json import as_written
-from spsa.db import migrate
-from spsa.db.rows import Costs
-from spsa.db.run_status import MEASURED
-from spsa.db.run_tables import Run
-from spsa.db.store import Store, open_store
+from spsa.db import Store, migrate
+from spsa.db.read_queries import Costs
+from spsa.db.run_queries import MEASURED
+from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.plan_inputs import Capacity, Shape, pace
@@ -50,7 +49,7 @@ class Measured:
 def measured(config: Config) -> Measured:
     """What the youngest runs of the database have measured; nothing without a database."""
     try:
-        with open_store(config.database_url) as store:
+        with Store(config.database_url) as store:
             return _of_runs(store, config)
     except InvalidInput:
         raise
@@ -61,14 +60,14 @@ def measured(config: Config) -> Measured:
 def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
     costs = [(run, store.costs(run.id)) for run in runs]
-    enough = [(run, cost) for run, cost in costs if cost.games >= MIN_GAMES]
+    enough = [(run, cost) for run, cost in costs if cost.tally.games >= MIN_GAMES]
     alike = next(((run, cost) for run, cost in enough if _plays_alike(run, config)), None)
     speeds = [worker.nps for worker in store.workers() if worker.nps]
     builds = (_usual(run) for run in runs if _builds_alike(run, config))
     return Measured(
         costs=None if alike is None else alike[1],
         book=None if alike is None else alike[0].game_settings.book,
-        plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
+        plies=next((cost.plies / cost.tally.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
         trial=next(_trials(store, config), None),
@@ -105,7 +104,7 @@ def store_trial(config: Config, speed: Speed, slots: int) -> None:
     """Store a trial for later plans, in a database that is made if there is none."""
     seconds = dict(zip(_SECONDS, (speed.builds, speed.game), strict=True))
     migrate.upgrade(config.database_url)
-    with open_store(config.database_url) as store:
+    with Store(config.database_url) as store:
         store.add_measurement(actor(), {**_conditions(config), **seconds, "slots": slots})
 
 

@@ -22,8 +22,8 @@ from spsa.config.formats import (
 )
 from spsa.config.section import as_number
 from spsa.core.params import Space
-from spsa.db.run_tables import Run
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.output import echo, echo_raw
@@ -52,7 +52,7 @@ def chosen_values(
     _refuse_without_run(run, start, theta)
     if run is None:
         return {p.name: p.value for p in space.parameters}
-    with open_store(config.database_url) as store:
+    with Store(config.database_url) as store:
         return _values_of(store.run(run), start, theta)
 
 

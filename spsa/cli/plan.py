@@ -25,7 +25,7 @@ from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import null_variance
-from spsa.db.rows import Costs
+from spsa.db.read_queries import Costs
 from spsa.errors import TuningError
 from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
@@ -184,8 +184,11 @@ def _seconds(
     if assumed.game_seconds is not None:
         return assumed.game_seconds, f"a game takes {assumed.game_seconds:g} s: as you say"
     if past.costs is not None:
-        seconds = past.costs.seconds / past.costs.games
-        return seconds, f"a game takes {seconds:.3g} s: measured over {past.costs.games} games"
+        seconds = past.costs.seconds / past.costs.tally.games
+        return (
+            seconds,
+            f"a game takes {seconds:.3g} s: measured over {past.costs.tally.games} games",
+        )
     if tried is not None:
         return tried.game, f"a game takes {tried.game:.3g} s: {tried.source}"
     speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES

@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.config import Config, project_theta, says
-from spsa.db.purge_records import Selection
-from spsa.db.run_tables import Run
-from spsa.db.store import Store, open_store
+from spsa.db import Store
+from spsa.db.purge_queries import Selection
+from spsa.db.tables import Run
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.lifecycle import Purpose
@@ -142,7 +142,7 @@ def purge(
     given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
     _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
-    with open_store(found.database_url) as store:
+    with Store(found.database_url) as store:
         chosen = store.run(run)
         if suggested:
             suspect = _suspect(store, chosen)
@@ -175,7 +175,7 @@ def purge(
 def _refuse_unknown(store: Store, run: Run, conditions: Mapping[str, Any]) -> None:
     """Refuse names and numbers that do not exist: they may be misspelt."""
     wanted = {*conditions["iterations"], *(number for number, _ in conditions["batches"])}
-    lines = store.iteration_lines(run.id) if wanted else []
+    lines = store.iterations(run.id, narrow=True) if wanted else []
     numbers = {line.iteration_number for line in lines}
     workers = store.workers()
     unknown = [f"run {run.name} has no iteration {n}" for n in sorted(wanted - numbers)]

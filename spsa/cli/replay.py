@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 import click
 
 from spsa.cli.common import of_run
-from spsa.db.run_tables import Run, estimate_columns
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run, estimate_columns
 from spsa.history.purge import theta_at
 from spsa.live_display import working
 from spsa.master.session import tuning_of

@@ -23,8 +23,7 @@ from spsa.cli.held_run import (
     tuned_against_start,
     validation_game_settings,
 )
-from spsa.db import migrate
-from spsa.db.store import Store, open_store
+from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working
 from spsa.master.new_run import Origin
@@ -108,7 +107,7 @@ def run(
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,
-        open_store(found.database_url, is_stopping=stopping.is_set) as store,
+        Store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)

@@ -8,8 +8,8 @@ from spsa.cli.common import (
     priority_option,
     share_option,
 )
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.output import echo
 from spsa.text import plural
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from spsa.cli.common import config_option, database_of, database_option
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.errors import Fault, InvalidInput, TablesMissing
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
@@ -110,7 +110,7 @@ def _opened_when_there(url: str) -> Store:
     told = ""
     while True:
         try:
-            return open_store(url)
+            return Store(url)
         except TablesMissing as error:
             if str(error) != told:
                 told = str(error)

@@ -22,7 +22,7 @@ from spsa.report.workers import machine_json, machines_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spsa.db.store import Store
+    from spsa.db import Store
     from spsa.report.status import Status
 
 

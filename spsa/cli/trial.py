@@ -18,9 +18,9 @@ from spsa.config import Config
 from spsa.core.game_settings import DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_MOVES
 from spsa.core.params import Space
+from spsa.db.master_queries import Sides
 from spsa.errors import TuningError
 from spsa.master.build_queue import BuildThreads
-from spsa.master.delivery import Sides
 from spsa.master.delivery_setup import delivery_of, delivery_settings
 from spsa.text import LINE_LENGTH, printable
 

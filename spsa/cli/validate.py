@@ -11,9 +11,8 @@ from spsa.cli.held_run import held_run, interruptible, play_match, validation_ga
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_NELO, MIN_NELO_APART
 from spsa.core.params import PlayedValues
-from spsa.db.entries import Compared
-from spsa.db.run_tables import Iteration
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Compared, Iteration
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.matches import match_json, match_sentences
@@ -107,7 +106,7 @@ def validate(
     played: list[Iteration] = []
     with (
         interruptible() as stopping,
-        open_store(found.database_url, is_stopping=stopping.is_set) as store,
+        Store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
         with working("computing both thetas"):

@@ -12,7 +12,7 @@ from spsa.report.text import terminal
 from spsa.report.voids import place, void_lines, void_pgn, voids_json, voids_table
 
 if TYPE_CHECKING:
-    from spsa.db.rows import VoidGame
+    from spsa.db.read_queries import VoidGame
 
 
 @click.command()

@@ -20,8 +20,8 @@ from spsa.report.workers import fleet, fleet_table, machines_text, to_json
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 if TYPE_CHECKING:
-    from spsa.db.batch_tables import Machine
-    from spsa.db.store import Store
+    from spsa.db import Store
+    from spsa.db.tables import Machine
 
 _PLACEHOLDER = "https://YOUR-SERVER"
 _URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")

@@ -28,7 +28,7 @@ from spsa.config.tuning import (
 )
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
-from spsa.db.database_url import configured_url, parsed, with_absolute_path
+from spsa.db.database import configured_url, parsed, with_absolute_path
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.openings import NAME_A_BOOK, builtin_book
 

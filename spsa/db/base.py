@@ -1,25 +1,27 @@
-"""What the tables are made of: their base class, column types, groups of columns, constraints.
+"""What tables and statements are made of, on either database.
 
 A mapped class is the table, its row and the value that other rooms read. CHECK constraints on
 statuses come from `lifecycle`, those on what workers send from the limits in `spsa.protocol`. Every
 time is UTC and comes from the database's own clock; the clocks of masters and workers decide
-nothing.
+nothing. `protocol.sql` holds named statements: `execute` runs one of them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import CheckConstraint
+from sqlalchemy import CheckConstraint, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
-from spsa.db.statements import in_dialect
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
@@ -48,9 +50,8 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(sa.TIMESTAMP(timezone=True))
-        return dialect.type_descriptor(sa.Text())
+        on_server = dialect.name == "postgresql"
+        return dialect.type_descriptor(sa.TIMESTAMP(timezone=True) if on_server else sa.Text())
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> Any:
         if value is None or dialect.name == "postgresql":
@@ -62,23 +63,6 @@ class UtcTime(TypeDecorator[datetime]):
             return None
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-class Word(TypeDecorator[Any]):
-    """A text column whose values are those of an enumeration."""
-
-    impl = sa.Text
-    cache_ok = True
-
-    def __init__(self, words: type[StrEnum]) -> None:
-        super().__init__()
-        self.words = words
-
-    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
-        return None if value is None else str(value)
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        return None if value is None else self.words(value)
 
 
 class Stored(TypeDecorator[Any]):
@@ -98,23 +82,6 @@ class Stored(TypeDecorator[Any]):
         return None if value is None else self.read(value)
 
 
-class _TimeFromNow(sa.sql.functions.FunctionElement[datetime]):
-    name = "spsa_time"
-    type = UtcTime()
-    inherit_cache = True
-
-
-@compiles(_TimeFromNow)
-def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
-    call = f"spsa_time({compiler.process(element.clauses, **options)})"
-    return in_dialect(call, compiler.dialect.name)
-
-
-def time_from_now(seconds: float) -> sa.ColumnElement[datetime]:
-    """The database's clock plus some seconds; `time_from_now(0)` is now."""
-    return _TimeFromNow(sa.literal(seconds, sa.Double))
-
-
 def text_column(**options: Any) -> Any:
     return mapped_column(sa.Text, **options)
 
@@ -123,9 +90,17 @@ def json_column(**options: Any) -> Any:
     return mapped_column(Json, **options)
 
 
-def status_column(words: type[StrEnum], first: StrEnum) -> Any:
-    """The status of a row that begins with `first`."""
-    return mapped_column(Word(words), default=first, server_default=first)
+def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") -> Any:
+    """A word of an enumeration, as text with a CHECK; a row begins with `first`."""
+    kind = sa.Enum(
+        words,
+        name=name,
+        native_enum=False,
+        create_constraint=True,
+        values_callable=list,
+        length=20,
+    )
+    return mapped_column(kind, default=first, server_default=first)
 
 
 def number_column(default: float = 0, kind: Any = sa.Integer) -> Any:
@@ -144,24 +119,17 @@ def optional(kind: Any = sa.Text, *more: Any, **options: Any) -> Any:
     return mapped_column(kind, *more, default=None, nullable=True, **options)
 
 
-def one_of(column: str, values: Iterable[StrEnum], name: str) -> CheckConstraint:
-    """A CHECK that allows only the values of an enumeration."""
-    words = ", ".join(f"'{value}'" for value in values)
-    return CheckConstraint(f"{column} IN ({words})", name=name)
-
-
 def limited(kind: type, *columns: str, **renamed: str) -> list[CheckConstraint]:
     """A CHECK for each column that is a field of `kind`, named after the column.
 
     `renamed` has columns that are named otherwise than their field.
     """
-    plain = [CheckConstraint(condition, name=name) for name, condition in checks(kind, columns)]
-    other = [
+    fields = {column: column for column in columns} | renamed
+    return [
         CheckConstraint(condition.replace(field, column), name=column)
-        for column, field in renamed.items()
+        for column, field in fields.items()
         for _, condition in checks(kind, (field,))
     ]
-    return [*plain, *other]
 
 
 def written_out(column: Any, *statuses: StrEnum) -> sa.ColumnElement[bool]:
@@ -224,3 +192,81 @@ NONE_NEGATIVE = (  # a negative number has the sign bit; one condition costs les
     "(plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0"
 )
 HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"
+
+
+def execute(connection: sa.Connection, name: str, /, **values: Any) -> sa.CursorResult[Any]:
+    """Run a statement of protocol.sql by its name; a parameter after IN takes a list."""
+    return connection.execute(_statement(name, connection.dialect.name), values)
+
+
+def named_texts(file: str) -> dict[tuple[str, str], str]:
+    """The texts of a file in this folder by kind and name, without comments."""
+    text = _COMMENT.sub("", files("spsa.db").joinpath(file).read_text(encoding="utf-8"))
+    _, *parts = _HEAD.split(text)
+    found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return {(kind, name): body.strip().rstrip(";") for kind, name, body in found}
+
+
+def time_from_now(seconds: float) -> sa.ColumnElement[datetime]:
+    """The database's clock plus some seconds; `time_from_now(0)` is now."""
+    return _TimeFromNow(sa.literal(seconds, sa.Double))
+
+
+class _TimeFromNow(sa.sql.functions.FunctionElement[datetime]):
+    name = "spsa_time"
+    type = UtcTime()
+    inherit_cache = True
+
+
+@compiles(_TimeFromNow)
+def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
+    call = f"spsa_time({compiler.process(element.clauses, **options)})"
+    return _in_dialect(call, compiler.dialect.name)
+
+
+_COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
+_HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
+_PLACE = re.compile(r"\{([a-z_]+)(?: of (\w+))?\}")
+_LOCK = re.compile(r"\s+FOR (?:NO KEY )?UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
+_TIME = re.compile(r"spsa_time\(([^()]*(?:\([^()]*\))?[^()]*)\)")
+_LIST = re.compile(r"IN :(\w+)")
+
+
+@cache
+def _statement(name: str, dialect: str) -> sa.TextClause:
+    text = _in_dialect(_expanded(_texts()["name", name]), dialect)
+    lists: list[sa.BindParameter[Any]] = [
+        bindparam(found, expanding=True) for found in _LIST.findall(text)
+    ]
+    return sa.text(text).bindparams(*lists)
+
+
+@cache
+def _texts() -> dict[tuple[str, str], str]:
+    return named_texts("protocol.sql")
+
+
+def _expanded(text: str) -> str:
+    """Put fragments in; `{suited of w2}` is the fragment `suited` about w2 instead of w."""
+    while _PLACE.search(text):
+        text = _PLACE.sub(_fragment, text)
+    return text
+
+
+def _fragment(place: re.Match[str]) -> str:
+    body = _texts()["fragment", place[1]]
+    about = re.sub(r"\bw\.", f"{place[2]}.", body) if place[2] else body
+    return f"({about})"
+
+
+def _in_dialect(text: str, dialect: str) -> str:
+    """The same text for one of the two databases.
+
+    SQLite locks no rows, and calls a function of Python for the time. PostgreSQL gets an
+    expression, because it would parse a function of SQL anew for each statement.
+    """
+    return _LOCK.sub("", text) if dialect == "sqlite" else _TIME.sub(_time, text)
+
+
+def _time(call: re.Match[str]) -> str:
+    return f"(statement_timestamp() + make_interval(secs => {call[1]}))"

@@ -6,21 +6,33 @@ engines. It moves no run, and a repeated call changes nothing.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import delete, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import CheckConstraint, ForeignKey, delete, insert, select, update
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from spsa.core.json_values import checked, to_json
 from spsa.core.words import provided_text, required_pattern, words_of
-from spsa.db.base import time_from_now
-from spsa.db.batch_tables import Machine, Worker
-from spsa.db.claims import not_registered
+from spsa.db.base import (
+    Base,
+    Identity,
+    Json,
+    UtcTime,
+    execute,
+    limited,
+    now_column,
+    number_column,
+    optional,
+    status_column,
+    text_column,
+    time_from_now,
+)
 from spsa.db.database import Database, add, rows
-from spsa.db.engine_tables import Build, BuildFailure, EngineFile, StoredFile
-from spsa.db.rows import ActiveWorker, OrderedBuild
-from spsa.db.statements import execute
+from spsa.db.tables import EngineFile, Machine, StoredFile, Worker
+from spsa.db.worker_queries import not_registered
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
 from spsa.protocol import (
@@ -31,6 +43,107 @@ from spsa.protocol import (
     LeasedBuild,
     RegisteredWorker,
 )
+
+
+class Build(Base, kw_only=True):
+    """Two engines that a master wants for one kind of machine, and the worker that builds them."""
+
+    __tablename__ = "spsa_build"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    build_key: Mapped[str] = text_column(unique=True)
+    requires: Mapped[str] = text_column()  # of the worker that builds, see spsa_iteration
+    archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))
+    recipe: Mapped[Mapping[str, Any] | None] = optional(Json)  # NULL when it is done
+    wanted_until: Mapped[datetime] = mapped_column(UtcTime)  # no worker leases it later
+    status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
+    attempt: Mapped[int] = number_column()
+    max_attempts: Mapped[int]
+    claim_id: Mapped[str | None] = optional(unique=True)
+    worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
+    leased_at: Mapped[datetime | None] = optional(UtcTime)
+    lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
+    plus_sha256: Mapped[str | None] = optional(sa.Text, ForeignKey("spsa_engine.sha256"))
+    minus_sha256: Mapped[str | None] = optional(sa.Text, ForeignKey("spsa_engine.sha256"))
+    plus_bench: Mapped[int | None] = optional(sa.BigInteger)
+    minus_bench: Mapped[int | None] = optional(sa.BigInteger)
+    binary_requires: Mapped[str | None] = optional()  # words, as spsa_worker.provides
+    created_at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        CheckConstraint("status IN ('ready', 'leased', 'done')", name="possible"),
+        CheckConstraint("attempt >= 0", name="attempt"),
+        CheckConstraint(
+            "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
+            " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
+            name="leased",
+        ),
+        CheckConstraint(
+            "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
+            name="done",
+        ),
+        *limited(ClaimRequest, "claim_id"),
+        *limited(BuiltFile, plus_bench="bench", minus_bench="bench"),
+        *limited(BuildResult, binary_requires="requires"),
+    )
+
+
+class Upload(Base, kw_only=True):
+    """One engine of a build, sent by a remote worker and not published yet."""
+
+    __tablename__ = "spsa_upload"
+
+    build_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_build.id"), primary_key=True)
+    side: Mapped[str] = text_column(primary_key=True)
+    claim_id: Mapped[str] = text_column()
+    sha256: Mapped[str] = text_column()
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+    content: Mapped[bytes] = mapped_column("bytes", sa.LargeBinary, deferred=True)
+
+    __table_args__ = (
+        CheckConstraint("side IN ('plus', 'minus')", name="side"),
+        *limited(BuiltFile, "sha256", "size"),
+        *limited(ClaimRequest, "claim_id"),
+    )
+
+
+class BuildFailure(Base, kw_only=True):
+    """A machine that could not build, and is not asked again."""
+
+    __tablename__ = "spsa_build_failure"
+
+    build_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_build.id"), primary_key=True)
+    machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
+    reason: Mapped[str] = text_column()
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = tuple(limited(HeldBuild, "reason"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveWorker:
+    """A worker that was seen recently: what it provides, and whether its machine may build."""
+
+    words: tuple[str, ...]
+    slots: int
+    may_build: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedBuild:
+    """What has become of an order: `engines` are plus and minus, without their bytes, when they are
+    published, and require the words of `requires`.
+
+    `failures` are machines and why they could not build, `builders` is how many active workers may
+    still do so, or are doing so.
+    """
+
+    key: str
+    engines: tuple[EngineFile, EngineFile] | None
+    requires: tuple[str, ...]
+    failures: tuple[tuple[str, str], ...]
+    builders: int
+
 
 WANTED_SECONDS = 60
 """An order that no master asks about for so long is leased to no worker."""

@@ -1,19 +1,86 @@
 """A run from its start to now, in as few rows as a picture needs however long the run is."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
 from spsa.db.base import COUNTS, sums_of, tally_of
-from spsa.db.batch_tables import Batch, Worker
 from spsa.db.database import Database
-from spsa.db.entries import Values
-from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
-from spsa.db.run_tables import Iteration, Purge, Run, Step
+from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values, Worker
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThetaPoint:
+    """Theta after the result k."""
+
+    k: int
+    theta: Values
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultGroup:
+    """The results of the complete tuning iterations from `first_k` to `last_k`, summed."""
+
+    first_k: int
+    last_k: int
+    tally: Tally
+    void_games: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerShare:
+    """What one worker has played of a run's tuning iterations, or of a group of consecutive ones.
+
+    `seconds` is the sum over games by the wall, `think_seconds` of both engines. Times were
+    multiplied by `least_scale` to `most_scale`. `void_batches` had a void game on this worker,
+    `late_batches` a game that was lost on time.
+    """
+
+    worker: str
+    machine: str
+    group: int = 0
+    batches: int
+    tally: Tally
+    void_games: int
+    time_losses: int
+    nodes: int
+    seconds: float
+    think_seconds: float
+    least_scale: float = 1.0
+    most_scale: float = 1.0
+    void_batches: int = 0
+    late_batches: int = 0
+
+    def __add__(self, other: "WorkerShare") -> "WorkerShare":
+        """Two parts of what the same worker has played."""
+        return replace(
+            self,
+            **{name: getattr(self, name) + getattr(other, name) for name in (*_SUMS, "tally")},
+            least_scale=min(self.least_scale, other.least_scale),
+            most_scale=max(self.most_scale, other.most_scale),
+        )
+
+    @property
+    def games_per_hour(self) -> float | None:
+        """Of one slot; None where no time is known."""
+        return 3600 * self.tally.games / self.seconds if self.seconds > 0 else None
+
+    @property
+    def nodes_per_second(self) -> float | None:
+        """Of one engine; None where no time is known."""
+        return self.nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+_WHOLE_NUMBERS = ("batches", "void_games", "time_losses", "nodes", "void_batches", "late_batches")
+_SUMS = (*_WHOLE_NUMBERS, "seconds", "think_seconds")
 
 MAX_ITERATIONS = 2**31 - 1
 
@@ -26,16 +93,27 @@ class HistoryQueries(Database):
     def theta_path(self, run_id: int, ks: Sequence[int]) -> list[ThetaPoint]:
         """Theta after each of these results, in their order; those not applied are left out.
 
-        Where a purge or a person has changed theta after a result, it is theta after that.
+        Where a purge has changed theta after a result, it is theta after that.
         """
         found: dict[int, ThetaPoint] = {}
         with self._read() as connection:
             for i in range(0, len(ks), _KS):
-                found.update(_points(connection, run_id, ks[i : i + _KS]))
+                for statement in _sources(run_id, ks[i : i + _KS]):  # the later ones replace
+                    for k, theta, at in connection.execute(statement):
+                        if k not in found or at >= found[k].at:
+                            found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
         return [found[k] for k in ks if k in found]
 
     def result_groups(self, run_id: int, iterations_per_group: int) -> list[ResultGroup]:
         """The results of every so many iterations, summed; in order."""
+        group = (Iteration.k - 1) // iterations_per_group
+        ends = (func.min(Iteration.k).label("first_k"), func.max(Iteration.k).label("last_k"))
+        complete = (
+            Iteration.run_id == run_id,
+            Iteration.purpose == Purpose.TUNE,
+            Iteration.status == IterationStatus.COMPLETE,
+        )
+        sums = select(*ends, *sums_of(Iteration, (*COUNTS, "void_games"))).where(*complete)
         with self._read() as connection:
             return [
                 ResultGroup(
@@ -44,44 +122,44 @@ class HistoryQueries(Database):
                     tally=tally_of(row),
                     void_games=int(row.void_games),
                 )
-                for row in connection.execute(_groups(run_id, iterations_per_group))
+                for row in connection.execute(sums.group_by(group).order_by(group))
             ]
 
     def worker_parts(
         self, run_id: int, iterations_per_group: int, after: int = 0, through: int | None = None
-    ) -> list[WorkerPart]:
+    ) -> list[WorkerShare]:
         """What each worker has played of every so many tuning iterations of a run.
 
         Only of those after the iteration k = `after`, and not later than k = `through`, if given.
         """
         with self._read() as connection:
             played = _reported(connection, run_id, after, through)
-            return [_part(row) for row in connection.execute(_parts(iterations_per_group, played))]
+            return [_share(row) for row in connection.execute(_parts(iterations_per_group, played))]
 
     def worker_shares(
         self, run_id: int, after: int = 0, through: int | None = None
     ) -> list[WorkerShare]:
         """What each worker has played of these tuning iterations of a run, most games first."""
-        parts = self.worker_parts(run_id, MAX_ITERATIONS, after, through)
-        return sorted((part.share for part in parts), key=lambda share: -share.tally.games)
+        shares = self.worker_parts(run_id, MAX_ITERATIONS, after, through)
+        return sorted(shares, key=lambda share: -share.tally.games)
 
 
-def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
-    group = (Iteration.k - 1) // iterations_per_group
+def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
+    """Theta by k: start, steps and purges."""
+    start = select(sa.literal(0), Run.start_theta, Run.created_at)
+    applied = select(Step.k, Step.theta_after, Step.created_at)
+    purged = select(Purge.applied, Purge.theta_after, Purge.at)
+    at_ks = (Purge.run_id == run_id, Purge.applied > 0, Purge.applied.in_(ks))
     return (
-        select(
-            func.min(Iteration.k).label("first_k"),
-            func.max(Iteration.k).label("last_k"),
-            *sums_of(Iteration, (*COUNTS, "void_games")),
-        )
-        .where(
-            Iteration.run_id == run_id,
-            Iteration.purpose == Purpose.TUNE,
-            Iteration.status == IterationStatus.COMPLETE,
-        )
-        .group_by(group)
-        .order_by(group)
+        *((start.where(Run.id == run_id),) if 0 in ks else ()),
+        applied.where(Step.run_id == run_id, Step.k.in_(ks)),
+        purged.where(*at_ks).order_by(Purge.number),
     )
+
+
+def _values(theta: Any) -> Values:
+    with as_written("a column `theta_after`"):
+        return finite(theta)
 
 
 def _reported(
@@ -105,20 +183,19 @@ def _reported(
 
 
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
-    nodes = Batch.plus_nodes + Batch.minus_nodes
-    lost_on_time = Batch.plus_time_losses + Batch.minus_time_losses
+    late = Batch.plus_time_losses + Batch.minus_time_losses
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (Batch.worker_id + 0).label("worker_id")
-    group = ((Iteration.k - 1) // iterations_per_group).label("part")
-    reported = (
+    group = ((Iteration.k - 1) // iterations_per_group).label("group")
+    sums = (
         select(
             worker,
             group,
             func.count().label("batches"),
-            func.sum(nodes).label("nodes"),
-            func.sum(lost_on_time).label("time_losses"),
+            func.sum(Batch.plus_nodes + Batch.minus_nodes).label("nodes"),
+            func.sum(late).label("time_losses"),
             _count_of(Batch.own_void_games > 0).label("void_batches"),
-            _count_of(lost_on_time > 0).label("late_batches"),
+            _count_of(late > 0).label("late_batches"),
             func.sum(Batch.own_void_games).label("void_games"),
             func.min(Batch.scale).label("least_scale"),
             func.max(Batch.scale).label("most_scale"),
@@ -127,12 +204,12 @@ def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> s
         .join(Iteration)
         .where(*of)
         .group_by(worker, group)
+        .subquery()
     )
-    sums = reported.subquery()
     return (
         select(Worker.name.label("worker"), Worker.host.label("machine"), sums)
         .join(sums, Worker.id == sums.c.worker_id)
-        .order_by(Worker.id, sums.c.part)
+        .order_by(Worker.id, sums.c.group)
     )
 
 
@@ -140,54 +217,8 @@ def _count_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
     return func.sum(sa.case((condition, 1), else_=0))
 
 
-def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
-    """By k; what came later replaces what came earlier: start, steps and purges."""
-    found: dict[int, ThetaPoint] = {}
-    for statement in _sources(run_id, ks):
-        for k, theta, at in connection.execute(statement):
-            if k not in found or at >= found[k].at:
-                found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
-    return found
-
-
-def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
-    start = select(sa.literal(0), Run.start_theta, Run.created_at)
-    applied = select(Step.k, Step.theta_after, Step.created_at)
-    purged = select(Purge.applied, Purge.theta_after, Purge.at)
-    return (
-        *((start.where(Run.id == run_id),) if 0 in ks else ()),
-        applied.where(Step.run_id == run_id, Step.k.in_(ks)),
-        purged.where(Purge.run_id == run_id, Purge.applied > 0, Purge.applied.in_(ks)).order_by(
-            Purge.number
-        ),
-    )
-
-
-def _values(theta: Any) -> Values:
-    with as_written("a column `theta_after`"):
-        return finite(theta)
-
-
 def _share(row: Any) -> WorkerShare:
-    return WorkerShare(
-        worker=row.worker,
-        machine=row.machine,
-        batches=row.batches,
-        tally=tally_of(row),
-        void_games=int(row.void_games),
-        time_losses=int(row.time_losses),
-        nodes=int(row.nodes),
-        seconds=float(row.seconds),
-        think_seconds=float(row.think_seconds),
-        least_scale=row.least_scale,
-        most_scale=row.most_scale,
-    )
-
-
-def _part(row: Any) -> WorkerPart:
-    return WorkerPart(
-        group=row.part,
-        share=_share(row),
-        void_batches=int(row.void_batches),
-        late_batches=int(row.late_batches),
-    )
+    plain = ("worker", "machine", "group", "seconds", "think_seconds", "least_scale", "most_scale")
+    values: dict[str, Any] = {name: getattr(row, name) for name in plain}
+    values |= {name: int(getattr(row, name)) for name in _WHOLE_NUMBERS}
+    return WorkerShare(tally=tally_of(row), **values)

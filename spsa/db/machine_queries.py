@@ -9,13 +9,22 @@ from sqlalchemy import delete, func, insert, select, update
 
 from spsa.core.json_values import checked
 from spsa.core.limits import Text
-from spsa.db.base import time_from_now, written_out
-from spsa.db.batch_tables import IS_LEASED, Batch, BatchFailure, Machine, SetAside, Worker
+from spsa.db.base import execute, time_from_now, written_out
+from spsa.db.build_queries import Build
 from spsa.db.database import Database, rows
-from spsa.db.engine_tables import Build, EngineFile
-from spsa.db.run_status import write_event
-from spsa.db.run_tables import IS_OPEN, Iteration, Run
-from spsa.db.statements import execute
+from spsa.db.run_queries import write_event
+from spsa.db.tables import (
+    IS_LEASED,
+    IS_OPEN,
+    Batch,
+    BatchFailure,
+    EngineFile,
+    Iteration,
+    Machine,
+    Run,
+    SetAside,
+    Worker,
+)
 from spsa.errors import NameTaken, NothingToDo, OutOfRange
 from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
 from spsa.protocol import Failure
@@ -56,25 +65,20 @@ class MachineQueries(Database):
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
-            name, total = _machine(connection, machine), 0
-            concerned = _concerned(connection)
-            valid = sa.and_(Machine.name == name, Machine.revoked_at.is_(None))
-            ended = connection.execute(
-                update(Machine).where(valid).values(revoked_at=time_from_now(0))
-            )
-            for run_id in concerned:
-                count = _withdraw(connection, name, run_id)
-                total += count
-                if ended.rowcount or count:
+            name = _machine(connection, machine)
+            withdrawn = _withdraw(connection, name)
+            valid = update(Machine).where(Machine.name == name, Machine.revoked_at.is_(None))
+            ended = connection.execute(valid.values(revoked_at=time_from_now(0))).rowcount
+            for run_id, count in withdrawn.items():
+                if ended or count:
                     detail = {"machine": name, "batches": count}
                     write_event(connection, run_id, "revoke", actor, detail)
             _withdraw_builds(connection, name)
-            return total
+            return sum(withdrawn.values())
 
     def machines(self) -> list[Machine]:
         """Every machine that was invited or has registered itself."""
-        with self._read() as connection:
-            return rows(connection, select(Machine).order_by(Machine.name))
+        return self._rows(select(Machine).order_by(Machine.name))
 
     def machine_of_token(
         self, sha256: str, worker_id: int | None = None
@@ -108,12 +112,7 @@ class MachineQueries(Database):
             return next((place for found, place in needed if found == sha256), None)
 
     def set_aside(
-        self,
-        machine: str,
-        reason: str,
-        actor: str,
-        *,
-        sha256: str | None = None,
+        self, machine: str, reason: str, actor: str, *, sha256: str | None = None
     ) -> bool:
         """Stop giving batches to a machine; False if it was set aside already.
 
@@ -149,14 +148,13 @@ class MachineQueries(Database):
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
-            name, total = _machine(connection, machine), 0
-            for run_id in _concerned(connection):
-                count = _withdraw(connection, name, run_id)
-                total += count
+            name = _machine(connection, machine)
+            withdrawn = _withdraw(connection, name)
+            for run_id, count in withdrawn.items():
                 if count:
                     detail = {"machine": name, "batches": count}
                     write_event(connection, run_id, "withdraw", actor, detail)
-            return total
+            return sum(withdrawn.values())
 
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
@@ -169,9 +167,8 @@ class MachineQueries(Database):
         with self._write() as connection:
             name = _machine(connection, machine)
             connection.execute(delete(BatchFailure).where(BatchFailure.machine == name))
-            connection.execute(
-                update(Worker).where(Worker.host == name).values(failed_void_games=0)
-            )
+            its = update(Worker).where(Worker.host == name)
+            connection.execute(its.values(failed_void_games=0))
             released = connection.execute(delete(SetAside).where(SetAside.machine == name))
             if released.rowcount:
                 for run_id in _concerned(connection):
@@ -180,8 +177,7 @@ class MachineQueries(Database):
 
     def machines_set_aside(self) -> list[SetAside]:
         """Every machine that gets no batches of some binary, or none at all."""
-        with self._read() as connection:
-            return rows(connection, select(SetAside).order_by(SetAside.machine, SetAside.id))
+        return self._rows(select(SetAside).order_by(SetAside.machine, SetAside.id))
 
     def machine_named(self, name: str) -> str:
         """The machine of this name, or that of the worker of this name.
@@ -194,13 +190,11 @@ class MachineQueries(Database):
 
     def failed_batches(self) -> dict[str, int]:
         """How many batches each machine has failed, as far as that is recorded."""
-        statement = (
-            select(BatchFailure.machine, func.count().label("batches"))
-            .where(BatchFailure.failures > 0)
-            .group_by(BatchFailure.machine)
-        )
+        failed = select(BatchFailure.machine, func.count()).where(BatchFailure.failures > 0)
         with self._read() as connection:
-            return {row.machine: int(row.batches) for row in connection.execute(statement)}
+            return {
+                row[0]: row[1] for row in connection.execute(failed.group_by(BatchFailure.machine))
+            }
 
     def binaries_starting(self, start: str) -> list[str]:
         """The hashes of binaries that begin with `start`."""
@@ -230,9 +224,13 @@ def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[boo
     return len(found)
 
 
-def _withdraw(connection: sa.Connection, machine: str, run_id: int) -> int:
+def _withdraw(connection: sa.Connection, machine: str) -> dict[int, int]:
+    """Withdraw what a machine holds; how many batches of each run that may have some for it."""
     its = Batch.worker_id.in_(_workers_of(machine))
-    return withdraw_leases(connection, its, Iteration.run_id == run_id)
+    return {
+        run_id: withdraw_leases(connection, its, Iteration.run_id == run_id)
+        for run_id in _concerned(connection)
+    }
 
 
 def _withdraw_builds(connection: sa.Connection, machine: str) -> None:

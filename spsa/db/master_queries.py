@@ -5,33 +5,97 @@ check that fails raises an error.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import func, insert, select, update
 
+from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.game_settings import GameSettings, TimeKind
+from spsa.core.seeds import derived_seed
+from spsa.core.words import required_pattern
 from spsa.db.base import time_from_now
-from spsa.db.database import may_become
-from spsa.db.engine_tables import EngineFile
-from spsa.db.entries import NewIteration, NewStep
-from spsa.db.iteration_rows import joined, number_of, open_one
-from spsa.db.master_lease import MasterLease, MasterLeaseQueries, locked_run
-from spsa.db.run_status import ALARM, ALARM_OVER, set_run_status, write_event
-from spsa.db.run_tables import IS_OPEN, IS_VALIDATION, Iteration, Run, Step, estimate_columns
-from spsa.db.run_view import pause_if_miscounted
+from spsa.db.database import Database, add, may_become, rows
+from spsa.db.run_queries import ALARM, ALARM_OVER, abandon, set_run_status, write_event
+from spsa.db.run_view import MasterLease, locked_run, pause_if_miscounted
+from spsa.db.tables import (
+    IS_OPEN,
+    IS_VALIDATION,
+    Batch,
+    EngineFile,
+    Event,
+    Iteration,
+    Run,
+    Step,
+    Values,
+    estimate_columns,
+)
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
 
+REFUSED = "level_refused"
+"""The kind of the event that binaries for a level of x86-64 are not used."""
 
-class MasterQueries(MasterLeaseQueries):
-    """What a master may do with its run."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The two engines of an iteration, with the UCI options that are sent to them.
+
+    A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
+    of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
+    there are none for such a key. For `waited` seconds no machine was there to build them.
+    """
+
+    plus: EngineFile
+    minus: EngineFile
+    plus_options: Mapping[str, str] = field(default_factory=dict)
+    minus_options: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    waited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIteration:
+    """An iteration to be opened: its row without what follows from its place and its engines.
+
+    `batches` has the number of games of each: even numbers that add up to the row's `target_games`.
+    """
+
+    row: Iteration
+    sides: Sides
+    batches: Sequence[int]
+    max_attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """The step that one complete iteration causes, and the state of the rule after it.
+
+    The estimates are those of the whole run after the step; `elo` and `gradient` are the
+    iteration's own.
+    """
+
+    k: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    estimates: Estimates = NOTHING_KNOWN
+    state: Mapping[str, Any]
+    gradient: Values
+    elo: float
+    bounded: bool
+    purges: int = 0  # of the run when the master decided
+
+
+class MasterQueries(Database):
+    """What a master may do with its run. Each raises MasterLeaseLost if another master holds it."""
 
     def open_iteration(
-        self,
-        master_lease: MasterLease,
-        new: NewIteration,
-        *,
-        beside: NewIteration | None = None,
+        self, master_lease: MasterLease, new: NewIteration, *, beside: NewIteration | None = None
     ) -> int:
         """Write an iteration with its engines and all its batches; returns its number.
 
@@ -41,27 +105,27 @@ class MasterQueries(MasterLeaseQueries):
             beside: a round of a background validation, which gets the number before it.
 
         Raises:
-            MasterLeaseLost: another master holds this run.
             IllegalTransition: the run is not running, or ends before this iteration, or its
                 results have changed since the master decided.
         """
+        known = select(Iteration.iteration_number)
+        known = known.where(Iteration.run_id == master_lease.run_id, Iteration.k == new.row.k)
         with self._write() as connection:
             run = locked_run(connection, master_lease)
-            known = number_of(connection, run.id, new.k)
-            if known is not None:
-                return known
-            if new.purpose is Purpose.TUNE:
-                _refuse_outdated(run, new)
+            number = None if new.row.k is None else connection.scalar(known)
+            if number is not None:
+                return number
+            if new.row.purpose is Purpose.TUNE:
+                _refuse_outdated(run, new.row)
             if beside is not None:
-                beside = joined(connection, run.id, beside)
-                open_one(connection, run, master_lease.epoch, beside)
-            return open_one(connection, run, master_lease.epoch, new)
+                begun = _match_begun(connection, run.id, beside)
+                _open(connection, run, master_lease.epoch, beside, begun)
+            return _open(connection, run, master_lease.epoch, new, new.row.match_number)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
 
         Raises:
-            MasterLeaseLost: another master holds this run.
             IllegalTransition: it is not the run's next iteration, or games are missing, or its
                 counts are not the sums over its batches, and the run is paused for that.
         """
@@ -101,18 +165,8 @@ class MasterQueries(MasterLeaseQueries):
         """
         with self._write() as connection:
             locked_run(connection, master_lease)
-            abandoned = connection.scalar(
-                update(Iteration)
-                .where(
-                    Iteration.id == iteration_id,
-                    Iteration.run_id == master_lease.run_id,
-                    Iteration.purpose == Purpose.VALIDATE,
-                    may_become(Iteration.status, ITERATION, IterationStatus.ABANDONED),
-                )
-                .values(status=IterationStatus.ABANDONED)
-                .returning(Iteration.id)
-            )
-            if abandoned is None:
+            its = (Iteration.id == iteration_id, IS_VALIDATION)
+            if not abandon(connection, master_lease.run_id, *its):
                 raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
 
     def finish(self, master_lease: MasterLease) -> None:
@@ -133,7 +187,6 @@ class MasterQueries(MasterLeaseQueries):
             max_iterations: the last k that it has opened.
 
         Raises:
-            MasterLeaseLost: another master holds this run.
             IllegalTransition: the run has changed since.
         """
         with self._write() as connection:
@@ -154,11 +207,7 @@ class MasterQueries(MasterLeaseQueries):
         begun: Sequence[Mapping[str, str]],
         over: Sequence[Mapping[str, str]],
     ) -> None:
-        """Write an event for each alarm that has begun, and for each that is over.
-
-        Raises:
-            MasterLeaseLost: another master holds this run.
-        """
+        """Write an event for each alarm that has begun, and for each that is over."""
         with self._write() as connection:
             run = locked_run(connection, master_lease)
             for kind, alarms in ((ALARM, begun), (ALARM_OVER, over)):
@@ -177,61 +226,151 @@ class MasterQueries(MasterLeaseQueries):
             at = number.scalar_subquery()
             # the round of a validation that was opened with it has the number before it
             beside = sa.and_(IS_VALIDATION, Iteration.iteration_number == at - 1)
-            retired = sa.and_(mine, sa.or_(Iteration.k == k, beside))
+            old = _engines_of(connection, sa.and_(mine, sa.or_(Iteration.k == k, beside)))
             later = sa.and_(mine, Iteration.iteration_number > at)
-            unused = _variants_of(connection, retired)
-            if unused:
-                unused -= _variants_of(connection, later, IS_OPEN)
-            rows = connection.execute(
-                update(EngineFile)
-                .where(
-                    sa.or_(
-                        EngineFile.sha256.in_(_binaries_of(retired)), EngineFile.sha256.in_(unused)
-                    ),
-                    EngineFile.sha256.not_in(_binaries_of(later, IS_OPEN)),
-                )
-                .values(content=None)
-                .returning(EngineFile.build_key)
-            )
-            return list(rows.scalars())
+            unused = old - _engines_of(connection, later, IS_OPEN)
+            forget = update(EngineFile).where(EngineFile.sha256.in_(unused)).values(content=None)
+            return list(connection.scalars(forget.returning(EngineFile.build_key)))
 
 
-def _write_step(
-    connection: sa.Connection, master_lease: MasterLease, iteration_id: int, step: NewStep
-) -> None:
-    row = {name: getattr(step, name) for name in _STEP}
-    row |= {"run_id": master_lease.run_id, "epoch": master_lease.epoch}
-    connection.execute(insert(Step).values(row | {"iteration_id": iteration_id}))
-    run = update(Run).where(Run.id == master_lease.run_id)
-    connection.execute(run.values(_run_columns(step)))
+def _open(
+    connection: sa.Connection, run: Run, epoch: int, new: NewIteration, match: int | None
+) -> int:
+    """Write the next iteration of a run with its engines and all its batches; its number.
+
+    Pairs are numbered through the whole run, so that no opening repeats before the book is used up.
+    Each batch has its own seed, so what is played is fixed before a worker claims it. A validation
+    that goes on with no match begins one.
+    """
+    sides, (number, first_pair) = new.sides, _place(connection, run.id)
+    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values())):
+        _write_engine(connection, engine)
+    _write_refused(connection, run.id, sides.refused)
+    is_validation = new.row.purpose is Purpose.VALIDATE
+    values = {
+        "run_id": run.id,
+        "iteration_number": number,
+        "first_pair": first_pair,
+        "rng_seed": derived_seed(run.seed, "iteration", number),
+        "opened_by_epoch": epoch,
+        "match_number": (match or number) if is_validation else None,
+        **_columns_of(sides),
+        **_milliseconds(new.row.game_settings),
+    }
+    iteration_id = add(connection, new.row, **values)
+    batches = _batch_rows(iteration_id, run.seed, number, first_pair, new)
+    connection.execute(insert(Batch), batches)
+    return number
 
 
-_STEP = ("k", "theta_before", "delta", "theta_after", "bounded")
+def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
+    """The number of the next iteration, and that of its first pair."""
+    last = connection.execute(
+        select(Iteration.iteration_number, Iteration.first_pair, Iteration.target_games)
+        .where(Iteration.run_id == run_id)
+        .order_by(Iteration.iteration_number.desc())
+        .limit(1)
+    ).one_or_none()
+    if last is None:
+        return 1, 0
+    return last.iteration_number + 1, last.first_pair + last.target_games // 2
 
 
-def _binaries_of(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
-    """The engines of iterations that meet any condition; one query for each uses its index."""
-    sides = (Iteration.plus_sha256, Iteration.minus_sha256)
-    return sa.union_all(
-        *(select(side).where(condition) for condition in conditions for side in sides)
-    )
+def _write_engine(connection: sa.Connection, engine: EngineFile) -> None:
+    """Insert an engine's row, or update where its bytes are."""
+    location = {"path": engine.path, "content": engine.content}
+    known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
+    if not connection.execute(known).rowcount:
+        add(connection, engine)
 
 
-def _variants_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:
-    """The engines for other levels of the iterations that meet any condition."""
+def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str, str]) -> None:
+    """Write an event for each level that is refused, the first time."""
+    told = select(Event.detail).where(Event.run_id == run_id, Event.kind == REFUSED)
+    known = {detail["level"] for detail in connection.scalars(told)} if refused else ()
+    for level, reason in refused.items():
+        if level not in known:
+            write_event(connection, run_id, REFUSED, "master", {"level": level, "reason": reason})
+
+
+def _columns_of(sides: Sides) -> dict[str, Any]:
+    """The columns of an iteration for its engines."""
     return {
-        side["sha256"]
-        for condition in conditions
-        for variants in connection.scalars(select(Iteration.variants).where(condition))
-        for sides in (variants or {}).values()
-        for side in sides.values()
+        "plus_engine_path": sides.plus.path,
+        "minus_engine_path": sides.minus.path,
+        "plus_sha256": sides.plus.sha256,
+        "minus_sha256": sides.minus.sha256,
+        "plus_options": dict(sides.plus_options),
+        "minus_options": dict(sides.minus_options),
+        "requires": required_pattern(sides.requires),
+        "variants": {level: _located(*two) for level, two in sides.variants.items()} or None,
     }
 
 
-def _refuse_outdated(run: Any, new: NewIteration) -> None:
+def _located(plus: EngineFile, minus: EngineFile) -> dict[str, dict[str, str]]:
+    """Two binaries in the column `variants`."""
+    both = {"plus": plus, "minus": minus}
+    return {name: {"sha256": side.sha256, "path": side.path} for name, side in both.items()}
+
+
+def _milliseconds(game_settings: GameSettings) -> dict[str, int]:
+    """The columns of the time range; 0 where the limit is not a time."""
+    control = game_settings.time_control
+    timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
+    low, high = (control.low, control.high) if timed else (0, 0)
+    return {"timelow_ms": round(1000 * low), "timehigh_ms": round(1000 * high)}
+
+
+def _batch_rows(
+    iteration_id: int, run_seed: int, number: int, first_pair: int, new: NewIteration
+) -> list[dict[str, Any]]:
+    starts = accumulate(new.batches, initial=0)
+    return [
+        {
+            "iteration_id": iteration_id,
+            "seq": seq,
+            "games": games,
+            "first_pair": first_pair + start // 2,
+            "seed": derived_seed(run_seed, "batch", number, seq),
+            "max_attempts": new.max_attempts,
+        }
+        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
+    ]
+
+
+def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:
+    """The number of the background match that this is a round of, if that has begun."""
+    begun = select(Iteration).where(
+        Iteration.run_id == run_id,
+        IS_VALIDATION,
+        Iteration.opened_on == new.row.opened_on,
+        Iteration.match_number == Iteration.iteration_number,
+    )
+    found = rows(connection, begun.order_by(Iteration.iteration_number))
+    same = (one.iteration_number for one in found if _match_of(one) == _match_of(new.row))
+    return next(same, None)
+
+
+def _match_of(one: Iteration) -> tuple[Any, ...]:
+    played = (dict(one.plus_parameters), dict(one.minus_parameters))
+    return (*played, one.compared, one.game_settings)
+
+
+def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:
+    """The engines of iterations that meet any condition; one query for each uses its index."""
+    columns = (Iteration.plus_sha256, Iteration.minus_sha256, Iteration.variants)
+    found = set()
+    for condition in conditions:
+        for plus, minus, variants in connection.execute(select(*columns).where(condition)):
+            others = chain.from_iterable(two.values() for two in (variants or {}).values())
+            found |= {plus, minus, *(side["sha256"] for side in others)}
+    return found
+
+
+def _refuse_outdated(run: Run, new: Iteration) -> None:
     """A build takes minutes, in which the run may have changed."""
     name = f"iteration k={new.k}"
-    if run.status != RunStatus.RUNNING:
+    if run.status is not RunStatus.RUNNING:
         raise IllegalTransition(f"{name} is too late: run {run.name} is {run.status}")
     if new.k is None or new.k > run.max_iterations:
         raise IllegalTransition(f"{name} is past the run's {run.max_iterations} iterations")
@@ -242,19 +381,29 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
     _refuse_purged(run, new.opened_purges)
 
 
-def _refuse_purged(run: Any, purges: int) -> None:
+def _refuse_purged(run: Run, purges: int) -> None:
     """Refuse what was decided on results that were purged since."""
     if run.purges != purges:
         raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
 
 
-def _run_columns(step: NewStep) -> dict[str, Any]:
-    """The columns of the run's row that a step changes."""
-    return estimate_columns(step.estimates) | {
-        "theta": dict(step.theta_after),
-        "state": dict(step.state),
-        "applied": step.k,
-    }
+def _write_step(
+    connection: sa.Connection, master_lease: MasterLease, iteration_id: int, step: NewStep
+) -> None:
+    row = Step(
+        run_id=master_lease.run_id,
+        iteration_id=iteration_id,
+        epoch=master_lease.epoch,
+        k=step.k,
+        theta_before=dict(step.theta_before),
+        delta=dict(step.delta),
+        theta_after=dict(step.theta_after),
+        bounded=step.bounded,
+    )
+    add(connection, row)
+    moved = {"theta": row.theta_after, "state": dict(step.state), "applied": step.k}
+    moved |= estimate_columns(step.estimates)
+    connection.execute(update(Run).where(Run.id == row.run_id).values(moved))
 
 
 def _complete(
@@ -265,15 +414,12 @@ def _complete(
     gradient: Mapping[str, float] | None,
     elo: float,
 ) -> None:
-    row = connection.execute(
+    its = (Iteration.id == iteration_id, Iteration.run_id == master_lease.run_id)
+    is_played = Iteration.games_played == Iteration.target_games
+    completed = (
         update(Iteration)
-        .where(
-            Iteration.id == iteration_id,
-            Iteration.run_id == master_lease.run_id,
-            Iteration.k.is_not_distinct_from(k),
-            Iteration.games_played == Iteration.target_games,
-            may_become(Iteration.status, ITERATION, IterationStatus.COMPLETE),
-        )
+        .where(*its, Iteration.k.is_not_distinct_from(k), is_played)
+        .where(may_become(Iteration.status, ITERATION, IterationStatus.COMPLETE))
         .values(
             status=IterationStatus.COMPLETE,
             gradient_estimate=None if gradient is None else dict(gradient),
@@ -281,7 +427,6 @@ def _complete(
             completed_by_epoch=master_lease.epoch,
             completed_at=time_from_now(0),
         )
-        .returning(Iteration.id)
-    ).one_or_none()
-    if row is None:
+    )
+    if not connection.execute(completed).rowcount:
         raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")

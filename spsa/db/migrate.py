@@ -7,15 +7,14 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from spsa.db import batch_tables, engine_tables, run_tables
-from spsa.db.base import Base
-from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.statements import named_texts
+from spsa.db import build_queries, tables
+from spsa.db.base import Base, named_texts
+from spsa.db.database import create_engine, parse_url, translated
 from spsa.errors import SchemaMismatch, TablesMissing
 
 __all__ = ["REVISION", "VIEWS", "check", "create", "metadata", "modules", "upgrade"]
 
-modules = (batch_tables, engine_tables, run_tables)
+modules = (tables, build_queries)
 """Those that declare the tables of `metadata`."""
 
 metadata = Base.metadata
@@ -31,19 +30,18 @@ _VERSION_TABLE = "alembic_version"
 _SERVER_ONLY = (
     # every result updates the row of its iteration; free space on its page keeps the update away
     # from the indexes
-    "ALTER TABLE spsa_iteration SET (fillfactor = 50, toast_tuple_target = 512)",
+    "ALTER TABLE spsa_iteration SET (fillfactor = 50, toast_tuple_target = 512)"
 )
 
 
 def _revision_of_this_program() -> str:
-    tables = [str(CreateTable(table)) for table in metadata.sorted_tables]
+    made = [str(CreateTable(table)) for table in metadata.sorted_tables]
     indexes = [
         f"{CreateIndex(index)} {index.dialect_options['sqlite']['where']}"
         for table in metadata.sorted_tables
         for index in table.indexes
     ]
-    texts = [*tables, *indexes, *VIEWS, *VIEWS.values(), *_SERVER_ONLY]
-    words = " ".join(sorted(texts)).split()
+    words = " ".join(sorted([*made, *indexes, *VIEWS, *VIEWS.values(), _SERVER_ONLY])).split()
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
@@ -111,8 +109,7 @@ def create(connection: sa.Connection) -> None:
     for name, query in VIEWS.items():
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {query}")
     if connection.dialect.name == "postgresql":
-        for statement in _SERVER_ONLY:
-            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(_SERVER_ONLY)
 
 
 def _revision_in(connection: sa.Connection) -> str | None:
@@ -127,8 +124,8 @@ def _run_migrations(connection: sa.Connection) -> None:
 
     packaged = Path(str(files("spsa"))) / "_migrations"
     checkout = Path(__file__).resolve().parents[2] / "migrations"
-    folder = checkout if (checkout / "env.py").is_file() else packaged
     config = Config()
+    folder = checkout if (checkout / "env.py").is_file() else packaged
     config.set_main_option("script_location", str(folder))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

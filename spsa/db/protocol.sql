@@ -79,7 +79,6 @@ DELETE FROM spsa_worker
  WHERE host = :machine AND last_seen_at < spsa_time(-120) AND name <> :name
    AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.worker_id = spsa_worker.id
                        OR b.expired_worker_id = spsa_worker.id OR b.void_worker_id = spsa_worker.id)
-   AND NOT EXISTS (SELECT 1 FROM spsa_purged p WHERE p.worker_id = spsa_worker.id)
    AND NOT EXISTS (SELECT 1 FROM spsa_build d WHERE d.worker_id = spsa_worker.id);
 
 -- name: register.active
@@ -324,19 +323,17 @@ RETURNING id;
 DELETE FROM spsa_failure WHERE batch_id IN :batch_ids;
 
 -- name: purge
--- A purged result is gone from its batch: the batch is played again while its iteration is open.
-UPDATE spsa_batch
-   SET status = CASE WHEN p.played_again THEN 'ready' ELSE 'purged' END,
-       attempt = spsa_batch.attempt - CASE WHEN p.played_again THEN 1 ELSE 0 END,
-       claim_id = NULL, lease_expires_at = NULL, void_games = 0, own_void_games = 0,
-       voids = NULL, void_log = NULL, void_worker_id = NULL, reported_at = NULL, slot = NULL,
-       plus_wins = 0, minus_wins = 0, draws = 0,
-       ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0,
-       plus_nodes = 0, minus_nodes = 0, moves = 0, plus_time_losses = 0, minus_time_losses = 0,
-       seconds = 0, think_seconds = 0, scale = 1
-  FROM spsa_purged p
- WHERE p.purge_id = :purge_id AND p.iteration_id = spsa_batch.iteration_id
-   AND p.seq = spsa_batch.seq AND spsa_batch.status = 'done';
+UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL
+ WHERE purge > 0 AND purge = :purge AND status = 'done'
+   AND iteration_id IN (SELECT id FROM spsa_iteration WHERE run_id = :run_id);
+
+-- name: purge.again
+-- the games of an open iteration are played again, from the same seed
+INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, max_attempts)
+    SELECT b.iteration_id, b.seq, b.games, b.first_pair, b.seed, b.max_attempts
+      FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
+     WHERE b.purge > 0 AND b.purge = :purge AND i.run_id = :run_id
+       AND i.status IN ('pending', 'in_progress');
 
 -- Builds
 

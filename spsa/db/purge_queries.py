@@ -1,43 +1,121 @@
 """Purges results: they no longer count, and stay on record.
 
-A purge copies each result to `spsa_purged` as it was reported. If the iteration is open, the batch
-becomes `ready` again, with its seed and without the attempt. If the iteration is closed, the batch
-stays `purged` and the iteration has fewer games. The counts of the iterations are computed again
-from their batches. The caller computes the new theta; it is written in the same transaction,
-provided that the run has not changed since.
+The batch of a purged result becomes `purged` and keeps what was reported. If the iteration is open,
+another batch is added, with the same seed; if it is closed, it has fewer games. The counts of the
+iterations are computed again from their batches. The caller computes the new theta; it is written
+in the same transaction, provided that the run has not changed since.
 
 A purge needs no master lease. Like every write of a master it locks the run's row, and it counts
 up `spsa_run.purges`. A master's decision that was made before is then refused, and made again.
 """
 
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, func, select, update
 
-from spsa.core.scoring import elo
-from spsa.db.base import COUNTS, time_from_now
-from spsa.db.batch_tables import Batch, PurgedBatch
-from spsa.db.database import rows
+from spsa.core.estimates import Estimates
+from spsa.core.scoring import Tally, elo
+from spsa.db.base import COUNTS, execute, tally_of, time_from_now
+from spsa.db.database import Database, add, rows
 from spsa.db.machine_queries import withdraw_leases
-from spsa.db.purge_records import NewPurge, PurgeRecordQueries, Selection, counted, selected
-from spsa.db.run_status import write_event
-from spsa.db.run_tables import IS_OPEN, Iteration, Purge, Run, estimate_columns
-from spsa.db.statements import execute
+from spsa.db.run_queries import write_event
+from spsa.db.tables import (
+    IS_OPEN,
+    IS_PURGED,
+    NOT_PURGED,
+    WAS_PLAYED_AGAIN,
+    Batch,
+    Iteration,
+    Purge,
+    Run,
+    Values,
+    Worker,
+    estimate_columns,
+)
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
-_KEPT = (
-    *("iteration_id", "seq", "games", "worker_id", "claim_id", "attempt", "slot", *COUNTS),
-    *("void_games", "voids", "plus_nodes", "minus_nodes", "moves", "plus_time_losses"),
-    *("minus_time_losses", "seconds", "reported_at"),
-)
+Place = tuple[int, int]
+"""An iteration's number in its run, and a batch's sequence number in it."""
 
 
-class PurgeQueries(PurgeRecordQueries):
-    """The query that purges results."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which results to purge: those that meet every condition given here.
 
-    def purge(self, run_id: int, new: NewPurge) -> Purge:
+    `iterations` and `batches` are one condition: the result is in any of them. Times are those of
+    the report, by the database's clock: from `since` on, and before `until`.
+    """
+
+    worker: str | None = None
+    host: str | None = None
+    iterations: tuple[int, ...] = ()
+    batches: tuple[Place, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The conditions that are given; times in ISO 8601."""
+        return {name: _plain(value) for name, value in asdict(self).items() if value}
+
+
+def _plain(value: Any) -> Any:
+    """The value in the form in which JSON returns it."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedResult:
+    """The result of a batch that counts, or that a purge removed; `k` is None in a validation.
+
+    `purge` is the number of the purge, 0 for a result that counts. `played_again`: other games
+    have taken its place, or will if it is purged now, because its iteration is open.
+    """
+
+    iteration_id: int
+    iteration_number: int
+    k: int | None
+    seq: int
+    purge: int
+    played_again: bool
+    worker: str
+    tally: Tally
+    void_games: int
+    reported_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeVerdict:
+    """The estimates from the games that an applied iteration has left; None if it has none."""
+
+    gradient: Values | None
+    elo: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPurge:
+    """A planned purge: its row, which results, and the run without them.
+
+    `verdicts` has every applied iteration that loses games, by its row's id.
+    """
+
+    row: Purge
+    selection: Selection
+    estimates: Estimates
+    state: Mapping[str, Any]
+    verdicts: Mapping[int, PurgeVerdict]
+
+
+class PurgeQueries(Database):
+    """The query that purges results, and those about purges that change nothing."""
+
+    def purge(self, new: NewPurge) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 
         Repeated after an unknown outcome, it finds its row and changes nothing.
@@ -46,102 +124,152 @@ class PurgeQueries(PurgeRecordQueries):
             IllegalTransition: the run has changed since the purge was planned; plan it again.
             NothingToDo: no counted result is selected.
         """
-        locked = select(Run).where(Run.id == run_id).with_for_update()
+        locked = select(Run).where(Run.id == new.row.run_id).with_for_update()
         with self._write() as connection:
             run = next(iter(rows(connection, locked)), None)
             if run is None:
-                raise NothingToDo(f"there is no run with the id {run_id}")
-            if (known := _known(connection, run_id, new)) is not None:
+                raise NothingToDo(f"there is no run with the id {new.row.run_id}")
+            if (known := _known(connection, new.row)) is not None:
                 return known
-            _refuse_outdated(run, new)
+            _refuse_outdated(run, new.row)
             return _purge(connection, run, new)
 
+    def clock(self) -> datetime:
+        """The current time of the database."""
+        with self._read() as connection:
+            return connection.execute(select(time_from_now(0))).scalar_one()
 
-def _known(connection: sa.Connection, run_id: int, new: NewPurge) -> Purge | None:
+    def matching(self, run_id: int, selection: Selection) -> list[ReportedResult]:
+        """The counted results that a selection matches, in order."""
+        return self._results(IS_OPEN, *_counted(run_id, selection))
+
+    def purges(self, run_id: int) -> list[Purge]:
+        """The purges of a run, in order."""
+        return self._rows(select(Purge).where(Purge.run_id == run_id).order_by(Purge.number))
+
+    def purged_batches(self, run_id: int, iteration_id: int | None = None) -> list[ReportedResult]:
+        """Every purged result of a run, or of one of its iterations, in the order of the purges."""
+        one = () if iteration_id is None else (Batch.iteration_id == iteration_id,)
+        return self._results(WAS_PLAYED_AGAIN, IS_PURGED, Iteration.run_id == run_id, *one)
+
+    def _results(
+        self, played_again: sa.ColumnElement[bool], *of: sa.ColumnElement[bool]
+    ) -> list[ReportedResult]:
+        columns = ("iteration_id", "seq", "purge", "void_games", "reported_at", *COUNTS)
+        statement = (
+            select(
+                *(getattr(Batch, name) for name in columns),
+                *(Iteration.iteration_number, Iteration.k, Worker.name.label("worker")),
+                played_again.label("played_again"),
+            )
+            .join(Iteration, Iteration.id == Batch.iteration_id)
+            .join(Worker, Worker.id == Batch.worker_id)
+            .where(*of)
+            .order_by(Batch.purge, Iteration.iteration_number, Batch.seq)
+        )
+        names = [name for name in ReportedResult.__dataclass_fields__ if name != "tally"]
+        with self._read() as connection:
+            return [
+                ReportedResult(tally=tally_of(row), **{name: getattr(row, name) for name in names})
+                for row in connection.execute(statement)
+            ]
+
+
+def _counted(run_id: int, selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions of a run's counted results that are selected, over batches joined with their
+    iterations."""
+    yield Iteration.run_id == run_id
+    yield Batch.status == BatchStatus.DONE
+    yield from _selected(selection)
+    if selection.since is not None:
+        yield Batch.reported_at >= selection.since
+    if selection.until is not None:
+        yield Batch.reported_at < selection.until
+
+
+def _selected(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions on worker, machine, iteration and batch, over the same."""
+    for column, name in ((Worker.name, selection.worker), (Worker.host, selection.host)):
+        if name is not None:
+            yield Batch.worker_id.in_(select(Worker.id).where(column == name))
+    places = [
+        sa.and_(Iteration.iteration_number == number, Batch.seq == seq)
+        for number, seq in selection.batches
+    ]
+    if selection.iterations:
+        places.append(Iteration.iteration_number.in_(selection.iterations))
+    if places:
+        yield sa.or_(*places)
+
+
+def _known(connection: sa.Connection, new: Purge) -> Purge | None:
     """The row of this very purge, if it was committed and only the response was lost."""
-    same = select(Purge).where(Purge.run_id == run_id, Purge.number == new.purges + 1)
-    request = (new.actor, new.reason, new.selection.to_json(), new.applied, dict(new.theta_after))
-    for row in rows(connection, same):
-        if (row.actor, row.reason, row.selection, row.applied, row.theta_after) == request:
-            return row
-    return None
+    same = select(Purge).where(Purge.run_id == new.run_id, Purge.number == new.number)
+    return next((row for row in rows(connection, same) if _request(row) == _request(new)), None)
 
 
-def _refuse_outdated(run: Run, new: NewPurge) -> None:
-    planned_on = (new.applied, new.purges, dict(new.theta_before))
-    if (run.applied, run.purges, run.theta) != planned_on:
+def _request(purge: Purge) -> tuple[Any, ...]:
+    return (purge.actor, purge.reason, purge.selection, purge.applied, dict(purge.theta_after))
+
+
+def _refuse_outdated(run: Run, new: Purge) -> None:
+    if (run.applied, run.purges + 1, run.theta) != (new.applied, new.number, new.theta_before):
         raise IllegalTransition(
             f"run {run.name} has changed: the purge was planned on {new.applied} results and "
-            f"{new.purges} purges, the run has {run.applied} and {run.purges}"
+            f"{new.number - 1} purges, the run has {run.applied} and {run.purges}"
         )
 
 
 def _purge(connection: sa.Connection, run: Run, new: NewPurge) -> Purge:
     """Do the purge; like all transactions it locks rows in the order run, batch, iteration."""
-    number, of = new.purges + 1, new.selection.to_json()
-    purge_id = _record(connection, run, number, new)
-    execute(connection, "purge", purge_id=purge_id)
+    number = new.row.number
+    chosen = select(Batch.id).join(Iteration).where(*_counted(run.id, new.selection))
+    connection.execute(update(Batch).where(Batch.id.in_(chosen)).values(purge=number))
+    execute(connection, "purge", run_id=run.id, purge=number)
+    execute(connection, "purge.again", run_id=run.id, purge=number)
     withdrawn = _withdraw(connection, run.id, new.selection)
-    games = _recount(connection, purge_id)
+    games = _recount(connection, run.id, number)
     if not games:
         raise NothingToDo(f"no counted result of run {run.name} is selected")
-    _write_verdicts(connection, purge_id, new)
+    _write_verdicts(connection, run.id, new)
+    purge_id = add(connection, new.row)
     connection.execute(update(Purge).where(Purge.id == purge_id).values(games=games))
-    after = {"theta": dict(new.theta_after), "state": dict(new.state), "purges": number}
+    after = {"theta": new.row.theta_after, "state": dict(new.state), "purges": number}
     after |= estimate_columns(new.estimates)
     connection.execute(update(Run).where(Run.id == run.id).values(after))
-    detail = {"number": number, "reason": new.reason, "games": games, "withdrawn": withdrawn}
-    write_event(connection, run.id, "purge", new.actor, {**detail, "of": of})
+    detail = {"number": number, "reason": new.row.reason, "games": games, "withdrawn": withdrawn}
+    write_event(connection, run.id, "purge", new.row.actor, detail | {"of": new.row.selection})
     return rows(connection, select(Purge).where(Purge.id == purge_id))[0]
-
-
-def _record(connection: sa.Connection, run: Run, number: int, new: NewPurge) -> int:
-    """Write the purge's row, and copy the selected results as they were reported; its id."""
-    values = {
-        "run_id": run.id,
-        "number": number,
-        "applied": new.applied,
-        "theta_before": dict(new.theta_before),
-        "theta_after": dict(new.theta_after),
-        "games": 0,
-        "selection": new.selection.to_json(),
-        "actor": new.actor,
-        "reason": new.reason,
-        "at": time_from_now(0),
-    }
-    purge_id = connection.execute(insert(Purge).values(values).returning(Purge.id)).scalar_one()
-    kept = (getattr(Batch, name) for name in _KEPT)
-    results = select(sa.literal(purge_id), IS_OPEN, *kept).join(
-        Iteration, Iteration.id == Batch.iteration_id
-    )
-    results = results.where(*counted(run.id, new.selection))
-    names = ("purge_id", "played_again", *_KEPT)
-    connection.execute(insert(PurgedBatch).from_select(names, results))
-    return purge_id
 
 
 def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> int:
     """Withdraw leased batches whose results would be selected once reported; how many."""
     if selection.until is not None:
         return 0
-    return withdraw_leases(connection, Iteration.run_id == run_id, *selected(selection))
+    return withdraw_leases(connection, Iteration.run_id == run_id, *_selected(selection))
 
 
-def _recount(connection: sa.Connection, purge_id: int) -> int:
+def _lost_by(run_id: int, number: int) -> sa.ColumnElement[bool]:
+    """The iteration lost games by this purge."""
+    of_purge = select(Batch.iteration_id).where(IS_PURGED, Batch.purge == number)
+    return sa.and_(Iteration.run_id == run_id, Iteration.id.in_(of_purge))
+
+
+def _recount(connection: sa.Connection, run_id: int, number: int) -> int:
     """Count the games of the iterations that lost some again; returns how many were purged.
 
     Their rows are locked first: the sums must not miss a report that has just been counted.
     """
-    games = func.coalesce(func.sum(PurgedBatch.games), 0)
-    of_purge = PurgedBatch.purge_id == purge_id
-    lost = Iteration.id.in_(select(PurgedBatch.iteration_id).where(of_purge))
+    lost = _lost_by(run_id, number)
     connection.execute(select(Iteration.id).where(lost).order_by(Iteration.id).with_for_update())
     played = Batch.plus_wins + Batch.minus_wins + Batch.draws
-    sums = {name: _sum(getattr(Batch, name)) for name in (*COUNTS, "void_games")}
-    sums |= {"games_played": _sum(played)}
-    sums |= {"purged_games": _sum(Batch.games, Batch.status == BatchStatus.PURGED)}
+    sums = {name: _sum(getattr(Batch, name), NOT_PURGED) for name in (*COUNTS, "void_games")}
+    sums |= {"games_played": _sum(played, NOT_PURGED)}
+    sums |= {"purged_games": _sum(Batch.games, IS_PURGED, ~WAS_PLAYED_AGAIN)}
     connection.execute(update(Iteration).where(lost).values(sums))
-    return int(connection.execute(select(games).where(of_purge)).scalar_one())
+    games = select(func.sum(Batch.games)).join(Iteration)
+    of_purge = (IS_PURGED, Batch.purge == number, Iteration.run_id == run_id)
+    return int(connection.scalar(games.where(*of_purge)) or 0)
 
 
 def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
@@ -150,16 +278,15 @@ def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[An
     return total.where(Batch.iteration_id == Iteration.id, *conditions).scalar_subquery()
 
 
-def _write_verdicts(connection: sa.Connection, purge_id: int, new: NewPurge) -> None:
+def _write_verdicts(connection: sa.Connection, run_id: int, new: NewPurge) -> None:
     """Write the new estimates of the complete iterations that lost games.
 
     Raises:
         IllegalTransition: other iterations lost games than the purge was planned on.
     """
-    lost = select(PurgedBatch.iteration_id).where(PurgedBatch.purge_id == purge_id)
     complete = Iteration.status == IterationStatus.COMPLETE
-    affected = select(Iteration).where(Iteration.id.in_(lost), complete).order_by(Iteration.id)
-    found = rows(connection, affected)
+    affected = select(Iteration).where(_lost_by(run_id, new.row.number), complete)
+    found = rows(connection, affected.order_by(Iteration.id))
     if {it.id for it in found if it.k is not None} != set(new.verdicts):
         raise IllegalTransition("the purge was planned on other results than it would purge")
     statement = (

@@ -1,36 +1,129 @@
-"""The queries that only read: runs, iterations, the log of steps, workers, events."""
+"""The queries that only read: runs, their iterations and batches, workers, events."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, or_, select
+from sqlalchemy.orm import Session, joinedload, load_only
 
+from spsa.core.scoring import Tally
 from spsa.core.words import words_of
-from spsa.db.base import COUNTS, sums_of, tally_of, time_from_now, written_out
-from spsa.db.batch_tables import Batch, Worker
+from spsa.db.base import COUNTS, UtcTime, execute, sums_of, tally_of, time_from_now, written_out
 from spsa.db.database import Database, rows
-from spsa.db.engine_tables import EngineFile
-from spsa.db.rows import Costs, Totals, WorkerRow
-from spsa.db.run_tables import (
+from spsa.db.tables import (
     IS_ABANDONED,
+    IS_LEASED,
     IS_OPEN,
+    IS_VALIDATION,
+    NOT_PURGED,
+    WAS_PLAYED_AGAIN,
+    Batch,
+    BatchFailure,
+    Compared,
+    EngineFile,
     Event,
     Iteration,
     Run,
     Step,
+    Values,
+    Worker,
 )
+from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
-from spsa.lifecycle import BatchStatus, Purpose
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.protocol import Claim, ClaimRequest, KeptVoid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverview:
+    """A row of the overview of all runs; `slots` is how many play for the run now."""
+
+    name: str
+    status: RunStatus
+    priority: int
+    share: float
+    applied: int
+    max_iterations: int
+    slots: int
+    has_master: bool
+    live: bool  # has not ended, or has a validation that is not complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A row of the view spsa_worker_stats: a worker with the sums over its batches."""
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    nps: float | None
+    scale: float | None
+    version: str
+    sandbox: str | None
+    provides: tuple[str, ...] = ()
+    seconds_since_seen: float
+    batches: int
+    games: int
+    games_leased: int
+    void_games: int
+    time_losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchLine:
+    """A validation without its parameters: the theta after `k`, the sums over its rounds."""
+
+    k: int
+    compared: Compared
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoidGame:
+    """A void game of a batch, with the values of the engine at fault and its binary."""
+
+    iteration_number: int
+    seq: int
+    machine: str | None
+    kept: KeptVoid
+    values: Values
+    options: dict[str, str]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Sums over the reported games of a run: plies, seconds and results."""
+
+    plies: int
+    seconds: float
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All tuning games of a run, and how many of its steps were bounded."""
+
+    tally: Tally
+    void_games: int
+    bounded_steps: int
 
 
 class ReadQueries(Database):
     """The queries that only read."""
 
+    def run_overviews(self) -> list[RunOverview]:
+        """All runs in the order of scheduling; ended runs come last, the most recent first."""
+        with self._read() as connection:
+            return [RunOverview(**row._mapping) for row in connection.execute(_overviews())]
+
     def find_run(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
-        with self._read() as connection:
-            return next(iter(rows(connection, select(Run).where(Run.name == name))), None)
+        return next(iter(self._rows(select(Run).where(Run.name == name))), None)
 
     def run(self, name: str | None = None) -> Run:
         """The run of this name, or the newest one.
@@ -39,79 +132,168 @@ class ReadQueries(Database):
             NothingToDo: there is none; names the runs that exist.
         """
         chosen = select(Run).order_by(Run.id.desc()).limit(1)
-        if name is not None:
-            chosen = chosen.where(Run.name == name)
-        with self._read() as connection:
-            for found in rows(connection, chosen):
-                return found
-            names = connection.scalars(select(Run.name).order_by(Run.id)).all()
+        for found in self._rows(chosen if name is None else chosen.where(Run.name == name)):
+            return found
+        names = [run.name for run in self.runs()]
         known = f"; the runs are: {', '.join(names)}" if names else ""
         wanted = "there is no run yet" if name is None else f"there is no run named {name!r}"
         raise NothingToDo(wanted + known)
 
     def runs(self) -> list[Run]:
         """All runs, oldest first."""
-        with self._read() as connection:
-            return rows(connection, select(Run).order_by(Run.id))
+        return self._rows(select(Run).order_by(Run.id))
 
     def iterations(
-        self, run_id: int, *, purpose: Purpose | None = None, last: int | None = None
+        self,
+        run_id: int,
+        *,
+        purpose: Purpose | None = None,
+        number: int | None = None,
+        before: int | None = None,
+        last: int | None = None,
+        narrow: bool = False,
     ) -> list[Iteration]:
-        """The iterations of a run in order; only the newest `last` if that is given."""
-        statement = select(Iteration).where(Iteration.run_id == run_id)
+        """The iterations of a run in order, or those that are asked for.
+
+        Args:
+            number: only the one of this number.
+            before: only those with lower numbers.
+            last: of these only the newest ones, so many.
+            narrow: without their parameters, which then cannot be read.
+        """
+        found = select(Iteration).where(Iteration.run_id == run_id)
         if purpose is not None:
-            statement = statement.where(written_out(Iteration.purpose, purpose))
-        statement = statement.order_by(Iteration.iteration_number.desc()).limit(last)
-        with self._read() as connection:
-            return rows(connection, statement)[::-1]
+            found = found.where(written_out(Iteration.purpose, purpose))
+        if number is not None:
+            found = found.where(Iteration.iteration_number == number)
+        if before is not None:
+            found = found.where(Iteration.iteration_number < before)
+        found = found.options(load_only(*_NARROW)) if narrow else found
+        return self._rows(found.order_by(Iteration.iteration_number.desc()).limit(last))[::-1]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:
         """The iterations that are pending or being played, in order."""
+        mine = select(Iteration).where(Iteration.run_id == run_id, IS_OPEN)
+        # the order of the index; the numbers grow with it
+        return self._rows(mine.order_by(Iteration.id))
+
+    def rounds(self, run_id: int, match_number: int) -> list[Iteration]:
+        """The rounds of one match in order, abandoned ones too."""
+        its = (Iteration.run_id == run_id, IS_VALIDATION, Iteration.match_number == match_number)
+        return self._rows(select(Iteration).where(*its).order_by(Iteration.iteration_number))
+
+    def matches(self, run_id: int, *, last: int | None = None) -> list[Iteration]:
+        """The validations of a run in order, only the `last` ones if that is given.
+
+        A match of several rounds is one iteration: its first round, with the sums over all rounds
+        that were not abandoned.
+        """
+        with self._read() as connection:
+            sums = {row.number: row for row in connection.execute(_match_sums(run_id).limit(last))}
+            first = (Iteration.run_id == run_id, Iteration.iteration_number.in_(sums))
+            found = rows(connection, select(Iteration).where(*first).order_by(Iteration.id))
+        return [_match(iteration, sums[iteration.iteration_number]) for iteration in found]
+
+    def match_lines(self, run_id: int) -> list[MatchLine]:
+        """The validations of a run in order, without their parameters; those that have games."""
+        sums = _match_sums(run_id).subquery()
         statement = (
-            select(Iteration)
-            .where(Iteration.run_id == run_id, IS_OPEN)
-            .order_by(Iteration.id)  # the order of the index; the numbers grow with it
+            select(*sums.c, Iteration.opened_on, Iteration.compared)
+            .join(Iteration, Iteration.iteration_number == sums.c.number)
+            .where(Iteration.run_id == run_id, sums.c.games_played > 0)
+            .order_by(sums.c.number)
         )
         with self._read() as connection:
-            return rows(connection, statement)
+            return [
+                MatchLine(k=row.opened_on, compared=row.compared or Compared(), tally=tally_of(row))
+                for row in connection.execute(statement)
+            ]
 
     def steps(self, run_id: int) -> list[Step]:
         """The log of the steps of theta, in order."""
+        return self._rows(select(Step).where(Step.run_id == run_id).order_by(Step.k))
+
+    def batches(self, run_id: int) -> list[Batch]:
+        """Every batch of a run, in order; only the last one where games were played again."""
+        mine = select(Batch).join(Iteration).where(Iteration.run_id == run_id, ~WAS_PLAYED_AGAIN)
+        return self._rows(mine.order_by(Iteration.iteration_number, Batch.seq))
+
+    def batch_lines(self, iteration_id: int) -> list[Batch]:
+        """The same of one iteration, each with its worker."""
+        its = select(Batch).where(Batch.iteration_id == iteration_id, ~WAS_PLAYED_AGAIN)
+        return self._rows(its.order_by(Batch.seq).options(joinedload(Batch.worker)))
+
+    def batch_failures(self, iteration_id: int, seq: int) -> list[BatchFailure]:
+        """The machines that failed a batch or lost its lease."""
+        its = (Batch.iteration_id == iteration_id, Batch.seq == seq, ~WAS_PLAYED_AGAIN)
+        found = select(BatchFailure).join(Batch).where(*its)
+        return self._rows(found.order_by(BatchFailure.at, BatchFailure.machine))
+
+    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None, float]:
+        """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.
+
+        The counts are None where the batch has not been reported, or was purged.
+
+        Raises:
+            NothingToDo: the run has no such batch.
+        """
+        place = (Iteration.run_id == run_id, Iteration.iteration_number == number, Batch.seq == seq)
+        chosen = select(Batch).join(Iteration).where(*place).order_by(Batch.id.desc()).limit(1)
         with self._read() as connection:
-            return rows(connection, select(Step).where(Step.run_id == run_id).order_by(Step.k))
+            batch = next(iter(rows(connection, chosen)), None)
+            if batch is None:
+                raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
+            names = ("id", "iteration_id", "seq", "attempt", "first_pair", "games", "seed")
+            own = {name: getattr(batch, name) for name in names}
+            details = execute(connection, "claim.details", iteration_id=batch.iteration_id).one()
+        claim = claim_of({**shared(dict(details._mapping)), **own}, _NO_CLAIM)
+        return claim, batch.tally if batch.status is BatchStatus.DONE else None, batch.scale
+
+    def void_games(self, run_id: int, last: int) -> list[VoidGame]:
+        """The void games that workers have kept of the newest `last` batches with any, in order."""
+        statement = (
+            select(Batch, Iteration, Worker.host)
+            .join(Iteration, Iteration.id == Batch.iteration_id)
+            .outerjoin(Worker, Worker.id == Batch.void_worker_id)
+            .where(Iteration.run_id == run_id, Batch.void_log.is_not(None), NOT_PURGED)
+            .order_by(Iteration.iteration_number.desc(), Batch.seq.desc())
+            .limit(last)
+        )
+        with self._read() as connection, Session(connection) as session:
+            newest = session.execute(statement).all()
+        return [
+            _void_game(iteration, batch, machine, kept)
+            for batch, iteration, machine in reversed(newest)
+            for kept in batch.void_log or ()
+        ]
 
     def totals(self, run_id: int) -> Totals:
         """The sums over all counted tuning games of a run, plus against minus."""
-        names = (*COUNTS, "void_games")
+        sums = sums_of(Iteration, (*COUNTS, "void_games"))
         mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
         bounded = select(func.count()).where(Step.run_id == run_id, Step.bounded)
         with self._read() as connection:
-            sums = connection.execute(select(*sums_of(Iteration, names)).where(*mine)).one()
+            row = connection.execute(select(*sums).where(*mine)).one()
             return Totals(
-                tally=tally_of(sums),
-                void_games=int(sums.void_games),
+                tally=tally_of(row),
+                void_games=int(row.void_games),
                 bounded_steps=connection.scalar(bounded) or 0,
             )
 
     def costs(self, run_id: int) -> Costs:
-        """The sums over all reported games of a run: seconds, plies and results."""
-        sums = sums_of(Batch, (*COUNTS, "games", "moves", "seconds"))
+        """The sums over all reported games of a run."""
+        sums = select(*sums_of(Batch, (*COUNTS, "moves", "seconds"))).join(Iteration)
         reported = (Iteration.run_id == run_id, Batch.status == BatchStatus.DONE)
         with self._read() as connection:
-            row = connection.execute(select(*sums).join(Iteration).where(*reported)).one()
-            return Costs(
-                games=int(row.games),
-                plies=int(row.moves),
-                seconds=float(row.seconds),
-                tally=tally_of(row),
-            )
+            row = connection.execute(sums.where(*reported)).one()
+        return Costs(plies=int(row.moves), seconds=float(row.seconds), tally=tally_of(row))
 
     def age_seconds(self, run_id: int) -> float:
         """How long ago a run was created, by the database's clock."""
-        statement = select(Run.created_at, time_from_now(0).label("now"))
+        times = select(Run.created_at, time_from_now(0).label("now")).where(Run.id == run_id)
         with self._read() as connection:
-            row = connection.execute(statement.where(Run.id == run_id)).one()
-            return float((row.now - row.created_at).total_seconds())
+            row = connection.execute(times).one()
+        return float((row.now - row.created_at).total_seconds())
 
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""
@@ -131,28 +313,18 @@ class ReadQueries(Database):
         with self._read() as connection:
             return sum(int(connection.scalar(reported.where(part)) or 0) for part in parts)
 
-    def batches(self, run_id: int) -> list[Batch]:
-        """Every batch of a run, in order of iteration and sequence."""
-        statement = (
-            select(Batch)
-            .join(Iteration)
-            .where(Iteration.run_id == run_id)
-            .order_by(Iteration.iteration_number, Batch.seq)
-        )
-        with self._read() as connection:
-            return rows(connection, statement)
-
     def engines(self, run_id: int) -> list[EngineFile]:
         """The binaries that a run's iterations use, without their bytes."""
         sides = (Iteration.plus_sha256, Iteration.minus_sha256)
         used = sa.union(*(select(side).where(Iteration.run_id == run_id) for side in sides))
-        with self._read() as connection:
-            return rows(connection, select(EngineFile).where(EngineFile.sha256.in_(used)))
+        return self._rows(select(EngineFile).where(EngineFile.sha256.in_(used)))
 
     def workers(self) -> list[WorkerRow]:
         """All workers with their sums, the most recently seen first."""
+        seen = _STATS.c.last_seen_at
+        statement = select(_STATS, time_from_now(0).label("now")).order_by(seen.desc())
         with self._read() as connection:
-            return [_worker(row) for row in connection.execute(_workers())]
+            return [_worker(dict(row._mapping)) for row in connection.execute(statement)]
 
     def events(
         self, run_id: int | None, last: int = 100, *, kinds: Sequence[str] | None = None
@@ -162,61 +334,108 @@ class ReadQueries(Database):
         None for the events that belong to no run.
         """
         wanted = () if kinds is None else (Event.kind.in_(kinds),)
-        statement = (
-            select(Event)
-            .where(Event.run_id == run_id, *wanted)
-            .order_by(Event.id.desc())
-            .limit(last)
-        )
-        with self._read() as connection:
-            return rows(connection, statement)[::-1]
+        found = select(Event).where(Event.run_id == run_id, *wanted)
+        return self._rows(found.order_by(Event.id.desc()).limit(last))[::-1]
 
 
-_SAID = ("name", "host", "platform", "cores", "concurrency", "nps", "scale", "version", "sandbox")
-_SUMMED = ("batches", "games", "games_leased", "void_games", "time_losses")
+_NO_CLAIM = ClaimRequest(worker_id=0, claim_id="", lease_seconds=0.0)
+_NARROW = [
+    getattr(Iteration, name)
+    for name in (
+        *("iteration_number", "purpose", "k", "opened_on", "status", "a_k", "c_k"),
+        *("target_games", "void_games", "purged_games", "created_at", "completed_at", *COUNTS),
+    )
+]
+"""The columns of an iteration whose size does not grow with the number of parameters."""
+
+_COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
+_OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
+_UNSEEN = "seconds_since_seen"
+_STATS = sa.table(
+    "spsa_worker_stats",
+    *(sa.column(one.name) for one in fields(WorkerRow) if one.name not in ("name", _UNSEEN)),
+    sa.column("worker"),
+    sa.column("last_seen_at", UtcTime()),
+)
 
 
-def _workers() -> sa.Select[Any]:
-    played = _played().subquery()
-    own = {"void_games": Worker.failed_void_games}
-    sums = {name: func.coalesce(played.c[name], 0) + own.get(name, 0) for name in _SUMMED}
+def _overviews() -> sa.Select[Any]:
+    in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
+    open_ones = (
+        select(Iteration.run_id, func.count(Batch.id).label("slots"))
+        .outerjoin_from(Iteration, Batch, and_(Batch.iteration_id == Iteration.id, in_use))
+        .where(IS_OPEN)
+        .group_by(Iteration.run_id)
+        .subquery()
+    )
+    has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now(0))
+    live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
+    ended = Run.finished_at.is_not(None)
     return (
         select(
-            *(getattr(Worker, name) for name in (*_SAID, "provides", "last_seen_at")),
-            time_from_now(0).label("now"),
-            *(total.label(name) for name, total in sums.items()),
+            *(getattr(Run, name) for name in _OVERVIEW),
+            func.coalesce(open_ones.c.slots, 0).label("slots"),
+            has_master.label("has_master"),
+            live.label("live"),
         )
-        .outerjoin(played, played.c.worker_id == Worker.id)
-        .order_by(Worker.last_seen_at.desc())
+        .outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
+        .order_by(ended, Run.finished_at.desc(), Run.priority.desc(), Run.id)
     )
 
 
-def _played() -> sa.Select[Any]:
-    """One row a worker: the sums over the batches that it holds or held last."""
+def _worker(row: dict[str, Any]) -> WorkerRow:
+    unseen = (row.pop("now") - row.pop("last_seen_at")).total_seconds()
+    words = words_of(row.pop("provides"))
+    unseen = max(0.0, unseen)
+    return WorkerRow(name=row.pop("worker"), provides=words, seconds_since_seen=unseen, **row)
 
-    def total(status: BatchStatus, number: Any) -> sa.ColumnElement[Any]:
-        return func.sum(sa.case((Batch.status == status, number), else_=0))
 
-    worker_id = (Batch.worker_id + 0).label("worker_id")  # no index: all rows are read in any case
+def _void_game(iteration: Iteration, batch: Batch, machine: str | None, kept: KeptVoid) -> VoidGame:
+    side = kept.culprit or "plus"
+    return VoidGame(
+        iteration_number=iteration.iteration_number,
+        seq=batch.seq,
+        machine=machine,
+        kept=kept,
+        values=getattr(iteration, f"{side}_parameters"),
+        options=getattr(iteration, f"{side}_options"),
+        sha256=getattr(iteration, f"{side}_sha256"),
+    )
+
+
+def _match_sums(run_id: int) -> sa.Select[*tuple[Any, ...]]:
+    """The newest match first: its number, its sums and how many rounds it has of each status."""
+    kept = Iteration.status != IterationStatus.ABANDONED
+
+    def rounds(*status: IterationStatus) -> sa.ColumnElement[int]:
+        return func.sum(sa.case((Iteration.status.in_(status), 1), else_=0))
+
+    sums = [
+        func.sum(sa.case((kept, getattr(Iteration, name)), else_=0)).label(name)
+        for name in _COUNTED
+    ]
+    number = func.coalesce(Iteration.match_number, Iteration.iteration_number)
     return (
         select(
-            worker_id,
-            total(BatchStatus.DONE, 1).label("batches"),
-            total(BatchStatus.DONE, Batch.games).label("games"),
-            total(BatchStatus.LEASED, Batch.games).label("games_leased"),
-            func.sum(Batch.own_void_games).label("void_games"),
-            func.sum(Batch.plus_time_losses + Batch.minus_time_losses).label("time_losses"),
+            number.label("number"),
+            *sums,
+            rounds(IterationStatus.PENDING, IterationStatus.IN_PROGRESS).label("open"),
+            rounds(IterationStatus.COMPLETE).label("complete"),
+            func.max(Iteration.completed_at).label("completed_at"),
         )
-        .where(Batch.worker_id.is_not(None))
-        .group_by(worker_id)
+        .where(Iteration.run_id == run_id, IS_VALIDATION)
+        .group_by(number)
+        .order_by(number.desc())
     )
 
 
-def _worker(row: Any) -> WorkerRow:
-    sums: dict[str, Any] = {name: int(getattr(row, name)) for name in _SUMMED}
-    return WorkerRow(
-        **{name: getattr(row, name) for name in _SAID},
-        **sums,
-        provides=words_of(row.provides),
-        seconds_since_seen=max(0.0, (row.now - row.last_seen_at).total_seconds()),
-    )
+def _match(first: Iteration, sums: Any) -> Iteration:
+    """A match as one iteration; one whose rounds are all abandoned is its first round."""
+    if not sums.open and not sums.complete:
+        return first
+    status = IterationStatus.COMPLETE if not sums.open else first.status
+    if sums.open and status is not IterationStatus.PENDING:
+        status = IterationStatus.IN_PROGRESS
+    counts: dict[str, Any] = {name: int(getattr(sums, name)) for name in _COUNTED}
+    ended = None if sums.open else sums.completed_at
+    return replace(first, status=status, completed_at=ended, **counts)

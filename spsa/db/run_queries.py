@@ -4,17 +4,85 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, update
+import sqlalchemy as sa
+from sqlalchemy import delete, func, or_, select, update
 
-from spsa.db.base import time_from_now
+from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.engine_tables import StoredFile
-from spsa.db.run_status import MEASURED, set_run_status, write_event
-from spsa.db.run_tables import Event, Iteration, Run
-from spsa.db.statements import execute
+from spsa.db.tables import Event, Iteration, Run, StoredFile
 from spsa.errors import IllegalTransition
-from spsa.lifecycle import ITERATION, IterationStatus, RunStatus
+from spsa.lifecycle import ITERATION, RUN, IterationStatus, RunStatus
 from spsa.text import plural
+
+ALARM, ALARM_OVER = "alarm", "alarm_over"
+"""The kinds of the events of an alarm's beginning and of its end."""
+
+MEASURED = "measured"
+"""The kind of the event of a trial; it belongs to no run."""
+
+
+def write_event(
+    connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
+) -> None:
+    """Add a row to the events, in the transaction that it describes."""
+    add(connection, Event(run_id=run_id, kind=kind, actor=actor, detail=dict(detail)))
+
+
+def set_run_status(
+    connection: sa.Connection,
+    name: str,
+    to: RunStatus,
+    actor: str,
+    reason: str | None = None,
+    *,
+    leaving: RunStatus | None = None,
+) -> int:
+    """Change a run's status if its lifecycle allows it; returns the run's id.
+
+    With `leaving`, only from that status.
+    """
+    own = Run.name == name if leaving is None else sa.and_(Run.name == name, Run.status == leaving)
+    run_id = _become(connection, own, to, reason)
+    if run_id is None:
+        status = connection.scalar(select(Run.status).where(Run.name == name))
+        state = "there is no such run" if status is None else f"it is {status}"
+        raise IllegalTransition(f"run {name} cannot become {to}: {state}")
+    write_event(connection, run_id, str(to), actor, {} if reason is None else {"reason": reason})
+    return run_id
+
+
+def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
+    """Pause a run that cannot go on, with the reason in its row and in an event.
+
+    A run that is not running keeps its status; the event is written all the same.
+    """
+    paused = _become(connection, Run.id == run_id, RunStatus.PAUSED, reason)
+    kind = "failed" if paused is None else str(RunStatus.PAUSED)
+    write_event(connection, run_id, kind, actor, {"reason": reason})
+
+
+def _become(
+    connection: sa.Connection, which: sa.ColumnElement[bool], to: RunStatus, reason: str | None
+) -> int | None:
+    """Carry out a transition of a run; its id, or None where the lifecycle does not allow it."""
+    ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
+    finished_at = time_from_now(0) if ended else None
+    values = {"status": to, "reason": reason, "finished_at": finished_at}
+    guarded = update(Run).where(which, may_become(Run.status, RUN, to))
+    run_id: int | None = connection.scalar(guarded.values(values).returning(Run.id))
+    return run_id
+
+
+def abandon(connection: sa.Connection, run_id: int, *of: sa.ColumnElement[bool]) -> bool:
+    """Abandon those open iterations of a run; whether there was any."""
+    abandoned = (
+        update(Iteration)
+        .where(Iteration.run_id == run_id, *of)
+        .where(may_become(Iteration.status, ITERATION, IterationStatus.ABANDONED))
+        .values(status=IterationStatus.ABANDONED)
+    )
+    return connection.execute(abandoned).rowcount > 0
+
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
@@ -80,14 +148,7 @@ class RunQueries(Database):
         """End a run early: its open iterations are abandoned, theta keeps what was applied."""
         with self._write() as connection:
             run_id = set_run_status(connection, name, RunStatus.STOPPED, actor, reason)
-            connection.execute(
-                update(Iteration)
-                .where(
-                    Iteration.run_id == run_id,
-                    may_become(Iteration.status, ITERATION, IterationStatus.ABANDONED),
-                )
-                .values(status=IterationStatus.ABANDONED)
-            )
+            abandon(connection, run_id)
 
     def extend(self, name: str, actor: str, max_iterations: int) -> None:
         """Change the number of iterations of a run; one that is finished goes on.
@@ -96,17 +157,11 @@ class RunQueries(Database):
             IllegalTransition: the run is stopped, or has already opened more iterations.
         """
         with self._write() as connection:
-            # the master opens iterations under the same lock, so none can be added meanwhile
-            found = rows(connection, select(Run).where(Run.name == name).with_for_update())
-            if not found:
-                raise IllegalTransition(f"there is no run named {name!r}")
-            run = found[0]
-            _refuse_extension(run, _opened(connection, run.id), max_iterations)
-            connection.execute(
-                update(Run).where(Run.id == run.id).values(max_iterations=max_iterations)
-            )
-            write_event(connection, run.id, "extend", actor, {"max_iterations": max_iterations})
-            if run.status == RunStatus.FINISHED:
+            run = _locked(connection, name)  # its master opens iterations under the same lock
+            largest = select(func.max(Iteration.k)).where(Iteration.run_id == run.id)
+            _refuse_extension(run, connection.scalar(largest) or 0, max_iterations)
+            _change(connection, run, "extend", actor, {"max_iterations": max_iterations})
+            if run.status is RunStatus.FINISHED:
                 set_run_status(connection, name, RunStatus.RUNNING, actor)
 
     def prioritize(
@@ -119,14 +174,23 @@ class RunQueries(Database):
         given = {"priority": priority, "share": share}
         changed = {key: value for key, value in given.items() if value is not None}
         with self._write() as connection:
-            changing = update(Run).where(Run.name == name).values(changed)
-            run_id = connection.scalar(changing.returning(Run.id))
-            if run_id is None:
-                raise IllegalTransition(f"there is no run named {name!r}")
-            write_event(connection, run_id, "prioritize", actor, changed)
+            _change(connection, _locked(connection, name), "prioritize", actor, changed)
 
 
-def _insert(connection: Connection, new: Run, files: Mapping[str, bytes]) -> Run:
+def _locked(connection: sa.Connection, name: str) -> Run:
+    for run in rows(connection, select(Run).where(Run.name == name).with_for_update()):
+        return run
+    raise IllegalTransition(f"there is no run named {name!r}")
+
+
+def _change(
+    connection: sa.Connection, run: Run, kind: str, actor: str, columns: Mapping[str, Any]
+) -> None:
+    connection.execute(update(Run).where(Run.id == run.id).values(columns))
+    write_event(connection, run.id, kind, actor, columns)
+
+
+def _insert(connection: sa.Connection, new: Run, files: Mapping[str, bytes]) -> Run:
     """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
     if connection.scalar(select(Run.id).where(Run.name == new.name)) is not None:
         raise IllegalTransition(f"there is already a run named {new.name}")
@@ -139,7 +203,7 @@ def _insert(connection: Connection, new: Run, files: Mapping[str, bytes]) -> Run
     return rows(connection, select(Run).where(Run.id == run_id))[0]
 
 
-def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
+def _refuse_extension(run: Run, opened: int, max_iterations: int) -> None:
     name = run.name
     if run.status == RunStatus.STOPPED:
         raise IllegalTransition(
@@ -154,19 +218,13 @@ def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
         )
 
 
-def _opened(connection: Connection, run_id: int) -> int:
-    """The largest k of a run."""
-    largest = select(func.coalesce(func.max(Iteration.k), 0))
-    return int(connection.scalar(largest.where(Iteration.run_id == run_id)) or 0)
-
-
-def _unopened(run_id: int) -> Select[Any]:
+def _unopened(run_id: int) -> sa.Select[Any]:
     is_empty = ~select(Iteration.id).where(Iteration.run_id == Run.id).exists()
     is_free = or_(Run.lease_expires_at.is_(None), Run.lease_expires_at < time_from_now(0))
     return select(Run.id).where(Run.id == run_id, is_empty, is_free)
 
 
-def _delete_unopened(connection: Connection, run_id: int) -> None:
+def _delete_unopened(connection: sa.Connection, run_id: int) -> None:
     if connection.scalar(_unopened(run_id).with_for_update()) is not None:
         connection.execute(delete(Event).where(Event.run_id == run_id))
         connection.execute(delete(Run).where(Run.id == run_id))

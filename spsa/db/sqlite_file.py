@@ -5,6 +5,7 @@ before it writes fails at once, whatever the busy timeout is.)
 """
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -17,8 +18,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError
 
-from spsa.db.database_url import displayed, refused
 from spsa.errors import DatabaseUnreachable, TablesMissing
 
 BUSY_SECONDS = 30
@@ -46,11 +47,31 @@ _REMEDIES = {
 }
 
 
-def create_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, int]) -> sa.Engine:
-    """An engine for a file; see `spsa.db.connection.create_engine`."""
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+
+
+def parsed(text: str) -> sa.URL:
+    """The URL of a file; ValueError says what is wrong, without any part of it."""
+    try:
+        url = sa.make_url(text)
+    except (ArgumentError, ValueError):
+        raise ValueError from None
+    if url.host is not None or url.username is not None or url.database in (None, "", ":memory:"):
+        raise ValueError("names no SQLite file that a second process can open")
+    if "uri" not in url.query and url.query.keys() - {"timeout"}:
+        raise ValueError("has options that an SQLite file does not take")
+    if not _SECONDS.fullmatch(str(url.query.get("timeout", "0"))):
+        raise ValueError("has a timeout that is not a number of seconds")
+    return url.set(drivername="sqlite")
+
+
+def create_engine(
+    url: sa.URL, where: str, durable: bool, create: bool, pool: Mapping[str, int]
+) -> sa.Engine:
+    """An engine for a file, which messages call `where`; see `spsa.db.database.create_engine`."""
     path = _path(url)
     file = _SqliteFile(
-        where=displayed(url),
+        where=where,
         path=path,
         log=Path(f"{path}-wal"),
         durable=durable,
@@ -148,7 +169,7 @@ def _path(url: sa.URL) -> Path:
         path.stat()
     except OSError as error:
         if error.errno in (ENAMETOOLONG, ELOOP):
-            raise refused(f"names no possible file: {error.strerror}") from None
+            raise ValueError(f"names no possible file: {error.strerror}") from None
     return path.resolve()
 
 

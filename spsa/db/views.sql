@@ -33,17 +33,24 @@ SELECT r.name, u.applied, p.key, CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION)
                       AND v.applied = u.applied AND v.number > u.number);
 
 -- name: spsa_worker_stats
-SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.version,
-       w.first_seen_at, w.last_seen_at,
-       COALESCE(SUM(CASE WHEN b.status = 'done' THEN 1 ELSE 0 END), 0) AS batches,
-       COALESCE(SUM(CASE WHEN b.status = 'done' THEN b.games ELSE 0 END), 0) AS games,
-       COALESCE(SUM(CASE WHEN b.status = 'leased' THEN b.games ELSE 0 END), 0) AS games_leased,
-       COALESCE(SUM(b.own_void_games), 0) + w.failed_void_games AS void_games,
-       COALESCE(SUM(b.plus_time_losses + b.minus_time_losses), 0) AS time_losses,
-       COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at,
-       COALESCE((SELECT SUM(s.games) FROM spsa_purged s WHERE s.worker_id = w.id), 0)
-           AS games_purged,
+-- plus 0: SQLite would read all batches in the order of the index of workers otherwise
+SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.scale, w.version,
+       w.sandbox, w.provides, w.first_seen_at, w.last_seen_at,
+       COALESCE(b.batches, 0) AS batches, COALESCE(b.games, 0) AS games,
+       COALESCE(b.games_leased, 0) AS games_leased,
+       COALESCE(b.void_games, 0) + w.failed_void_games AS void_games,
+       COALESCE(b.time_losses, 0) AS time_losses, COALESCE(b.seconds, 0) AS seconds_played,
+       b.last_report_at, COALESCE(b.games_purged, 0) AS games_purged,
        (SELECT MIN(a.reason) FROM spsa_set_aside a
          WHERE a.machine = w.host AND a.sha256 IS NULL) AS set_aside
-  FROM spsa_worker w LEFT JOIN spsa_batch b ON b.worker_id = w.id
- GROUP BY w.id;
+  FROM spsa_worker w LEFT JOIN (
+    SELECT worker_id + 0 AS id, MAX(reported_at) AS last_report_at,
+           SUM(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS batches,
+           SUM(CASE WHEN status = 'done' THEN games ELSE 0 END) AS games,
+           SUM(CASE WHEN status = 'leased' THEN games ELSE 0 END) AS games_leased,
+           SUM(CASE WHEN purge > 0 THEN games ELSE 0 END) AS games_purged,
+           SUM(CASE WHEN purge = 0 THEN own_void_games ELSE 0 END) AS void_games,
+           SUM(CASE WHEN purge = 0 THEN plus_time_losses + minus_time_losses ELSE 0 END)
+               AS time_losses,
+           SUM(CASE WHEN purge = 0 THEN seconds ELSE 0 END) AS seconds
+      FROM spsa_batch WHERE worker_id IS NOT NULL GROUP BY worker_id + 0) b ON b.id = w.id;

@@ -14,10 +14,9 @@ from spsa.algorithms.tuning import Tuning
 from spsa.core.estimates import Estimates
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.db.entries import Values
-from spsa.db.purge_records import NewPurge, PurgeMatch, PurgeVerdict, Selection
-from spsa.db.run_tables import Iteration, Purge, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.purge_queries import NewPurge, PurgeVerdict, ReportedResult, Selection
+from spsa.db.tables import Iteration, Purge, Run, Values
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.history.replay import ReplayedState, counted_after, replay, with_tally
 from spsa.lifecycle import Purpose
@@ -38,7 +37,7 @@ class PurgePlan:
 
     run: Run
     selection: Selection
-    matches: Sequence[PurgeMatch]
+    matches: Sequence[ReportedResult]
     last: ReplayedState | None
     estimates: Estimates
     verdicts: Mapping[int, PurgeVerdict]
@@ -97,7 +96,7 @@ def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason
     """
     for _ in range(_TRIES):
         try:
-            return store.purge(plan_.run.id, _new(plan_, actor, reason))
+            return store.purge(_new(plan_, actor, reason))
         except IllegalTransition as error:
             refused = error
             plan_ = plan(store, store.run(plan_.run.name), tuning, plan_.selection)
@@ -175,7 +174,7 @@ def _drift(run: Run, replayed: Values) -> float:
     return max((abs(x) for x in steps_apart(run, replayed, run.theta).values()), default=0.0)
 
 
-def _lost(matches: Sequence[PurgeMatch]) -> dict[int, Tally]:
+def _lost(matches: Sequence[ReportedResult]) -> dict[int, Tally]:
     """The games to purge from each iteration, by its row's id."""
     lost: dict[int, Tally] = {}
     for match in matches:
@@ -185,14 +184,19 @@ def _lost(matches: Sequence[PurgeMatch]) -> dict[int, Tally]:
 
 def _new(plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
     run = plan_.run
-    return NewPurge(
-        selection=plan_.selection,
-        actor=actor,
-        reason=reason,
-        purges=run.purges,
+    row = Purge(
+        run_id=run.id,
+        number=run.purges + 1,
         applied=run.applied,
         theta_before=run.theta,
         theta_after=plan_.theta,
+        selection=plan_.selection.to_json(),
+        actor=actor,
+        reason=reason,
+    )
+    return NewPurge(
+        row=row,
+        selection=plan_.selection,
         estimates=plan_.estimates,
         state=run.state if plan_.last is None else plan_.last.state,
         verdicts=plan_.verdicts,

@@ -13,8 +13,8 @@ from spsa.algorithms.tuning import PlayedGames, Tuning
 from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db.base import counts_of
-from spsa.db.purge_records import PurgedResult
-from spsa.db.run_tables import Iteration
+from spsa.db.purge_queries import ReportedResult
+from spsa.db.tables import Iteration
 from spsa.errors import IllegalTransition
 
 
@@ -48,7 +48,7 @@ def games_of(iteration: Iteration) -> PlayedGames:
 
 
 def counted_after(
-    purges: int, results: Iterable[Iteration], purged: Iterable[PurgedResult]
+    purges: int, results: Iterable[Iteration], purged: Iterable[ReportedResult]
 ) -> list[Iteration]:
     """The results with the games that counted after this number of purges."""
     back: dict[int, Tally] = {}

@@ -13,12 +13,11 @@ from math import floor
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.db.entries import Compared, NewIteration
-from spsa.db.run_tables import Run
+from spsa.db import Store
+from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import RunView
-from spsa.db.store import Store
+from spsa.db.tables import Compared, Run
 from spsa.master.build_queue import BuildThreads
-from spsa.master.delivery import Sides
 from spsa.master.session import MasterSession, RunSettings
 from spsa.master.validation import ValidationMatch, close_played, match_round
 
@@ -105,7 +104,7 @@ def close_rounds(session: MasterSession, view: RunView) -> None:
     """Complete the rounds that are played, and give up those that cannot be played."""
     close_played(session, view)
     for row in view.open:
-        failed = [failure for failure in view.failures if failure.iteration_id == row.id]
+        failed = [failure for failure in view.failed if failure.iteration_id == row.id]
         if row.is_background and failed:
             session.store.abandon_validation(session.master_lease, row.id)
-            log.warning("a round of a validation is given up: %s", failed[0].error)
+            log.warning("a round of a validation is given up: %s", failed[0].last_error)

@@ -10,10 +10,11 @@ from typing import Self
 
 from spsa.algorithms.tuning import Proposal
 from spsa.core.builds import Builds
-from spsa.db.entries import Values
+from spsa.db.master_queries import Sides
 from spsa.db.run_view import RunView
+from spsa.db.tables import Values
 from spsa.master.decide import BuildProgress
-from spsa.master.delivery import Delivery, Sides
+from spsa.master.delivery import Delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ starts. Its row records which results those are, so theta can be computed again 
 
 from dataclasses import dataclass
 
-from spsa.db.run_tables import Iteration
 from spsa.db.run_view import RunView
+from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
 
 

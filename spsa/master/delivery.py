@@ -8,31 +8,13 @@ from typing import Protocol
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
 from spsa.core.params import Space
-from spsa.db.engine_tables import EngineFile
+from spsa.db.master_queries import Sides
+from spsa.db.tables import EngineFile
 
 log = logging.getLogger("spsa.master")
 
 Values = Mapping[str, float]
 Benches = tuple[int | None, int | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """The two engines of an iteration, with the UCI options that are sent to them.
-
-    A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
-    of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
-    there are none for such a key. For `waited` seconds no machine was there to build them.
-    """
-
-    plus: EngineFile
-    minus: EngineFile
-    plus_options: Mapping[str, str] = field(default_factory=dict)
-    minus_options: Mapping[str, str] = field(default_factory=dict)
-    requires: tuple[str, ...] = ()
-    variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
-    waited: float = 0.0
 
 
 class Delivery(Protocol):

@@ -35,7 +35,7 @@ from spsa.config import (
     read_sources,
 )
 from spsa.core.params import Space
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import Fault, InvalidInput
 from spsa.files import content
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery

@@ -19,9 +19,8 @@ from spsa.algorithms.observing import Observation, Observed
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
 from spsa.core.stored_json import as_written
-from spsa.db.entries import Compared
-from spsa.db.rows import MatchLine
-from spsa.db.run_tables import Run
+from spsa.db.read_queries import MatchLine
+from spsa.db.tables import Compared, Run
 from spsa.errors import UnusableState
 from spsa.master.session import tuning_of
 from spsa.planning.strength import StrengthCurve, strength_curve
@@ -152,9 +151,9 @@ def measured_gain(matches: Sequence[MatchLine]) -> StrengthCurve | None:
 
     None if fewer than two thetas were measured: a match alone says what it measured itself.
     """
-    told = [match for match in matches if match.asked.against == "start" and match.k]
-    control = _time_control([match.asked for match in told])
-    told = [match for match in told if match.asked.time_control == control]
+    told = [match for match in matches if match.compared.against == "start" and match.k]
+    control = _time_control([match.compared for match in told])
+    told = [match for match in told if match.compared.time_control == control]
     if len({match.k for match in told}) < 2:
         return None
     return strength_curve(

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
-from spsa.db.entries import NewIteration, NewStep
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.run_view import RunView
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.master_queries import NewIteration, NewStep
+from spsa.db.run_view import MasterLease, RunView
+from spsa.db.tables import Iteration, Run
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
-from spsa.lifecycle import Purpose, RunStatus
+from spsa.lifecycle import RunStatus
 from spsa.master.background import Background, BackgroundPlan, close_rounds
 from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
@@ -201,30 +200,26 @@ def new_iteration(
     build: QueuedBuild, settings: RunSettings, pacer: Pacer, view: RunView
 ) -> NewIteration:
     """The iteration of a finished build; BuildFailed if the build failed."""
-    proposal, sides = build.proposal, build.sides.result()
-    return NewIteration(
-        purpose=Purpose.TUNE,
+    proposal = build.proposal
+    row = Iteration(
         k=proposal.k,
         opened_on=build.opened_on,
         opened_purges=build.purges,
         in_flight=pacer.in_flight(proposal.k, build.opened_on),
         a_k=proposal.a_k,
         c_k=proposal.c_k,
-        plus=sides.plus,
-        minus=sides.minus,
-        plus_options=sides.plus_options,
-        minus_options=sides.minus_options,
-        requires=sides.requires,
-        variants=sides.variants,
-        refused=sides.refused,
         game_settings=settings.game_settings,
         target_games=settings.games_per_iteration,
-        batches=pacer.batches(view),
-        max_attempts=settings.max_attempts,
         base_parameters=proposal.base,
         plus_parameters=proposal.played.plus,
         minus_parameters=proposal.played.minus,
         perturbation_signs=proposal.signs,
+    )
+    return NewIteration(
+        row=row,
+        sides=build.sides.result(),
+        batches=pacer.batches(view),
+        max_attempts=settings.max_attempts,
     )
 
 

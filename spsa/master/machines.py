@@ -3,10 +3,9 @@
 import logging
 from dataclasses import dataclass
 
-from spsa.db.exhausted_batches import MachineFailures
-from spsa.db.run_tables import Run
-from spsa.db.run_view import RunView
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.run_view import MachineFailures, RunView
+from spsa.db.tables import Run
 from spsa.text import FAILURE_LENGTH, printable
 
 FAILURE_BUDGET = 3

@@ -9,9 +9,8 @@ from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.config import Config
 from spsa.core.params import Parameter, Space
-from spsa.db.entries import Values
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run, Values
 from spsa.errors import NothingToDo
 from spsa.history.purge import results_of
 from spsa.history.replay import ReplayedState, replay

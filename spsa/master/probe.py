@@ -12,7 +12,7 @@ from statistics import median
 from spsa.builds.searches import Searches, positions_of_games, search_all
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Number, Parameter, Space, Values
-from spsa.db.engine_tables import EngineFile
+from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed
 from spsa.master.delivery import Delivery
 

@@ -19,10 +19,9 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import from_json
 from spsa.core.params import Space
 from spsa.core.stored_json import as_written
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.run_view import RunView
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.run_view import MasterLease, RunView
+from spsa.db.tables import Iteration, Run
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,

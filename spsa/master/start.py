@@ -18,8 +18,8 @@ from spsa.config import (
 )
 from spsa.core.params import Space, differences
 from spsa.core.stored_json import as_written
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.errors import (
     MAX_FAULTS,
     BuildFailed,

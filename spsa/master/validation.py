@@ -13,15 +13,14 @@ from itertools import takewhile
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Model, Sprt, Tally, elo, sprt
-from spsa.db.entries import Compared, NewIteration, Values
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.run_view import RunView
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.master_queries import NewIteration, Sides
+from spsa.db.run_view import MasterLease, RunView
+from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_queue import BuildThreads
-from spsa.master.delivery import Delivery, Sides
+from spsa.master.delivery import Delivery
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
 from spsa.planning.games_needed import evenly
 
@@ -186,7 +185,9 @@ class _Validation:
     def _refuse_failed(self, view: RunView, rounds: Sequence[Iteration]) -> None:
         """Give up a round with a batch that cannot be played."""
         for one in rounds:
-            failures = [failed.error for failed in view.failures if failed.iteration_id == one.id]
+            failures = [
+                failed.last_error or "" for failed in view.failed if failed.iteration_id == one.id
+            ]
             if failures:
                 self.session.store.abandon_validation(self.session.master_lease, one.id)
                 raise TuningError(f"the validation cannot be played: {'; '.join(failures)}")
@@ -222,29 +223,18 @@ def match_round(
     match: ValidationMatch, run: Run, sides: Sides, games: int, number: int | None
 ) -> NewIteration:
     """A round of a match; `number` is that of the match, None for its first round."""
-    return NewIteration(
+    row = Iteration(
         purpose=Purpose.VALIDATE,
-        k=None,
         opened_on=run.applied if match.k is None else match.k,
         opened_purges=run.purges,
         in_flight=1,
-        a_k=None,
-        c_k=None,
-        plus=sides.plus,
-        minus=sides.minus,
-        plus_options=sides.plus_options,
-        minus_options=sides.minus_options,
-        requires=sides.requires,
-        variants=sides.variants,
-        refused=sides.refused,
         game_settings=match.game_settings,
         target_games=games,
-        batches=evenly(games, min(match.batch_games, games)),
-        max_attempts=match.max_attempts,
         base_parameters=run.theta,
         plus_parameters=match.plus,
         minus_parameters=match.minus,
-        perturbation_signs={},
         match_number=number,
         compared=match.compared,
     )
+    batches = evenly(games, min(match.batch_games, games))
+    return NewIteration(row=row, sides=sides, batches=batches, max_attempts=match.max_attempts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
-from spsa.db.run_tables import Run
+from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
 from spsa.master.elo_gained import filters_of, gain_of
 from spsa.master.session import RunSettings

@@ -19,11 +19,12 @@ from spsa.builds.sources import render
 from spsa.config import read_sources
 from spsa.core.params import Space
 from spsa.core.words import required_pattern
-from spsa.db.engine_tables import EngineFile
-from spsa.db.rows import OrderedBuild
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.build_queries import OrderedBuild
+from spsa.db.master_queries import Sides
+from spsa.db.tables import EngineFile
 from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
-from spsa.master.delivery import Sides, Values, different_benches
+from spsa.master.delivery import Values, different_benches
 
 log = logging.getLogger("spsa.master")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from spsa.db.run_status import ALARM
-from spsa.db.run_tables import Event
+from spsa.db.run_queries import ALARM
+from spsa.db.tables import Event
 
 _SHOWN = 5
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spsa.config import Config
-from spsa.db.database_url import parsed
-from spsa.db.master_lease import MasterLease
-from spsa.db.run_tables import Run
-from spsa.db.store import Store, open_store
+from spsa.db import Store
+from spsa.db.database import parsed
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.machines import master_of
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
@@ -158,7 +158,7 @@ def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iter
     def watch() -> None:
         while not stopping.is_set():
             try:
-                with open_store(config.database_url, is_stopping=stopping.is_set) as store:
+                with Store(config.database_url, is_stopping=stopping.is_set) as store:
                     AlarmWatch(store, config, master_lease, stopping).run(run)
                 break
             except DatabaseUnreachable:

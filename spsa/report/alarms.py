@@ -17,10 +17,10 @@ from spsa.algorithms import Vector
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.rows import WorkerRow
-from spsa.db.run_status import ALARM, ALARM_OVER
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.read_queries import WorkerRow
+from spsa.db.run_queries import ALARM, ALARM_OVER
+from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED
 from spsa.planning.plan_warnings import space_warnings

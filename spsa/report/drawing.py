@@ -12,7 +12,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import Tally
-from spsa.db.rows import ResultGroup
+from spsa.db.history_queries import ResultGroup
 from spsa.report.history import ParameterPath, RunHistory, merged
 from spsa.report.status import estimate
 from spsa.text import plural, printable

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spsa.db.run_status import ALARM, ALARM_OVER
-from spsa.db.run_tables import Event
+from spsa.db.run_queries import ALARM, ALARM_OVER
+from spsa.db.tables import Event
 from spsa.report.alarm import alarm_of
 from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable

@@ -6,9 +6,9 @@ from datetime import datetime
 from io import StringIO
 from typing import Any
 
-from spsa.db.rows import WorkerShare
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
+from spsa.db.tables import Iteration, Run
 from spsa.report.status import estimate
 from spsa.text import NAME_LENGTH, printable
 
@@ -20,7 +20,7 @@ def csv_files(store: Store, run: Run) -> dict[str, bytes]:
     """The content of each file by its name; every result has a line, however long the run is."""
     return {
         "history.csv": _csv(_history(store, run)),
-        "iterations.csv": _csv(_iterations(store.iteration_lines(run.id))),
+        "iterations.csv": _csv(_iterations(store.iterations(run.id, narrow=True))),
         "workers.csv": _csv(_workers(store.worker_shares(run.id))),
     }
 

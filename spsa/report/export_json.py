@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from spsa import __version__
-from spsa.db.purge_records import PurgedResult
-from spsa.db.rows import ResultGroup, WorkerShare
-from spsa.db.run_tables import Event, Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import ResultGroup, WorkerShare
+from spsa.db.purge_queries import ReportedResult
+from spsa.db.tables import Event, Iteration, Run
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
@@ -125,7 +125,7 @@ def share_json(share: WorkerShare) -> dict[str, Any]:
 
 
 def counted_json(
-    value: ResultGroup | ValidationPoint | WorkerShare | PurgedResult,
+    value: ResultGroup | ValidationPoint | WorkerShare | ReportedResult,
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}

@@ -12,9 +12,9 @@ from spsa.algorithms import Vector
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
-from spsa.db.rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.tables import Iteration, Run
 from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.machines import MachineReport, machine_reports
@@ -124,7 +124,7 @@ class Played:
 def played(store: Store, run: Run, last: int | None = None) -> Played:
     """Of the `last` iterations, if given, else of all."""
     parts = worker_parts(store, run, last)
-    return Played(workers=added(part.share for part in parts), machines=machine_reports(parts))
+    return Played(workers=added(parts), machines=machine_reports(parts))
 
 
 def history(
@@ -161,7 +161,7 @@ def history(
     )
 
 
-def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerPart]:
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
     """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
 
     Iterations that are open count too.

@@ -8,8 +8,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from spsa.core.builds import Builds
-from spsa.db.run_tables import Iteration
 from spsa.db.run_view import RunView
+from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose
 from spsa.report.parameters import ParameterStatus
 from spsa.report.runs import building, standings_table

@@ -21,7 +21,7 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.rows import WorkerPart
+from spsa.db.history_queries import WorkerShare
 from spsa.report.alarm import Alarm, AlarmKind
 
 LEVEL = 0.0003
@@ -93,7 +93,7 @@ class MachineReport:
         return "; ".join(one.text for one in self.findings)
 
 
-def machine_reports(parts: Sequence[WorkerPart]) -> tuple[MachineReport, ...]:
+def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     """All machines, those that stand out first."""
     counts, out = _counted(parts), list[MachineReport]()
     level = LEVEL / (_TESTS * max(1, len(counts)))
@@ -158,12 +158,12 @@ class _Counts:
     tables: tuple[Vector, Vector, Vector]
 
 
-def _counted(parts: Sequence[WorkerPart]) -> dict[str, _Counts]:
+def _counted(parts: Sequence[WorkerShare]) -> dict[str, _Counts]:
     """By machine, the one with most games first."""
     groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
     found: dict[str, _Counts] = {}
     for part in parts:
-        share, at = part.share, groups[part.group]
+        share, at = part, groups[part.group]
         known = found.get(share.machine) or _no_counts(share.machine, len(groups))
         pairs, voids, late = known.tables
         pairs[at] += folded(share.tally)
@@ -278,11 +278,11 @@ def _least_chance(report: MachineReport) -> float:
 
 
 def _with_speed(
-    reports: Sequence[MachineReport], parts: Sequence[WorkerPart]
+    reports: Sequence[MachineReport], parts: Sequence[WorkerShare]
 ) -> tuple[MachineReport, ...]:
     """With the speed of each, and the machines that are slow."""
     nodes, seconds = dict.fromkeys((one.machine for one in reports), 0), dict[str, float]()
-    for share in (part.share for part in parts):
+    for share in parts:
         nodes[share.machine] += share.nodes
         seconds[share.machine] = seconds.get(share.machine, 0.0) + share.think_seconds
     speeds = {name: nodes[name] / time for name, time in seconds.items() if time > 0.0}

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from spsa.core.scoring import Sprt, los, nelo
-from spsa.db.entries import Compared
-from spsa.db.run_tables import Iteration
+from spsa.db.tables import Compared, Iteration
 from spsa.master.validation import sprt_of
 from spsa.report.status import plain, tally_json
 from spsa.report.text import elo_text

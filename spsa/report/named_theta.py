@@ -6,8 +6,8 @@ from pathlib import Path
 
 from spsa.config import load_space
 from spsa.core.params import Parameter, Space, Values
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Run
 from spsa.errors import Fault, InvalidInput
 from spsa.history.purge import theta_at
 from spsa.master.session import tuning_of

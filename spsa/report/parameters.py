@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spsa.core.params import Parameter, Space
 from spsa.core.stored_json import as_written
-from spsa.db.run_tables import Run
+from spsa.db.tables import Run
 
 AT_BOUND_STEPS = 0.5
 

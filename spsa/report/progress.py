@@ -9,9 +9,9 @@ from rich.console import Console
 from spsa.core.builds import Builds
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.db.rows import ThetaPoint
-from spsa.db.run_tables import Iteration, Run
+from spsa.db.history_queries import ThetaPoint
 from spsa.db.run_view import RunView
+from spsa.db.tables import Iteration, Run
 from spsa.live_display import LiveDisplay, Rate
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
 from spsa.report.parameters import ParameterStatus, parameters

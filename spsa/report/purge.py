@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.purge_records import PurgeMatch
-from spsa.db.run_tables import Purge
+from spsa.db.purge_queries import ReportedResult
+from spsa.db.tables import Purge
 from spsa.history.purge import PurgePlan
 from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable
@@ -24,7 +24,7 @@ def sentences(plan: PurgePlan) -> Iterator[str]:
     )
     for worker, games in _by_worker(matches).items():
         yield f"  {worker}: {plural(games, 'game')}"
-    again = _total([match for match in matches if match.is_open]).games
+    again = _total([match for match in matches if match.played_again]).games
     if again:
         yield f"  {plural(again, 'game')} of open iterations will be played again"
     if tally.games > again:
@@ -69,7 +69,7 @@ def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
         "purge": None if purge is None else purge.number,
         "selection": plan.selection.to_json(),
         "games": tally.games,
-        "played_again": _total([match for match in matches if match.is_open]).games,
+        "played_again": _total([match for match in matches if match.played_again]).games,
         "wins": tally.wins,
         "losses": tally.losses,
         "draws": tally.draws,
@@ -90,15 +90,15 @@ def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
     return {name: plain(value) for name, value in told.items()}
 
 
-def _total(matches: Sequence[PurgeMatch]) -> Tally:
+def _total(matches: Sequence[ReportedResult]) -> Tally:
     return sum((match.tally for match in matches), Tally())
 
 
-def _by_iteration(matches: Sequence[PurgeMatch]) -> set[int]:
+def _by_iteration(matches: Sequence[ReportedResult]) -> set[int]:
     return {match.iteration_number for match in matches}
 
 
-def _by_worker(matches: Sequence[PurgeMatch]) -> Mapping[str, int]:
+def _by_worker(matches: Sequence[ReportedResult]) -> Mapping[str, int]:
     """The games of each worker, the most first."""
     games: dict[str, int] = {}
     for match in matches:

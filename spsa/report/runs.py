@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from spsa.core.builds import Builds
-from spsa.db.run_view import RunOverview
+from spsa.db.read_queries import RunOverview
 from spsa.report.table import Column, FittedTable
 
 

@@ -9,11 +9,9 @@ from typing import Any
 from spsa.core.builds import Builds
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
-from spsa.db.purge_records import PurgedTotals
-from spsa.db.rows import WorkerRow
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.run_view import RunOverview
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.read_queries import RunOverview, WorkerRow
+from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose
 from spsa.master.elo_gained import measured_gain
 from spsa.master.verdict import Verdict, verdict
@@ -60,9 +58,6 @@ PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
 
 
-_NOTHING_PURGED = PurgedTotals(games=0, played_again=0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All that `status` shows."""
@@ -79,7 +74,7 @@ class Status:
     workers: tuple[WorkerRow, ...]
     bounded: int
     verdict: Verdict
-    purged: PurgedTotals = _NOTHING_PURGED
+    purged_games: int = 0
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
@@ -139,7 +134,7 @@ class Status:
             "games": tally_json(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
-            "purged_games": self.purged.games,
+            "purged_games": self.purged_games,
             "purges": run.purges,
             "games_per_second": self.games_per_second,
             "seconds_left": self.seconds_left,
@@ -185,7 +180,7 @@ def status(store: Store, run: Run) -> Status:
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
         verdict=verdict(run),
-        purged=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
+        purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
         strength=measured_gain(store.match_lines(run.id)),

@@ -8,9 +8,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared
-from spsa.db.rows import WorkerRow
-from spsa.db.run_tables import Iteration
+from spsa.db.read_queries import WorkerRow
+from spsa.db.tables import Compared, Iteration
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
 from spsa.report.named_theta import asked
@@ -83,10 +82,8 @@ def headlines(status: Status, *, figures: bool = True) -> Iterator[str]:
         yield f"  {building(status.builds)}"
     if gone := status.absent:
         yield f"  {plural(len(gone), 'worker')} left after {sum(w.games for w in gone)} games"
-    if purged := status.purged.games:
-        again = f", {status.purged.played_again} of them given out again"
-        again = again if status.purged.played_again else ""
-        yield f"  {plural(purged, 'game')} removed by {plural(run.purges, 'purge')}{again}"
+    if purged := status.purged_games:
+        yield f"  {plural(purged, 'game')} removed by {plural(run.purges, 'purge')}"
     if _is_unsure(status):
         yield (
             "  supported values have no interval: the games do not say how much the parameters "

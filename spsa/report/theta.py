@@ -7,8 +7,7 @@ from spsa.errors import NothingToDo
 from spsa.text import plural
 
 if TYPE_CHECKING:  # a command line that only lists the words needs no database
-    from spsa.db.entries import Values
-    from spsa.db.run_tables import Run
+    from spsa.db.tables import Run, Values
 
 
 class ThetaChoice(StrEnum):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
-from spsa.db.rows import ThetaPoint
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import ThetaPoint
+from spsa.db.tables import Run
 
 POINTS = 16
 _LEVELS = "▁▂▃▄▅▆▇█"

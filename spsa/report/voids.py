@@ -11,8 +11,8 @@ from typing import Any
 import chess
 import chess.pgn
 
-from spsa.db.rows import VoidGame
-from spsa.db.run_tables import Run
+from spsa.db.read_queries import VoidGame
+from spsa.db.tables import Run
 from spsa.report.table import Column, FittedTable
 from spsa.text import printable
 

@@ -7,9 +7,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.builds.requirements import MACHINE_WORDS
-from spsa.db.batch_tables import SetAside
-from spsa.db.rows import WorkerRow, WorkerShare
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerRow
+from spsa.db.tables import SetAside
 from spsa.lifecycle import RunStatus
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.machines import MachineReport, folded, of_machines

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,

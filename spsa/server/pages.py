@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.errors import NothingToDo
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.history import COMPARED
@@ -131,7 +131,7 @@ class Pages:
         run = self._run(request)
         before = whole(request, "before")
         limit = whole(request, "limit", MAX_PAGE) or PAGE
-        lines = self._store.iteration_lines(run.id, before=before, last=limit)[::-1]
+        lines = self._store.iterations(run.id, before=before, last=limit, narrow=True)[::-1]
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
         return {"run": run, "lines": lines, "before": before, "older": older}
@@ -139,10 +139,9 @@ class Pages:
     def iteration(self, request: Request) -> Values:
         run = self._run(request)
         number = needed_number(request, "number")
-        found = self._store.find_iteration(run.id, number)
-        if found is None:
-            raise NothingToDo(f"run {run.name} has no iteration {number}")
-        return {"run": run, "one": found, "batches": self._store.batch_lines(found.id)}
+        for found in self._store.iterations(run.id, number=number):
+            return {"run": run, "one": found, "batches": self._store.batch_lines(found.id)}
+        raise NothingToDo(f"run {run.name} has no iteration {number}")
 
     def batch(self, request: Request) -> Values:
         """A batch, the machines that failed it, and its results that were purged."""

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.server.pages import needed
 from spsa.server.rendering import link, refusal, render
 from spsa.text import NAME_LENGTH, is_printable

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from spsa.db.rows import WorkerPart, WorkerShare
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
+from spsa.db.tables import Run
 from spsa.master.elo_gained import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.history import (
@@ -75,7 +75,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
-        self._parts: ShortCache[Sequence[WorkerPart]] = ShortCache()
+        self._parts: ShortCache[Sequence[WorkerShare]] = ShortCache()
         self._machines: ShortCache[tuple[MachineReport, ...]] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
@@ -98,7 +98,7 @@ class Reader:
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            workers = added(part.share for part in self._last_parts(run))
+            workers = added(self._last_parts(run))
             known = Played(workers=workers, machines=self.machines(run))
             return history(self._store, run, points, known=known)
 
@@ -124,5 +124,5 @@ class Reader:
         """How each machine compares with the others over the last iterations."""
         return self._machines.get(run.id, lambda: machine_reports(self._last_parts(run)))
 
-    def _last_parts(self, run: Run) -> Sequence[WorkerPart]:
+    def _last_parts(self, run: Run) -> Sequence[WorkerShare]:
         return self._parts.get(run.id, lambda: worker_parts(self._store, run, COMPARED))

@@ -17,9 +17,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from spsa import __version__
-from spsa.db.batch_tables import Batch
-from spsa.db.run_tables import Iteration
-from spsa.db.run_view import RunOverview
+from spsa.db.read_queries import RunOverview
+from spsa.db.tables import Batch, Iteration
 from spsa.lifecycle import RunStatus
 from spsa.report.alarm import AlarmKind
 from spsa.report.events import kind_told, told

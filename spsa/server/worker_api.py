@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 
 from spsa import __version__
 from spsa.core.json_values import schema
-from spsa.db.batch_tables import Machine
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Machine
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,

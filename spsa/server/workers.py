@@ -18,8 +18,8 @@ from starlette.routing import Route
 from spsa import __version__
 from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import Hash
-from spsa.db.batch_tables import Machine
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Machine
 from spsa.errors import OutOfRange
 from spsa.protocol import ENGINE_BYTES, PROTOCOL, BuiltFile, HeldBuild
 from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses

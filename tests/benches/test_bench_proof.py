@@ -18,7 +18,7 @@ from benches.proof.verdict import Proof, Verdict, recovered
 from spsa.cli.demonstration import own_values
 from spsa.config import load_config
 from spsa.core.scoring import Tally, elo
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.master.start import checked_space
 from spsa.report.theta import ThetaChoice
@@ -173,7 +173,7 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
         assert any(line.startswith("iteration 1 done") for line in first.stderr)
         os.killpg(first.pid, signal.SIGTERM)
         assert first.wait(240) == 130
-    with open_store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
+    with Store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
         before = store.run("mixture-1").applied
     assert 1 <= before < 3
     with playing(tmp_path) as second:

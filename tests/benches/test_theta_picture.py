@@ -6,12 +6,12 @@ from pathlib import Path
 from builders import THETA, new_validation, stage
 
 from benches.theta_picture import draw, paths
-from spsa.db.store import open_store
+from spsa.db import Store
 
 
 def test_a_run_with_a_match_is_drawn(sqlite_url: str, tmp_path: Path) -> None:
     space = {"parameters": [{"name": name, "step": 2.0} for name in THETA]}
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         tuned = stage(store, space=space)
         tuned.whole_iteration()
         tuned.whole_iteration()

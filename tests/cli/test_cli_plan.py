@@ -18,8 +18,8 @@ from spsa.cli import plan
 from spsa.config import load_config, load_space
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.plan_inputs import Capacity, Shape, pace
 from spsa.protocol import BatchResult
@@ -119,7 +119,7 @@ def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     url = f"sqlite:///{project / 'spsa.db'}"
     upgrade(url)
     game_settings = load_config(project / "config.toml", {}).game_settings
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         space = load_space(project / "params.toml").to_json()
         staged = stage(store, space=space, game_settings=game_settings)
         staged.open(target_games=60, batch_games=60, game_settings=game_settings)
@@ -175,7 +175,7 @@ def test_a_run_is_compared_with_its_alternatives(project: Path) -> None:
 def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> None:
     config = load_config(project / "config.toml", {})
     upgrade(config.database_url)
-    with open_store(config.database_url) as store:
+    with Store(config.database_url) as store:
         staged = stage(store, space=load_space(config.params_path).to_json())
         store.tick(staged.master, 60, Builds(usual=77.0))
     assert not [s for s in plan_json()["sources"] if "77 s" in s]  # of another build command

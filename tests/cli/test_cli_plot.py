@@ -9,7 +9,7 @@ from tuned import space_from, tuned
 
 from spsa.cli import execute
 from spsa.cli import report as command
-from spsa.db.store import open_store
+from spsa.db import Store
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def played(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """The database of a run "first" with four results."""
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
-    with open_store(f"sqlite:///{path}", durable=False) as store:
+    with Store(f"sqlite:///{path}", durable=False) as store:
         tuned(store, space_from(PARAMS), 4)
     return path
 

@@ -11,7 +11,7 @@ from console import PARAMS, write_project
 from tuned import play, space_from, tuned, validated
 
 from spsa.cli import demonstration, execute
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.report import export_html as page_module
 from spsa.report.text import terminal
 
@@ -23,7 +23,7 @@ def played(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """The database of a run "first" with four results, a validation and a pause."""
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
-    with open_store(f"sqlite:///{path}", durable=False) as store:
+    with Store(f"sqlite:///{path}", durable=False) as store:
         staged = tuned(store, space_from(PARAMS), 4)
         validated(staged)
         store.pause("first", "me", "to\nlook")
@@ -64,7 +64,7 @@ def test_csv_has_every_result(project: Path, capsys: pytest.CaptureFixture[str])
     assert (history[0]["margin"], history[0]["depth"]) == ("200.0", "3.0")
     iterations = rows(folder / "iterations.csv")
     assert [row["purpose"] for row in iterations] == ["tune"] * 4 + ["validate"]
-    with open_store(f"sqlite:///{project / 'spsa.db'}") as store:
+    with Store(f"sqlite:///{project / 'spsa.db'}") as store:
         run = store.run()
         known = store.iterations(run.id)
         assert float(history[-1]["margin"]) == run.theta["margin"]
@@ -77,7 +77,7 @@ def test_csv_has_every_result(project: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_no_cell_of_a_csv_is_a_formula(project: Path) -> None:
-    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
         staged = tuned(store, space_from(PARAMS), 0, name="second")
         worker = store.register_worker(new_worker(FORMULA))
         bad = type(staged)(store, staged.run, staged.master, worker)

@@ -9,8 +9,8 @@ from builders import Stage, new_validation, stage
 from console import CONFIG, call, master, write_project
 
 from spsa.config import load_config, load_space
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput
 
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(project: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
         yield opened
 
 

@@ -18,8 +18,8 @@ from shell import Shell
 from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.scoring import Tally
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import Store, open_store
 from spsa.protocol import BatchResult
 from spsa.report.trails import Trail, gauge
 
@@ -39,7 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def staged(project: Path) -> Iterator[Stage]:
     """A run "first" in the database of the project, with its master and a worker."""
     space = load_space(project / "params.toml").to_json()
-    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
         yield stage(store, space=space)
 
 

@@ -10,8 +10,7 @@ from served import space
 from tuned import tuned
 from uci_tuner import uci_tuner
 
-from spsa.db import migrate
-from spsa.db.store import open_store
+from spsa.db import Store, migrate
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +22,7 @@ def url_of(folder: Path) -> str:
 def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
     write_project(tmp_path)
     migrate.upgrade(url_of(tmp_path))
-    with open_store(url_of(tmp_path)) as store:
+    with Store(url_of(tmp_path)) as store:
         tuned(store, space(40), 3, planned=9)
         command = master("status", "--watch", "--interval", "0.2")
         with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
@@ -41,7 +40,7 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
 def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: Path) -> None:
     write_project(tmp_path)
     migrate.upgrade(url_of(tmp_path))
-    with open_store(url_of(tmp_path)) as store:
+    with Store(url_of(tmp_path)) as store:
         tuned(store, space(2), 3)
     with on_terminal(master("doctor"), tmp_path) as terminal:
         terminal.wait()

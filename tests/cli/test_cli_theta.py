@@ -16,9 +16,9 @@ from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues
-from spsa.db.entries import Compared
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
+from spsa.db.tables import Compared
 from spsa.report.text import estimated
 
 START = {"margin": 200.0, "depth": 3.0}
@@ -54,7 +54,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fresh(project: Path) -> Iterator[Stage]:
     """A run "first" of the project's own parameters, without any result."""
     ours = [project / name for name in ("config.toml", "params.toml", "engines")]
-    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
         yield stage(
             store,
             space=load_space(project / "params.toml").to_json(),

@@ -16,7 +16,7 @@ from tuned import tuned
 from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.protocol import KeptVoid
 
 
@@ -44,7 +44,7 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
     monkeypatch.setenv("DATABASE_URL", database_url)
     plus = engine(here, "plus", moves="e2e4 e7e5 g1f3", fault="crash", at_ply=2)
     minus = engine(here, "minus", moves="e2e4 e7e5 g1f3")
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         staged = stage(store)
         staged.open(
             plus=published(plus),

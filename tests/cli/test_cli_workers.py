@@ -11,7 +11,7 @@ from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
 from console import call, master, write_project
 
 from spsa.cli import execute
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
 from spsa.protocol import Failure
@@ -26,7 +26,7 @@ def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.delenv("SPSA_CONFIG", raising=False)
     write_project(tmp_path)
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         on = stage(store)
         on.open()
         bad = store.register_worker(new_worker("bad-1", host="bad", provides=("big", "linux")))

@@ -18,7 +18,7 @@ from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 
 from spsa.cli import COMMANDS, execute
-from spsa.db.store import open_store
+from spsa.db import Store
 
 SECONDS = 60.0
 """That one command may take on a busy machine."""
@@ -96,7 +96,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
     uci = '[delivery]\nkind = "uci"\nengine = "none"\n'
     write_project(folder, CONFIG.replace('[build]\nsource_path = "engine"\n', uci))
     shutil.copy(sqlite_template, folder / "spsa.db")
-    with open_store(f"sqlite:///{folder / 'spsa.db'}") as store:
+    with Store(f"sqlite:///{folder / 'spsa.db'}") as store:
         stage(store).whole_iteration()
     shutil.copy(folder / "spsa.db", folder / "before.db")
     os.mkfifo(folder / "pipe")

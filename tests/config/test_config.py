@@ -144,7 +144,7 @@ def test_everything_can_be_said(write, tmp_path):
     control = config.game_settings.time_control
     assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
     assert (config.name, config.seed, config.params_path.name) == ("margins", 7, "other.toml")
-    assert config.database_url == "postgresql+psycopg2://u@h/db"
+    assert config.database_url == "postgres://u@h/db"
     assert config.games.batch_size == 4
     assert config.game_settings.book.name == str(tmp_path / "book.epd")
     assert config.game_settings.book.sha256.startswith("2d711642b726b044")
@@ -185,8 +185,8 @@ def test_files_that_are_not_there_are_all_named(write, tmp_path):
         ("sqlite:///a/b.db", "", "sqlite:///{folder}/a/b.db"),
         ("sqlite:////a/b.db", "", "sqlite:////a/b.db"),
         ("sqlite:///b.db?timeout=5", "", "sqlite:///{folder}/b.db?timeout=5"),
-        ("postgresql://u:p%40@h:1/d", "", "postgresql+psycopg2://u:p%40@h:1/d"),
-        ("sqlite:///b.db", "postgres://h/d", "postgresql+psycopg2://h/d"),
+        ("postgresql://u:p%40@h:1/d", "", "postgresql://u:p%40@h:1/d"),
+        ("sqlite:///b.db", "postgres://h/d", "postgres://h/d"),
         ("postgresql://h/d", "sqlite:///c.db", "sqlite:///{cwd}/c.db"),
     ],
 )

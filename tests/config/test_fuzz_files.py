@@ -32,7 +32,7 @@ from spsa.config import check_against_source, load_config, load_space, starter_p
 from spsa.config.suggestions import suggest
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
-from spsa.db.database_url import parsed
+from spsa.db.database import parsed
 from spsa.errors import InvalidInput
 
 SECONDS = 30.0

@@ -26,7 +26,7 @@ from purges import moved
 from rich.console import Console
 
 from spsa.config import load_space
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_error, echo_json
 from spsa.report.status import status
@@ -188,7 +188,7 @@ def test_commands_show_hostile_rows_as_text(
     sqlite_url: str, sql: Callable[..., Any], tmp_path: Path
 ) -> None:
     write_project(tmp_path)
-    with open_store(sqlite_url) as opened:
+    with Store(sqlite_url) as opened:
         moved(RunUnderTest(opened, iterations=6))
     hostile = "box\x1b[2J\r\nrun first: finished\u202e"
     sql(
@@ -226,7 +226,7 @@ def test_a_terminal_hears_no_sequence_of_a_row(
     sqlite_url: str, tmp_path: Path, sql: Callable[..., Any]
 ) -> None:
     """On a terminal rich writes sequences of its own; none of them is the row's."""
-    with open_store(sqlite_url) as opened:
+    with Store(sqlite_url) as opened:
         played(opened, tmp_path)
     sql("UPDATE spsa_worker SET name = :said", said="box\x1b[2J")
     ours, theirs = pty.openpty()

@@ -13,7 +13,7 @@ from invariants import broken
 from postgres_server import binaries
 from shell import Shell
 
-from spsa.db.store import open_store
+from spsa.db import Store
 
 ITERATIONS = 40
 
@@ -29,7 +29,7 @@ def played(run: Stage, iterations: int) -> dict[str, float]:
 
 def copied_in_the_midst(url: str, copy: Callable[[], None]) -> dict[str, float]:
     """The theta of a run of which a copy is made while it is played, with a batch leased."""
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run = stage(store, max_iterations=ITERATIONS)
         run.whole_iteration()
         run.open()
@@ -50,7 +50,7 @@ def copied_in_the_midst(url: str, copy: Callable[[], None]) -> dict[str, float]:
 def of_the_copy(url: str) -> dict[str, float]:
     """What becomes of the copy: time has passed, a new master and a new worker come."""
     sql = Shell(url)
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run = store.run()
         assert 0 < run.applied < ITERATIONS
         for row in sql("SELECT id FROM spsa_batch WHERE status = 'leased'"):

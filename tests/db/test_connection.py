@@ -13,9 +13,8 @@ from builders import result_of, stage
 from proxy import Proxy
 from shell import Shell
 
-from spsa.db import connection, postgresql, sqlite_file
-from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.store import Store, open_store
+from spsa.db import Store, database, postgresql, sqlite_file
+from spsa.db.database import create_engine, parse_url, translated
 from spsa.errors import DatabaseUnreachable, IllegalTransition
 
 LOG_LIMIT = 64 * 2**20
@@ -94,7 +93,7 @@ def proxy(postgresql_url: str) -> Iterator[Proxy]:
 def server_store(postgresql_url: str, proxy: Proxy) -> Iterator[Store]:
     """The store of a server behind the proxy."""
     parsed = parse_url(postgresql_url).set(host="127.0.0.1", port=proxy.port)
-    with open_store(parsed.render_as_string(hide_password=False), durable=False) as store:
+    with Store(parsed.render_as_string(hide_password=False), durable=False) as store:
         yield store
 
 
@@ -122,7 +121,7 @@ def sessions_end(shell: Shell) -> int:
 
 def test_connections_that_the_server_closed_are_replaced(postgresql_url: str) -> None:
     shell = Shell(postgresql_url)
-    with open_store(postgresql_url) as store:
+    with Store(postgresql_url) as store:
         for _ in range(3):
             assert store.runs() == []
             assert sessions_end(shell) == 1
@@ -148,8 +147,8 @@ def test_a_connection_that_was_idle_for_long_is_checked_first(
 def test_a_thread_that_waits_too_long_for_a_connection_may_ask_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "CONNECTIONS", 2)
-    with open_store(database_url) as store, ExitStack() as held:
+    monkeypatch.setattr(database, "CONNECTIONS", 2)
+    with Store(database_url) as store, ExitStack() as held:
         monkeypatch.setattr(store._engine.pool, "_timeout", 0.1)
         for _ in range(2):
             held.enter_context(store._read()).execute(sa.text("SELECT 1"))

@@ -9,8 +9,7 @@ from console import call, master, worker, write_project
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.db.connection import parse_url
-from spsa.db.database_url import command_line_warning, displayed, parsed, url_in
+from spsa.db.database import displayed, parse_url, parsed, url_in, warnings
 from spsa.errors import InvalidInput
 
 SECRET = "s3cret"
@@ -211,9 +210,11 @@ def test_the_second_host_is_asked_when_the_first_is_not_there(postgresql_url: st
 
 
 def test_a_password_on_a_command_line_is_warned_of() -> None:
-    assert "DATABASE_URL" in str(command_line_warning(f"postgresql://u:{SECRET}@h/d"))
-    assert command_line_warning("postgresql://u@h/d") is None
-    assert command_line_warning("sqlite:///x.db") is None
+    (warning,) = warnings(f"postgresql://u:{SECRET}@h/d", typed=True)
+    assert "DATABASE_URL" in warning and SECRET not in warning
+    for url, typed in (("postgresql://u@h/d", True), ("sqlite:///x.db", True)):
+        assert list(warnings(url, typed=typed)) == []
+    assert list(warnings(f"postgresql://u:{SECRET}@h/d", typed=False)) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff"])

@@ -19,10 +19,9 @@ from builders import LEASE, stage
 from console import environment, master, worker, write_project
 from proxy import Proxy
 
-from spsa.db import postgresql
-from spsa.db.connection import create_engine, parse_url, translated
+from spsa.db import Store, postgresql
+from spsa.db.database import create_engine, parse_url, translated
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.errors import DatabaseUnreachable
 
 
@@ -72,7 +71,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_silent_server_is_given_up_on_old_and_new_connections(
     proxy: Proxy, url: str, way: str, clock: Clock
 ) -> None:
-    with open_store(url) as store:
+    with Store(url) as store:
         assert store.runs() == []
         getattr(proxy, way)()
         clock.run(fast=True)
@@ -103,7 +102,7 @@ def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
 
 def test_a_worker_asks_again_with_the_same_claim_id(proxy: Proxy, url: str, clock: Clock) -> None:
     """Whichever message of a claim is the first that gets no response."""
-    with open_store(url) as store:
+    with Store(url) as store:
         on = stage(store)
         on.open()
         for message in range(1, 4):
@@ -123,7 +122,7 @@ def test_the_server_itself_ends_a_long_statement(
     """Also the first one of a transaction; the session keeps no limit."""
     monkeypatch.setattr(postgresql, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
     limit = sa.text("SELECT current_setting('statement_timeout')")
-    with open_store(postgresql_url) as store:
+    with Store(postgresql_url) as store:
         with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._write() as call:
             call.execute(sa.text("SELECT pg_sleep(60)"))
         with store._write() as call:
@@ -139,7 +138,7 @@ def test_a_port_that_never_responds_is_no_server(clock: Clock) -> None:
         port = mute.getsockname()[1]
         clock.run(fast=True)
         with pytest.raises(DatabaseUnreachable, match=CONNECTING):
-            open_store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
+            Store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
 
 
 def test_the_limit_is_for_the_whole_response(url: str, clock: Clock) -> None:
@@ -158,7 +157,7 @@ def test_a_program_that_is_stopping_waits_less(
 ) -> None:
     monkeypatch.setattr(postgresql, "STOPPING_SECONDS", 0.2)
     stopping = threading.Event()
-    with open_store(url, is_stopping=stopping.is_set) as store:
+    with Store(url, is_stopping=stopping.is_set) as store:
         proxy.stall()
         threading.Timer(0.3, stopping.set).start()
         with pytest.raises(DatabaseUnreachable, match=r"no response within 0\.2 s"):
@@ -166,7 +165,7 @@ def test_a_program_that_is_stopping_waits_less(
 
 
 def test_a_program_that_is_stopping_gets_a_response_in_time(url: str) -> None:
-    with open_store(url, is_stopping=lambda: True) as store:
+    with Store(url, is_stopping=lambda: True) as store:
         assert store.runs() == []
 
 
@@ -194,7 +193,7 @@ def test_an_upgrade_gives_a_silent_server_up(proxy: Proxy, url: str, clock: Cloc
 
 
 def test_connections_of_other_code_have_no_limit(url: str) -> None:
-    open_store(url).close()
+    Store(url).close()
     other = psycopg2.connect(url.replace("+psycopg2", ""))
     assert postgresql._limit(other) == float("inf")
     with other.cursor() as cursor:

@@ -15,10 +15,9 @@ from builders import stage
 from console import call, master, worker, write_project
 from shell import Shell
 
-from spsa.db import migrate, postgresql, sqlite_file
-from spsa.db.connection import create_engine, parse_url
+from spsa.db import Store, migrate, postgresql, sqlite_file
+from spsa.db.database import create_engine, parse_url
 from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
-from spsa.db.store import open_store
 from spsa.errors import DatabaseUnreachable, SchemaMismatch, TablesMissing, TuningError
 
 PROCESSES = 6
@@ -79,11 +78,11 @@ def test_processes_that_start_together_all_find_it_done(empty_database_url: str)
     with context.Pool(PROCESSES) as pool:
         did = pool.map(upgrade, [empty_database_url] * PROCESSES, chunksize=1)
     assert sorted(did) == [False] * (PROCESSES - 1) + [True]
-    open_store(empty_database_url).close()
+    Store(empty_database_url).close()
 
 
 def test_an_upgrade_changes_nothing_in_a_live_run(database_url: str) -> None:
-    with open_store(database_url) as store:
+    with Store(database_url) as store:
         on = stage(store)
         on.whole_iteration()
         before = (store.runs(), store.iterations(on.run.id), store.steps(on.run.id))
@@ -98,7 +97,7 @@ def test_a_database_without_tables_says_what_to_do(empty: sa.Engine) -> None:
 
 def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url: str) -> None:
     with pytest.raises(TablesMissing, match="there is no such file yet: run `spsa-master run`"):
-        open_store(empty_sqlite_url)
+        Store(empty_sqlite_url)
 
 
 VERSION = "UPDATE alembic_version SET version_num = '{}'"
@@ -124,7 +123,7 @@ def test_any_other_state_is_refused_and_left_alone(
         sql(statement)
     engine = create_engine(parse_url(database_url), durable=False)
     before = names(engine)
-    for attempt in (open_store, upgrade):
+    for attempt in (Store, upgrade):
         with pytest.raises(SchemaMismatch, match=said):
             attempt(database_url)
     assert names(engine) == before
@@ -195,12 +194,12 @@ def test_a_folder_that_is_missing(tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(DatabaseUnreachable) as refused:
-        open_store("postgresql://me:hunter2@127.0.0.1:1/nothing")
+        Store("postgresql://me:hunter2@127.0.0.1:1/nothing")
     assert "hunter2" not in str(refused.value)
 
 
 def test_a_table_that_changes_under_a_program_is_a_sentence(database_url: str, sql: Shell) -> None:
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         on = stage(store)
         on.open()
         sql("ALTER TABLE spsa_batch RENAME COLUMN first_pair TO place")

@@ -19,9 +19,9 @@ from engines.faulty import wait_until
 from pooler import Pooler, pooling
 from uci_tuner import uci_tuner
 
-from spsa.db.connection import create_engine, parse_url
+from spsa.db import Store
+from spsa.db.database import create_engine, parse_url
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.errors import DatabaseUnreachable
 from spsa.history.doctor import check_run
 
@@ -56,7 +56,7 @@ def insistent(call: Callable[[], Any]) -> Any:
 
 def play(url: str, name: str, stopping: threading.Event) -> None:
     """A worker that plays whatever is free until it is stopped."""
-    with insistent(lambda: open_store(url, durable=False)) as store:
+    with insistent(lambda: Store(url, durable=False)) as store:
         worker = insistent(lambda: store.register_worker(new_worker(name)))
         while not stopping.is_set():
             claim_id = uuid.uuid4().hex
@@ -72,7 +72,7 @@ def test_four_workers_share_two_connections(
     postgresql_url: str, pooler: Pooler, restarts: int
 ) -> None:
     """Also if the pooler is killed and started again while they play."""
-    on = stage(master := open_store(postgresql_url))
+    on = stage(master := Store(postgresql_url))
     on.open(target_games=160)
     stopping = threading.Event()
     workers = [
@@ -101,7 +101,7 @@ def test_nothing_stays_in_a_session(postgresql_url: str) -> None:
     untouched = settings_of(postgresql_url)
     with pooling(postgresql_url, connections=1) as pooler:
         for durable in (False, True):
-            with open_store(pooler.url, durable=durable) as store:
+            with Store(pooler.url, durable=durable) as store:
                 assert [run.name for run in store.runs()] == ([] if not durable else ["first"])
                 if not durable:
                     stage(store).whole_iteration()
@@ -123,15 +123,15 @@ def test_what_a_transaction_counts_on_holds_within_it(pooler: Pooler, durable: b
 def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: str) -> None:
     with pooling(empty_postgresql_url, connections=1) as pooler:
         assert upgrade(pooler.url)
-        with open_store(pooler.url) as store:
+        with Store(pooler.url) as store:
             assert store.runs() == []
 
 
 def test_a_master_and_a_worker(postgresql_url: str) -> None:
     with (
         pooling(postgresql_url, connections=1) as pooler,
-        open_store(pooler.url) as master,
-        open_store(pooler.url, durable=False) as worker,
+        Store(pooler.url) as master,
+        Store(pooler.url, durable=False) as worker,
     ):
         on = stage(master)
         on.open()
@@ -152,7 +152,7 @@ def test_a_real_master_and_two_workers(pooler: Pooler, tmp_path: Path) -> None:
         workers = [tuner.worker() for _ in range(2)]
         assert tuner.ended(master) == 0, tuner.account()
         assert {tuner.ended(worker) for worker in workers} <= {0, 3}, tuner.account()
-        with open_store(pooler.url) as store:
+        with Store(pooler.url) as store:
             run = store.run()
             assert (run.applied, store.totals(run.id).tally.games) == (2, 8)
             assert check_run(store, run) == []

@@ -20,7 +20,7 @@ from protocol_stories import STORIES, tell
 from served import serving
 from shell import Shell
 
-from spsa.db import statements
+from spsa.db import base
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SEED = os.environ.get("SPSA_TEST_SEED")
@@ -160,10 +160,10 @@ DEFECTS = {
         "",
         "a purge while others play",
     ),
-    "a purged result keeps its wins": (
-        "purge",
-        "plus_wins = 0,",
-        "",
+    "a purged result is never played again": (
+        "purge.again",
+        "i.status IN ('pending', 'in_progress')",
+        "1 = 0",
         "a result is purged and played again",
     ),
     "a failed batch stays tried after a resume": (
@@ -187,14 +187,14 @@ def test_a_story_finds_a_defect(
     defect: str, sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, old, new, story = DEFECTS[defect]
-    text = statements._expanded(statements._texts()["name", name])
+    text = base._expanded(base._texts()["name", name])
     assert old in text, text
-    mutated = {**statements._texts(), ("name", name): text.replace(old, new)}
-    monkeypatch.setattr(statements, "_texts", lambda: mutated)
+    mutated = {**base._texts(), ("name", name): text.replace(old, new)}
+    monkeypatch.setattr(base, "_texts", lambda: mutated)
     url = f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'spsa.db')}"
-    statements.statement.cache_clear()
+    base._statement.cache_clear()
     try:
         with CutStore(url) as store, closing(Shell(url)) as shell, pytest.raises(AssertionError):
             tell(machine_at(Place(store, shell)), STORIES[story])
     finally:
-        statements.statement.cache_clear()
+        base._statement.cache_clear()

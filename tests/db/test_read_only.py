@@ -13,8 +13,8 @@ from console import call, master, write_project
 from disks import WITHOUT_ROOTS_WAY, lock_up
 
 from spsa.config import load_space
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import Store, open_store
 
 
 def as_anybody(*arguments: str) -> list[str]:
@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 
 def begin(folder: Path) -> Store:
-    store = open_store(f"sqlite:///{folder / 'spsa.db'}", durable=False)
+    store = Store(f"sqlite:///{folder / 'spsa.db'}", durable=False)
     space = load_space(folder / "params.toml").to_json()
     stage(store, space=space, theta={"margin": 200.0, "depth": 3.0}).open()
     return store

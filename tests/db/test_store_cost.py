@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from builders import LEASE, result_of, stage
 
 from spsa.core.scoring import Tally
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.lifecycle import BatchStatus, Purpose
 from spsa.protocol import Failure
 
@@ -21,7 +21,7 @@ PLAYED = 25
 @pytest.fixture
 def long_run(database_url, sql):
     """Its iterations were completed long ago, as the planner is told."""
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         run = stage(store, max_iterations=PLAYED + 1)
         for _ in range(PLAYED):
             run.whole_iteration()

@@ -17,7 +17,6 @@ from builders import (
 from invariants import broken
 
 from spsa.core.game_settings import Book, EngineFile
-from spsa.db.run_view import FailedBatch
 from spsa.errors import (
     LeaseLost,
     NameTaken,
@@ -105,9 +104,8 @@ def test_a_machine_alone_tries_again_as_often_as_the_batch_allows(fleet):
     assert view.run.reason == "iteration 1 batch 0: a has no book (tried by 1 machine)"
     row = fleet.batches()[0]
     assert (row.status, row.attempt) == (BatchStatus.FAILED, 3)
-    assert view.failures == [
-        FailedBatch(iteration_id=row.iteration_id, seq=0, error="a has no book"),
-    ]
+    (failed,) = view.failed
+    assert (failed.id, failed.last_error) == (row.id, "a has no book")
 
 
 def test_a_machine_that_comes_later_tries_what_another_one_could_not_play(fleet):

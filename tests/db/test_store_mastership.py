@@ -107,10 +107,10 @@ def test_opening_writes_the_iteration_as_it_was_decided(store):
     assert store.open_iteration(run.master, new) == 1
     (row,) = iterations(run)
     for name in ("k", "a_k", "c_k", "opened_on", "in_flight", "target_games", "purpose"):
-        assert getattr(row, name) == getattr(new, name)
+        assert getattr(row, name) == getattr(new.row, name)
     for name in ("base_parameters", "plus_parameters", "minus_parameters"):
-        assert getattr(row, name) == getattr(new, name)
-    assert (row.plus_sha256, row.minus_sha256) == (new.plus.sha256, new.minus.sha256)
+        assert getattr(row, name) == getattr(new.row, name)
+    assert (row.plus_sha256, row.minus_sha256) == (new.sides.plus.sha256, new.sides.minus.sha256)
     assert {e.path for e in store.engines(run.run.id)} == {"/engines/plus", "/engines/minus"}
 
 
@@ -292,7 +292,7 @@ def test_the_view_has_all_that_a_master_decides_on(store):
     run.open(k=2, in_flight=2)
     run.claim("a")
     view = store.tick(run.master, LEASE)
-    assert (view.opened, [i.k for i in view.open], view.failures) == (2, [1, 2], [])
+    assert (view.opened, [i.k for i in view.open], view.failed) == (2, [1, 2], [])
     assert (view.ready_games, view.leased_games, view.leased_batches) == (12, 4, 1)
     assert (view.active_workers, view.active_slots, view.game_seconds) == (1, 4, None)
     assert not view.open[0].is_played
@@ -443,7 +443,7 @@ def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     store.open_iteration(run.master, new_validation(opened_on=1, max_attempts=1))
     store.fail(run.claim("v"), Failure(reason="it broke"))
     view = store.tick(run.master, LEASE)
-    assert [failure.error for failure in view.failures] == ["it broke"]
+    assert [batch.last_error for batch in view.failed] == ["it broke"]
     assert view.run.status is RunStatus.FINISHED
     assert store.events(run.run.id)[-1].kind == "failed"
 

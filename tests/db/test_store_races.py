@@ -10,9 +10,9 @@ from engines.faulty import wait_until
 from shell import Shell
 
 from spsa.core.scoring import Tally
-from spsa.db.connection import create_engine, parse_url
-from spsa.db.statements import execute
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.base import execute
+from spsa.db.database import create_engine, parse_url
 from spsa.errors import IllegalTransition, MasterLeaseLost
 from spsa.protocol import Failure
 from worker.batches.database_client import RECONNECT, DatabaseClient
@@ -44,13 +44,13 @@ def in_parallel(jobs):
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one store", "a store each"])
 def test_every_batch_is_played_once(database_url, shared):
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         run = stage(store, max_iterations=9)
         for k in (1, 2):
             run.open(k=k, target_games=4 * BATCHES // 2, in_flight=2)
         stores = [store] * WORKERS
         if not shared:
-            stores = [open_store(database_url, durable=False) for _ in range(WORKERS)]
+            stores = [Store(database_url, durable=False) for _ in range(WORKERS)]
         jobs = [lambda s=s, n=n: play_all(s, f"machine-{n}") for n, s in enumerate(stores)]
         played = [batch for batches in in_parallel(jobs) for batch in batches]
         for other in stores:
@@ -67,7 +67,7 @@ def test_every_batch_is_played_once(database_url, shared):
 def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url, expired):
     shell = Shell(postgresql_url)
     engine = sa.create_engine(parse_url(postgresql_url), poolclass=sa.NullPool)
-    with open_store(postgresql_url, durable=False) as store, engine.connect() as connection:
+    with Store(postgresql_url, durable=False) as store, engine.connect() as connection:
         run = stage(store)
         run.open(target_games=16)
         leased = [run.claim("first"), run.claim("second")]  # they mark the iteration as begun
@@ -87,7 +87,7 @@ def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresq
 
 
 def test_one_of_many_masters_gets_the_run(database_url):
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         run = store.create_run(new_run())
 
         def acquire(name):
@@ -121,7 +121,7 @@ def test_one_of_many_runs_of_a_name_is_started(store):
 
 def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_url):
     """Its first call is still at work in the server when a worker asks again."""
-    with open_store(postgresql_url) as store:
+    with Store(postgresql_url) as store:
         run = stage(store)
         run.open()
         client = DatabaseClient(store, new_worker(), LEASE, RECONNECT)
@@ -156,7 +156,7 @@ def _until_somebody_waits(engine):
 @pytest.mark.slow
 def test_workers_and_an_impatient_owner(database_url):
     """Pauses, resumes and failures in the middle of claims and reports deadlock nobody."""
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         run = stage(store)
         run.open(target_games=60, max_attempts=10_000)
         enough = threading.Event()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
 from spsa.lifecycle import RUN, RunStatus
 
@@ -192,7 +192,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def test_any_float_comes_back_to_the_bit(database_url):
-    with open_store(database_url, durable=False) as store:
+    with Store(database_url, durable=False) as store:
         numbers = count()
 
         @settings(max_examples=25, deadline=None)
@@ -261,13 +261,13 @@ def test_theta_is_the_replay_of_the_log(store):
 )
 def test_a_wrong_url_is_refused_without_being_quoted(url):
     with pytest.raises(InvalidInput) as refused:
-        open_store(url)
+        Store(url)
     assert "hunter2" not in str(refused.value)
     assert "postgresql://" in str(refused.value)
 
 
 def test_a_store_names_its_database_without_the_password(sqlite_url):
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         assert store.is_file
         assert store.where == sqlite_url
         store.acquire_master_lease(store.create_run(new_run()).id, "m1", LEASE)

@@ -4,7 +4,15 @@ from itertools import count
 from random import Random
 
 import pytest
-from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
+from builders import (
+    LEASE,
+    new_engine,
+    new_iteration,
+    new_run,
+    new_validation,
+    new_worker,
+    result_of,
+)
 
 from spsa.errors import LeaseLost
 from spsa.protocol import Failure
@@ -147,7 +155,7 @@ def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
     runs.store.fail(runs.claim(), Failure(reason="it broke"))
     master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
     view = runs.store.tick(master, LEASE)
-    assert [failure.error for failure in view.failures] == ["it broke"]
+    assert [batch.last_error for batch in view.failed] == ["it broke"]
     assert "it broke (tried by 1 machine)" in view.run.reason
 
 
@@ -226,7 +234,7 @@ def test_a_machine_that_is_given_nothing_is_not_waited_for(fleet):
 
 
 def test_a_machine_that_is_given_nothing_of_these_binaries_is_not_waited_for(fleet):
-    plus, minus, another = (new_iteration().plus.sha256, new_iteration().minus.sha256, "a" * 64)
+    plus, minus, another = (new_engine("plus").sha256, new_engine("minus").sha256, "a" * 64)
     fleet.runs.store.set_aside("third", "why", "me", sha256=plus)
     fleet.runs.store.set_aside("other", "why", "me", sha256=another)
     assert fleet.claim("machine") is None

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
 
-from spsa.db.connection import parse_url
+from spsa.db.database import parse_url
 from spsa.errors import IllegalTransition
 
 PLAYED = 120

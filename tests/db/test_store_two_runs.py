@@ -5,7 +5,8 @@ from builders import LEASE, Stage, new_engine, new_validation, result_of, stage,
 from invariants import broken
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
-from spsa.db.purge_records import NewPurge, Selection
+from spsa.db.purge_queries import NewPurge, Selection
+from spsa.db.tables import Purge
 from spsa.errors import IllegalTransition, MasterLeaseLost
 
 NAMED = ("ancient", "old", "kept", "young", "theirs")
@@ -65,7 +66,7 @@ def resign(two):
 
 def tick(two):
     view = two.store.tick(two.one.master, LEASE)
-    assert (view.opened, len(view.open), view.failures) == (2, 1, [])
+    assert (view.opened, len(view.open), view.failed) == (2, 1, [])
     assert (view.ready_games, view.leased_games, view.leased_batches) == (0, 4, 1)
 
 
@@ -133,28 +134,26 @@ def resume(two):
 def purge(two):
     """Everything that the worker has played or has, of both open iterations, but in one run."""
     run = two.one.now()
+    selection = Selection(worker="machine-1", iterations=(2,))
+    row = Purge(
+        run_id=run.id,
+        number=1,
+        applied=run.applied,
+        theta_before=run.theta,
+        theta_after=run.theta,
+        selection=selection.to_json(),
+        actor="me",
+        reason="why",
+    )
     done = two.store.purge(
-        run.id,
         NewPurge(
-            selection=Selection(worker="machine-1", iterations=(2,)),
-            actor="me",
-            reason="why",
-            purges=0,
-            applied=run.applied,
-            theta_before=run.theta,
-            theta_after=run.theta,
-            estimates=run.estimates,
-            state=run.state,
-            verdicts={},
-        ),
+            row=row, selection=selection, estimates=run.estimates, state=run.state, verdicts={}
+        )
     )
     assert (done.games, done.number) == (4, 1)
     assert [b.status for b in two.store.batches(run.id)][-2:] == ["ready", "ready"]
-    assert two.store.purged_totals(run.id).games == 4
     found = [two.store.purged_batches(run.id, it.id) for it in two.store.iterations(run.id)]
     assert [[one.iteration_number for one in purged] for purged in found] == [[], [2]]
-    nothing = two.store.purged_totals(two.two.run.id)
-    assert (nothing.games, nothing.played_again) == (0, 0)
     assert two.store.purged_batches(two.two.run.id) == two.store.purges(two.two.run.id) == []
 
 
@@ -198,9 +197,9 @@ def test_a_step_is_of_its_own_run(two):
 
 
 def test_failures_are_of_their_own_run(two):
-    (failed,) = two.store.tick(two.two.master, LEASE).failures
+    (failed,) = two.store.tick(two.two.master, LEASE).failed
     assert failed.iteration_id == two.store.iterations(two.two.run.id)[-1].id
-    assert two.store.tick(two.one.master, LEASE).failures == []
+    assert two.store.tick(two.one.master, LEASE).failed == []
 
 
 def test_a_level_that_is_refused_is_told_of_once_in_each_run(two):

@@ -42,9 +42,10 @@ def test_claims_hand_out_batches_in_order_and_start_the_iteration(run):
 def test_a_claim_says_all_that_has_to_be_played(run):
     claim, new = run.claim("a"), new_iteration()
     assert (claim.run_name, claim.run_seed, claim.iteration_number) == ("first", 42, 1)
-    assert (claim.plus.sha256, claim.plus.path) == (new.plus.sha256, new.plus.path)
-    assert (claim.plus.options, claim.minus.options) == (new.plus_options, new.minus_options)
-    assert claim.game_settings == new.game_settings
+    assert (claim.plus.sha256, claim.plus.path) == (new.sides.plus.sha256, new.sides.plus.path)
+    assert claim.plus.options == new.sides.plus_options
+    assert claim.minus.options == new.sides.minus_options
+    assert claim.game_settings == new.row.game_settings
     assert claim.lease_seconds == LEASE
 
 

@@ -19,14 +19,8 @@ from console import ROOT, call, environment, master, worker, write_project
 from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, execute
-from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.database_url import (
-    is_local,
-    parsed,
-    root_certificates,
-    tls_warnings,
-    with_verified_tls,
-)
+from spsa.db.database import create_engine, parse_url, parsed, translated
+from spsa.db.postgresql import is_local, root_certificates, tls_warnings, with_verified_tls
 from spsa.errors import DatabaseUnreachable
 
 SECRET = "s3cret"
@@ -352,10 +346,10 @@ def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, projec
 def test_a_defect_does_not_show_it_either(project: Path) -> None:
     """The traceback of whatever nobody foresaw, with the database's own objects in it."""
     defect = (
-        "import os; from spsa.db.store import open_store\n"
-        "from spsa.db import connection\n"
-        "def broken(*_, **__): raise RuntimeError(repr(connection.parse_url(os.environ['U'])))\n"
-        "connection.sa.create_engine = broken\n"
+        "import os; from spsa.db import Store\n"
+        "from spsa.db import database\n"
+        "def broken(*_, **__): raise RuntimeError(repr(database.parse_url(os.environ['U'])))\n"
+        "database.sa.create_engine = broken\n"
         "from spsa.cli import main; main(['doctor'])\n"
     )
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"

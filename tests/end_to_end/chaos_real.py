@@ -21,8 +21,8 @@ import click
 from postgres_server import CrashingServer, binaries
 from tuner import Tuner
 
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Run
 
 PLANNED = 5_000
 DEEDS = {"kill a worker": 14, "crash the server": 4, "kill a master": 1}
@@ -104,7 +104,7 @@ def opened(tuner: Tuner) -> int:
 
 
 def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run("small")
         return run, store.iterations(run.id)
 

@@ -20,7 +20,7 @@ from tuner import Tuner
 from uci_tuner import uci_tuner
 
 from benches.cluster import free_port
-from spsa.db.store import open_store
+from spsa.db import Store
 
 THINK = 0.012
 """Seconds a move of the scripted engine: a batch of two games of twenty moves takes one second."""
@@ -93,7 +93,7 @@ def main(minutes: float) -> None:
         tuner = uci_tuner(folder, f"sqlite:///{folder}/spsa.db", iterations=1_000_000, think=THINK)
         try:
             seen = played(tuner, 60 * minutes)
-            with open_store(tuner.url) as store:
+            with Store(tuner.url) as store:
                 run = store.run()
                 games = store.totals(run.id).tally.games
                 shares = {w.name: w.games for w in store.workers()}

@@ -9,8 +9,8 @@ from shell import Shell
 from tuner import Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db.run_tables import Run
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
 
 pytestmark = pytest.mark.timeout(600)
@@ -34,7 +34,7 @@ def prepared(folder: Path, url: str, name: str) -> Tuner:
 
 def is_at_work(tuner: Tuner) -> bool:
     """Whether a worker has come."""
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         return bool(store.workers())
 
 
@@ -49,7 +49,7 @@ def finished(tuner: Tuner, machines: tuple[str, ...], name: str) -> Run:
         assert tuner.ended(moving) == 0, tuner.account()
     finally:
         tuner.kill_all()
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run(name)
     assert run.status is RunStatus.FINISHED, tuner.account()
     return run

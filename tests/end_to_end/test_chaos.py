@@ -20,8 +20,8 @@ from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
 from benches.cluster import free_port
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Run
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SECONDS = 600.0 if LONG else 12.0
@@ -109,7 +109,7 @@ def place(
 
 def results(tuner: Tuner) -> tuple[Run, list[tuple[object, ...]]]:
     """Where theta is, and what was played, without who did it when."""
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run()
         return run, [_result(iteration) for iteration in store.iterations(run.id)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tuner import Tuner
 
-from spsa.db.store import open_store
+from spsa.db import Store
 
 pytestmark = [
     pytest.mark.skipif(
@@ -62,7 +62,7 @@ def test_a_cpp_engine_is_tuned_from_init_to_the_end(tuner: Tuner) -> None:
     worker = tuner.worker()
     assert tuner.ended(master) == 0, tuner.account()
     assert tuner.ended(worker) in (0, 3), tuner.account()
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run("small")
         iterations = store.iterations(run.id)
     assert (run.status, run.applied) == ("finished", 2)

@@ -13,8 +13,8 @@ from shell import Shell
 from benches.papers.__main__ import papers
 from spsa.algorithms import algorithms
 from spsa.cli import COMMANDS, cli
+from spsa.db.base import named_texts
 from spsa.db.migrate import metadata
-from spsa.db.statements import named_texts
 from worker.cli import compete
 
 ROOT = Path(__file__).parents[2]

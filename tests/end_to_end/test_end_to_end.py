@@ -17,8 +17,8 @@ import pytest
 from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Run
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -63,7 +63,7 @@ def finish(tuner: Tuner, workers: int) -> None:
 
 
 def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run("small")
         return run, store.iterations(run.id)
 

@@ -14,7 +14,7 @@ from tuner import ENDLESS, Tuner
 from uci_tuner import CONFIG, ENGINE, PARAMS
 
 from spsa.config import says
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.lifecycle import RunStatus
 
 pytestmark = pytest.mark.timeout(1200)
@@ -56,15 +56,15 @@ def test_a_machine_is_purged_from_a_run_that_goes_on(tuner: Tuner, sql: Shell) -
     doctor = tuner.ask("doctor")
     assert doctor.returncode == 0, doctor.stdout
     assert broken(sql) == []
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run()
         assert (run.status, run.applied) == (RunStatus.FINISHED, last)
         assert 2 <= run.purges <= 4
         assert says(tuner.folder / "params.toml", run.theta)
         theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]
         assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
-        totals = store.purged_totals(run.id)
-    assert tuner.status()["purged_games"] == totals.games >= removed["games"] + 4
+        removed_games = sum(purge.games for purge in store.purges(run.id))
+    assert tuner.status()["purged_games"] == removed_games >= removed["games"] + 4
 
 
 def most_busy(tuner: Tuner) -> str:

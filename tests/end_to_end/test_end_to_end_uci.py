@@ -8,7 +8,7 @@ import pytest
 from tuner import Tuner
 from uci_tuner import CONFIG, ENGINE, PARAMS
 
-from spsa.db.store import open_store
+from spsa.db import Store
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -32,7 +32,7 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
     worker = tuner.worker()
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert tuner.ask("doctor").returncode == 0
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run()
         rows = store.iterations(run.id)
         assert len({sha for it in rows for sha in (it.plus_sha256, it.minus_sha256)}) == 1

@@ -12,8 +12,8 @@ from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
 
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Failure
 
@@ -49,7 +49,7 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     alone.wait_for_tables()
     worker = alone.worker()
     assert (alone.ended(master), alone.ended(worker)) == (0, 0), alone.account()
-    with open_store(alone.url) as store:
+    with Store(alone.url) as store:
         theta = store.run().theta  # the seed, and not the name, decides it
     usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
     masters = [usual.master()]
@@ -60,7 +60,7 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     assert ended == [0, 0], usual.account() + urgent.account()
     worker.send_signal(signal.SIGTERM)
     assert usual.ended(worker) == 0, usual.account()
-    with open_store(usual.url) as store:
+    with Store(usual.url) as store:
         found = {run.name: run.theta for run in store.runs()}
         assert found == {"usual": theta, "urgent": theta}
         assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
@@ -79,7 +79,7 @@ def test_run_changes_the_priority_of_a_run_that_it_goes_on_with(start: Start) ->
     again.send_signal(signal.SIGTERM)
     assert tuner.ended(again) == 130, tuner.account()
     assert "priority is" not in tuner.words()
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         assert "prioritize" in [event.kind for event in store.events(store.run().id)]
 
 
@@ -100,7 +100,7 @@ def at_work(start: Start) -> Callable[[float], tuple[Tuner, "subprocess.Popen[by
 
 def handed_back(tuner: Tuner) -> bool:
     """Whether nothing is leased any more, and no attempt is used up."""
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         batches = store.batches(store.run().id)
     return {(batch.status.value, batch.attempt) for batch in batches} == {("ready", 0)}
 
@@ -131,7 +131,7 @@ def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
     worker.send_signal(signal.SIGTERM)
     assert tuner.ended(worker) == 0, tuner.account()
     assert engines_of(tuner.folder) == []
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         batches = store.batches(store.run().id)
     assert "leased" not in {batch.status.value for batch in batches}
     assert "done" in {batch.status.value for batch in batches}, tuner.words()
@@ -159,7 +159,7 @@ def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_
     binary = new_engine(
         sha256=hashlib.sha256(content).hexdigest(), size=len(content), content=content
     )
-    with open_store(tuner.url, durable=False) as store:
+    with Store(tuner.url, durable=False) as store:
         run = stage(store)
         refused = {"plus_options": {"Nonsense": "1"}, "minus_options": {}}
         run.open(plus=binary, minus=binary, batches=evenly(8, 8), max_attempts=2, **refused)

@@ -20,7 +20,7 @@ from served import serve
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.core.scoring import Tally
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.history.doctor import check_run
 
 
@@ -35,7 +35,7 @@ def staged(sqlite_url: str, book: Book) -> Iterator[Stage]:
     """A run whose book is in the database alone."""
     content = Path(book.name).read_bytes()
     Path(book.name).unlink()
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         yield stage(store, files={book.sha256: content})
 
 

@@ -11,7 +11,7 @@ from builders import stage
 from shell import Shell
 
 from spsa.cli import COMMANDS
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.lifecycle import BATCH, ITERATION, RUN
 
 ROOT = Path(__file__).parents[2]

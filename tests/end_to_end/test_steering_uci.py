@@ -11,7 +11,7 @@ from engines.faulty import wait_until
 from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import Tuner
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.lifecycle import Purpose, RunStatus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]
@@ -46,7 +46,7 @@ def said(tuner: Tuner, *arguments: str) -> str:
 def tuned(tuner: Tuner, *arguments: str, run: str = "small") -> None:
     """Tune with one worker until the run has ended."""
     master = tuner.master(*arguments)
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         wait_until(lambda: getattr(store.find_run(run), "status", None) is RunStatus.RUNNING)
     worker = tuner.worker("--once")
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
@@ -60,7 +60,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     worker = tuner.worker("--once")
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     said(tuner, "doctor")
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run()
         assert run.applied == 5
         measured = store.iterations(run.id, purpose=Purpose.VALIDATE)
@@ -78,7 +78,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     assert tuner.ended(validation) == 0, tuner.account()
     worker.send_signal(signal.SIGTERM)
     assert tuner.ended(worker) == 0, tuner.account()
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         first, second = store.matches(store.run().id, last=2)
     assert (first.compared.theta, first.compared.against) == ("4", "2")
     assert (first.compared.time_control, second.compared.time_control) == (None, "depth=2")

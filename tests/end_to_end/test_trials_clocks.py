@@ -15,7 +15,7 @@ from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
 from wrong_clock import WrongClock
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.history.doctor import check_run
 
 ITERATIONS, GAMES = 2, 4
@@ -43,7 +43,7 @@ def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path)
     masters.step("-1d")
     workers.step("-1d")
     assert {tuner.ended(process) for process in tuner.processes} <= {0, 3}, tuner.account()
-    with open_store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
+    with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
         assert check_run(store, run) == [] and broken(sql) == []
@@ -64,5 +64,5 @@ def test_masters_with_clocks_a_day_apart_do_not_take_the_run_from_each_other(
         time.sleep(0.1)
     time.sleep(5)
     assert (first.poll(), second.poll()) == (None, None), tuner.words()
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         assert store.run().epoch == 1

@@ -19,7 +19,7 @@ from trials import trial
 from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import ArtifactMismatch
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
@@ -64,7 +64,7 @@ def assert_all_is_well(tuner: Tuner) -> None:
     codes = [tuner.ended(process) for process in tuner.processes]
     assert set(codes) == {0}, tuner.account()
     assert "Traceback" not in tuner.words()
-    with open_store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
+    with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (last, last * GAMES)
         assert check_run(store, run) == [] and broken(sql) == []
@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: 
         ballast = fill(small_disk)
         said = "spsa.db: database or disk is full (make room on its disk)"
         wait_for_words(tuner, said, of="hasty_master worker")
-        with open_store(tuner.url) as store:  # who only looks, can
+        with Store(tuner.url) as store:  # who only looks, can
             assert store.run().status is RunStatus.RUNNING
         ballast.unlink()
         assert_all_is_well(tuner)

@@ -18,8 +18,8 @@ from proxy import Proxy
 from tuner import PATIENCE, Tuner
 
 from spsa.builds.requirements import provided
-from spsa.db.connection import parse_url
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.database import parse_url
 
 ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"
 V1 = "fpu sse sse2"
@@ -152,7 +152,7 @@ def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
             assert player.returncode == 0, told
             played.append(set(listed.split()))
         assert tuner.ended(master) == 0
-    with open_store(tuner.url) as store:
+    with Store(tuner.url) as store:
         run = store.run("small")
         (row,) = store.iterations(run.id)
         shares = {share.batches for share in store.workers()}
@@ -188,7 +188,7 @@ def test_a_worker_builds_for_machines_that_have_no_source(
         )
         master = tuner.master()
         player = two.worker("--max-batches", "2")
-        with open_store(tuner.url) as store:
+        with Store(tuner.url) as store:
             while not store.active_workers() and player.poll() is None:
                 time.sleep(0.05)
             builder = three.worker("--max-batches", "2", "--build")

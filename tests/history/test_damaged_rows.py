@@ -18,8 +18,8 @@ from console import call, worker, write_project
 
 from spsa.cli import execute
 from spsa.config import load_space
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.master.session import RunSettings
 
 Damage = Callable[[str, str, str], None]
@@ -46,7 +46,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     space = load_space(folder / "params.toml")
     theta = {"margin": 200.0, "depth": 3.0}
     facts = {"name": "small", "space": space.to_json(), "settings": SETTINGS.to_json()}
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         stage(store, theta=theta, **facts).open()
     return folder
 

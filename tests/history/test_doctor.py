@@ -11,7 +11,7 @@ from builders import LEASE, new_engine, new_validation, result_of, stage, step_f
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.params import Constant, Location, Parameter, PlayedValues, Space
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.protocol import Failure
 
@@ -38,7 +38,7 @@ def run(sqlite_url, tmp_path):
     for name in ("plus", "minus"):
         (tmp_path / name).write_text(name)
         sides[name] = new_engine(name, path=str(tmp_path / name))
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run = stage(store, max_iterations=9)
         for _ in range(2):
             run.whole_iteration(**sides)
@@ -325,7 +325,7 @@ def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
 )  # no rule has it
 def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, name):
     column = f"theta_{name}"
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         values = dict(run.now().estimates.by_name()[name])
         values["margin"] *= 1 + 1e-8
@@ -338,7 +338,7 @@ def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, name):
 
 
 def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run, rule = tuned(store, "mixture")
         values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
         sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
@@ -346,7 +346,7 @@ def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
 
 
 def test_a_state_that_was_changed_is_found(sqlite_url, sql):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         state = copy.deepcopy(run.now().state)
         state["rule"]["theta"][0] *= 1 + 1e-8
@@ -356,7 +356,7 @@ def test_a_state_that_was_changed_is_found(sqlite_url, sql):
 
 @pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])
 def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         sql("UPDATE spsa_run SET state = :state", state=broken)
         assert "the rule's state differs" in replayed(run, rule)
@@ -376,7 +376,7 @@ def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
     ],
 )
 def test_what_the_rule_would_not_have_done_is_found(sqlite_url, break_by, statement, words):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         break_by(statement)
         assert any(words in found for found in replayed(run, rule)), replayed(run, rule)

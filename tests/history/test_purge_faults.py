@@ -19,8 +19,8 @@ from masters import RunUnderTest
 from purges import BAD, healthy, moved, violations
 from sqlalchemy import event
 
-from spsa.db.purge_records import Selection
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
@@ -31,7 +31,7 @@ SEED = os.environ.get("SPSA_TEST_SEED")
 
 def purge_and_die(url, statement):
     """A purge whose process is killed just before it says its statement of this number."""
-    with open_store(url, durable=False) as store:
+    with Store(url, durable=False) as store:
         run = store.run("tested")
         tuning = tuning_of(run)
         planned = plan(store, run, tuning, Selection(worker=BAD))
@@ -96,8 +96,8 @@ def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
 def test_a_report_during_a_purge_of_the_same_iteration_counts(database_url, sql, until):
     """It has counted in its batch alone, or in the iteration too, and is not committed yet."""
     with (
-        open_store(database_url, durable=False) as store,
-        open_store(database_url, durable=False) as slow,
+        Store(database_url, durable=False) as store,
+        Store(database_url, durable=False) as slow,
         ThreadPoolExecutor(2) as pool,
     ):
         run = stage(store)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.db.exhausted_batches import MachineFailures
-from spsa.db.run_tables import Iteration, Run
-from spsa.db.run_view import RunView
+from spsa.db.run_view import MachineFailures, RunView
+from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import (
     Apply,
@@ -104,7 +103,7 @@ def view(
         run=run,
         opened=applied + len(open_ones),
         open=open_ones,
-        failures=[],
+        failed=[],
         ready_games=ready,
         leased_games=0,
         leased_batches=0,

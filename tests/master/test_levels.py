@@ -10,7 +10,7 @@ from masters import SPACE
 
 from spsa.builds.builder import BuiltEngine
 from spsa.config import load_config
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.master import delivery_setup
 from spsa.master.delivery import BuildDelivery

@@ -22,7 +22,7 @@ from masters import (
 
 from spsa.algorithms import algorithms
 from spsa.core.builds import Builds
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import (
     BuildFailed,
     Fault,
@@ -74,7 +74,7 @@ def interrupted_after(fake_sleep, store):
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorithm):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         tested = RunUnderTest(store, algorithm=algorithm, iterations=5)
         while tested.master(interrupted_after(2, store)).run() is None:
             assert tested.masters < MAX_SLEEPS

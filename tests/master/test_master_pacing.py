@@ -10,7 +10,7 @@ from cutting import KillableStore, Killed
 from invariants import broken
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.build_queue import ASSUMED_SECONDS, BuildThreads
@@ -48,7 +48,7 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
-    with open_store(sqlite_url, durable=False) as store, KillableStore(sqlite_url) as queries:
+    with Store(sqlite_url, durable=False) as store, KillableStore(sqlite_url) as queries:
         queries.dies = True
         for at in range(1, 30, 4):
             tested = RunUnderTest(store, f"cut at {at}", in_flight=AUTO, iterations=4)

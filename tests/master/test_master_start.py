@@ -11,8 +11,8 @@ from shell import Shell
 from spsa.builds.artifacts import FILES
 from spsa.cli import execute
 from spsa.config import load_config
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import Store, open_store
 from spsa.errors import NothingToDo, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(project: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from cutting import CutStore
 from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared
+from spsa.db.tables import Compared
 from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.validation import ValidationMatch, sprt_of, validate

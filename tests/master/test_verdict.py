@@ -12,8 +12,8 @@ from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import Mixture
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.errors import IllegalTransition
 from spsa.history.replay import replay
 from spsa.lifecycle import RunStatus

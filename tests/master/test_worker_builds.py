@@ -14,7 +14,7 @@ from masters import parameter
 from spsa.builds.builder import BuildCancelled, BuildSettings, pin
 from spsa.builds.orders import BuildOrder, ordered
 from spsa.core.params import Space
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import ArtifactMismatch, BuildFailed
 from spsa.master import worker_builds
 from spsa.master.worker_builds import WorkerDelivery

@@ -26,7 +26,7 @@ from typing import Any
 import psycopg2
 import pytest
 
-from spsa.db.connection import parse_url
+from spsa.db.database import parse_url
 
 from . import targets
 from .targets import Mutant

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from spsa.db import statements
-from spsa.db.connection import create_engine, parse_url
+from spsa.db import base
+from spsa.db.database import create_engine, parse_url
 
 from . import code_operators, sql_operators
 
@@ -20,16 +20,10 @@ PROTOCOL = "spsa/db/protocol.sql"
 SQL_STRIDE = 5
 CODE_STRIDES: Mapping[str, int] = {
     "spsa.db.worker_queries": 6,
-    "spsa.db.claims": 4,
-    "spsa.db.exhausted_batches": 10,
     "spsa.db.machine_queries": 10,
     "spsa.db.purge_queries": 10,
-    "spsa.db.purge_records": 12,
     "spsa.db.master_queries": 9,
-    "spsa.db.master_lease": 6,
-    "spsa.db.iteration_rows": 12,
     "spsa.db.run_queries": 15,
-    "spsa.db.run_status": 8,
     "spsa.db.run_view": 12,
     "spsa.db.build_queries": 12,
     "spsa.history.replay": 6,
@@ -106,7 +100,7 @@ def sql_mutants() -> list[Mutant]:
     """Every mutant of the statements and fragments of protocol.sql."""
     return [
         _of_sql(kind, name, text, change)
-        for (kind, name), text in statements._texts().items()
+        for (kind, name), text in base._texts().items()
         for change in sql_operators.changes(text)
     ]
 
@@ -128,8 +122,8 @@ def _of_sql(kind: str, name: str, text: str, change: sql_operators.Change) -> Mu
 
 def _line(kind: str, name: str, text: str) -> int:
     """Where the text of a statement or fragment begins."""
-    path = Path(statements.__file__).with_name("protocol.sql")
-    whole = statements._COMMENT.sub("", path.read_text(encoding="utf-8"))
+    path = Path(base.__file__).with_name("protocol.sql")
+    whole = base._COMMENT.sub("", path.read_text(encoding="utf-8"))
     start = whole.index(text, whole.index(f"-- {kind}: {name}\n"))
     return whole.count("\n", 0, start) + 1
 
@@ -137,16 +131,16 @@ def _line(kind: str, name: str, text: str) -> int:
 def _with(fragment: str) -> tuple[str, ...]:
     """The statements that have a fragment, also inside another one."""
     found: list[str] = []
-    for (kind, name), text in statements._texts().items():
-        if any(place[1] == fragment for place in statements._PLACE.finditer(text)):
+    for (kind, name), text in base._texts().items():
+        if any(place[1] == fragment for place in base._PLACE.finditer(text)):
             found += _with(name) if kind == "fragment" else [name]
     return tuple(dict.fromkeys(found))
 
 
 def _use(kind: str, name: str, text: str) -> None:
     """Give this process another text."""
-    statements._texts()[kind, name] = text
-    statements.statement.cache_clear()
+    base._texts()[kind, name] = text
+    base._statement.cache_clear()
 
 
 def refusal(mutant: Mutant, path: Path) -> str | None:
@@ -155,7 +149,7 @@ def refusal(mutant: Mutant, path: Path) -> str | None:
     try:
         with engine.connect() as connection:
             for name in mutant.statements:
-                _explain(connection, statements.statement(name, "sqlite"))
+                _explain(connection, base._statement(name, "sqlite"))
     except sa.exc.DatabaseError as error:
         return str(error.orig)
     finally:
@@ -189,13 +183,13 @@ def watch() -> set[str]:
     reached: set[str] = set()
     for module in CODE_STRIDES:
         code_operators.watch(module, reached)
-    known = statements.statement
+    known = base._statement
 
     def noted(name: str, dialect: str) -> sa.TextClause:
         reached.add(name)
         return known(name, dialect)
 
-    vars(statements)["statement"] = noted
+    vars(base)["_statement"] = noted
     return reached
 
 

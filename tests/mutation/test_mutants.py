@@ -30,7 +30,7 @@ DEFECTS = {
     ),
     "a master that was replaced still writes": (
         picked(
-            "spsa/db/master_lease.py",
+            "spsa/db/run_view.py",
             "locked_run",
             "Run.id == master_lease.run_id",
             "without Run.epoch == master_lease.epoch",

@@ -19,7 +19,7 @@ from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
 from spsa.config.settings import AlarmsConfig, MessageFormat
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.report import alarm_messages
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.alarm_messages import AlarmChanges, message, send

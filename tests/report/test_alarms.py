@@ -14,8 +14,8 @@ from tuned import space_from, tuned, validated
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.run_tables import Event
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail

@@ -9,8 +9,8 @@ from builders import new_worker
 from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
-from spsa.db.purge_records import Selection
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.purge_queries import Selection
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
 from spsa.master.verdict import verdict

@@ -12,8 +12,8 @@ from served import space
 from tuned import iterate, tuned, validated
 
 from spsa.core.builds import Builds
-from spsa.db.rows import ThetaPoint
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.history_queries import ThetaPoint
 from spsa.live_display import LiveDisplay
 from spsa.output import StderrLines, echo
 from spsa.report.live_run import MAX_OPEN
@@ -24,7 +24,7 @@ from spsa.report.trails import POINTS, extended, trail_points
 @pytest.fixture
 def many(sqlite_url: str) -> Iterator[Stage]:
     """A run of 40 parameters with three results; it may go on to 100."""
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         yield tuned(store, space(40), 3, planned=100)
 
 

@@ -15,8 +15,8 @@ from tuned import space_from
 
 from spsa.cli import execute
 from spsa.core.scoring import Tally
-from spsa.db.rows import WorkerPart, WorkerShare
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
@@ -83,9 +83,9 @@ def part(
     voids: int = 0,
     late: int = 0,
     nps: float = 1e6,
-) -> WorkerPart:
+) -> WorkerShare:
     ll, ld, even, wd, ww = (int(n) for n in pentanomial)
-    share = WorkerShare(
+    return WorkerShare(
         worker=f"{machine}-1",
         machine=machine,
         batches=batches,
@@ -95,8 +95,10 @@ def part(
         nodes=round(nps),
         seconds=1.0,
         think_seconds=1.0,
+        group=group,
+        void_batches=voids,
+        late_batches=late,
     )
-    return WorkerPart(group=group, share=share, void_batches=voids, late_batches=late)
 
 
 def chances(elo: float) -> list[float]:
@@ -109,7 +111,7 @@ def chances(elo: float) -> list[float]:
 
 def fleet(
     rng: np.random.Generator, groups: int = 40, sick: str = "", machines: int = 8
-) -> list[WorkerPart]:
+) -> list[WorkerShare]:
     """Machines that come and go, in a run whose engines become more alike.
 
     Some values of the parameters crash or slow down the engine, on whichever machine plays them.
@@ -145,7 +147,7 @@ def fleet(
     return found
 
 
-def out(parts: Sequence[WorkerPart]) -> list[str]:
+def out(parts: Sequence[WorkerShare]) -> list[str]:
     return [report.machine for report in machine_reports(parts) if report.findings]
 
 
@@ -234,11 +236,11 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     sums = {share.worker: share for share in store.worker_shares(staged.run.id)}
     assert len(sums) == 4 and all(share.batches == 7 for share in sums.values())
     for name, share in sums.items():
-        first, *rest = [one.share for one in parts if one.share.worker == name]
+        first, *rest = [one for one in parts if one.worker == name]
         assert sum(rest, first) == share
     assert [one.void_batches for one in parts] == [0, 0, 0, 3, 0, 0, *[0] * 6]
     assert [one.late_batches for one in parts] == [1, 2, 0] * 4
-    last = [one.share.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
+    last = [one.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
     assert last == [1] * 8
 
 
@@ -254,10 +256,10 @@ def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> Non
     assert again is not None
     store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
     (part_,) = store.worker_parts(staged.run.id, 1)
-    assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 0, 0)
+    assert (part_.machine, part_.void_games, part_.void_batches) == ("good", 0, 0)
     voids = {row.name: row.void_games for row in store.workers()}
     assert (voids["bad"], voids["good"]) == (4, 0)
-    assert store.find_iteration(staged.run.id, 1).void_games == 4  # type: ignore[union-attr]
+    assert store.iterations(staged.run.id, number=1)[0].void_games == 4
 
 
 def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:

@@ -7,7 +7,7 @@ from builders import new_validation
 from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared
+from spsa.db.tables import Compared
 from spsa.report.history import history
 from spsa.report.matches import match_json, match_name, match_sentences
 from spsa.report.status import status

@@ -4,7 +4,7 @@ import pytest
 from builders import Stage
 from tuned import space_from, tuned
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.report.named_theta import named_theta
 
@@ -13,7 +13,7 @@ SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
 
 @pytest.fixture
 def staged(sqlite_url: str):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         yield tuned(store, space_from(SPACE), 3)
 
 

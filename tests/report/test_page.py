@@ -15,8 +15,8 @@ from builders import new_worker
 from tuned import iterate, space_from, tuned, validated
 
 from spsa.config.formats import params_file
-from spsa.db.run_tables import Event
-from spsa.db.store import open_store
+from spsa.db import Store
+from spsa.db.tables import Event
 from spsa.report import export_html as page_module
 from spsa.report.export_html import inline_svg, page
 from spsa.report.export_json import Report, report
@@ -32,7 +32,7 @@ PARAMS = "".join(
 def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     """A run of two parameters and four iterations, validated, with a worker of a hostile name."""
     path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("page") / "spsa.db")
-    with open_store(f"sqlite:///{path}", durable=False) as store:
+    with Store(f"sqlite:///{path}", durable=False) as store:
         staged = tuned(store, space_from(PARAMS), 4, planned=5)
         validated(staged)
         iterate(replace(staged, worker=store.register_worker(new_worker(HOSTILE))))
@@ -212,7 +212,7 @@ def test_styles_become_attributes_and_ids_get_a_name() -> None:
 
 
 def test_a_run_that_has_not_begun_has_sentences_and_no_pictures(sqlite_url: str) -> None:
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         found = page(report(store, tuned(store, space_from(PARAMS), 0).now()))
     assert "<svg" not in found and "<figure" not in found
     assert "Path of theta: Theta has not moved yet." in found

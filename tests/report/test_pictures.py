@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.planning.strength import StrengthCurve
 from spsa.report import pictures
 from spsa.report.drawing import Kind, views
@@ -32,7 +32,7 @@ def space_of(count: int) -> Space:
 def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> RunHistory:
     """A run of three parameters and ten iterations of eight games, validated once."""
     path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("told") / "spsa.db")
-    with open_store(f"sqlite:///{path}", durable=False) as store:
+    with Store(f"sqlite:///{path}", durable=False) as store:
         staged = tuned(store, space_of(3), 10)
         validated(staged)
         return history(store, staged.now())
@@ -115,7 +115,7 @@ def test_many_iterations_become_few_bars(told: RunHistory) -> None:
 
 
 def test_a_run_without_anything_says_so(sqlite_url: str) -> None:
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         new = history(store, tuned(store, space_of(1), 0).now())
     said = texts(drawn(new, list(Kind), "svg", paths=new.parameters))
     assert {

@@ -7,12 +7,12 @@ from builders import Stage
 from served import client_of, hostile_run
 from starlette.testclient import TestClient
 
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 
 
 @pytest.fixture(scope="module")
 def shared_store(shared_database_url: str) -> Iterator[Store]:
-    with open_store(shared_database_url, durable=False) as store:
+    with Store(shared_database_url, durable=False) as store:
         yield store
 
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tuned import play, tuned
 
 from spsa.core.params import Space
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import status
@@ -108,7 +108,7 @@ def test_a_batch_has_what_its_row_holds(browser: TestClient, played: Stage) -> N
     own = {"run": "first", "iteration_number": 8, "failures_of_machines": [], "purged": []}
     assert found == claimed | own
     assert found["first_pair"] == 6 * 4 + 20 and found["plus_time_losses"] == 1
-    opened = played.store.find_iteration(played.run.id, 8)
+    (opened,) = played.store.iterations(played.run.id, number=8)
     row = next(b for b in played.store.batches(played.run.id) if b.iteration_id == opened.id)
     assert found["seed"] == row.seed
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, s
 from served import HOSTILE, hostile_run, people, serving, space
 from tuned import play, tuned, validated
 
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.report.export_html import page
 from spsa.report.export_json import report
@@ -51,7 +51,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def store(shared_sqlite_url: str) -> Iterator[Store]:
-    with open_store(shared_sqlite_url, durable=False) as opened:
+    with Store(shared_sqlite_url, durable=False) as opened:
         yield opened
 
 

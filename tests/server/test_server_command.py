@@ -15,8 +15,8 @@ from served import certify, got, serve, space
 from tuned import tuned
 
 from spsa.cli import execute
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 
 TOKEN = "0123456789abcdef0123"
 
@@ -47,7 +47,7 @@ def project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.delenv("SPSA_CONFIG", raising=False)
     write_project(tmp_path)
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         tuned(store, space(), 1)
     return tmp_path
 

@@ -8,7 +8,7 @@ from served import NOBODY, client_of, people, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import DatabaseUnreachable
 from spsa.lifecycle import RunStatus
 from spsa.server.people import COOKIE

@@ -7,7 +7,7 @@ from builders import new_run
 from served import client_of, people
 from starlette.testclient import TestClient
 
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.server.guard import Proxy, is_loopback
 from spsa.server.people import COOKIE, MAX_WRONG
 
@@ -18,7 +18,7 @@ LOOPBACK = Proxy.at("127.0.0.0/8", "::1")
 
 @pytest.fixture
 def store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
+    with Store(sqlite_url, durable=False) as opened:
         opened.create_run(new_run())
         yield opened
 

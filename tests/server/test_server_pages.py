@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from tuned import tuned
 
 from spsa.core.params import Space
-from spsa.db.purge_records import Selection
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of

@@ -17,7 +17,7 @@ from console import ROOT, write_project
 from served import certify, got, serve, space
 from tuned import tuned
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.server.people import MAX_WRONG
 
@@ -78,7 +78,7 @@ def proxied(
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     write_project(tmp_path)
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         tuned(store, space(), 0)
     for name, token in (("token", TOKEN), ("operator", OPERATOR)):
         (tmp_path / name).write_text(token)
@@ -135,7 +135,7 @@ def test_a_proxy_passes_on_what_the_server_needs(
     (cookie,) = cookies.cookiejar
     assert cookie.secure
     assert "paused" in send("run?run=first", "change=pause")
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         assert store.run("first").status is RunStatus.PAUSED
 
 

@@ -22,7 +22,7 @@ from served import serving
 from shell import Shell
 
 from spsa.core.json_values import to_json
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.protocol import MAX_WORKERS, Claim
 from spsa.server import workers

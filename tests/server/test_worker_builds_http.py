@@ -12,7 +12,7 @@ from served import serving
 from test_worker_attacks import connected, head, status_of
 
 from spsa.core.json_values import to_json
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.lifecycle import MachineRole
 from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile, LeasedBuild
 

@@ -13,7 +13,7 @@ from invariants import broken
 from served import serving
 from shell import Shell
 
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.server.worker_api import openapi
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))

@@ -12,7 +12,7 @@ from builders import LEASE, Stage, new_worker, result_of
 from invariants import broken
 
 from spsa.core.json_values import to_json
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.lifecycle import MachineRole, RunStatus
 from spsa.protocol import BatchReport, Claim, HeldClaim
 from worker.remote import RemoteStore

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.engine_tables import EngineFile
-from spsa.db.entries import NewIteration, NewStep
-from spsa.db.master_lease import MasterLease
+from spsa.db import Store
+from spsa.db.master_queries import NewIteration, NewStep, Sides
 from spsa.db.run_queries import NO_FILES
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.lifecycle import Purpose
 from spsa.planning.games_needed import evenly
 from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
@@ -56,6 +55,15 @@ def new_run(**over) -> Run:
 def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
     """Iteration k=1: eight games in two batches of two pairs, each to be tried three times."""
     target = over.get("target_games", 8)
+    sides = {
+        "plus": new_engine("plus"),
+        "minus": new_engine("minus"),
+        "plus_options": {"Margin": "220"},
+        "minus_options": {"Margin": "180"},
+        **{name: over.pop(name) for name in _SIDES & over.keys()},
+    }
+    batches = over.pop("batches", None) or evenly(target, batch_games)
+    max_attempts = over.pop("max_attempts", 3)
     facts = {
         "purpose": Purpose.TUNE,
         "k": 1,
@@ -63,20 +71,18 @@ def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
         "in_flight": 1,
         "a_k": 0.5,
         "c_k": 1.5,
-        "plus": new_engine("plus"),
-        "minus": new_engine("minus"),
-        "plus_options": {"Margin": "220"},
-        "minus_options": {"Margin": "180"},
         "game_settings": TERMS,
         "target_games": 8,
-        "batches": evenly(target, batch_games),
-        "max_attempts": 3,
         "base_parameters": THETA,
         "plus_parameters": {"margin": 220.0, "depth": 4.0, "ratio": 0.35},
         "minus_parameters": {"margin": 180.0, "depth": 2.0, "ratio": 0.25},
         "perturbation_signs": {"margin": 1, "depth": 1, "ratio": 1},
     }
-    return NewIteration(**facts | over)
+    row = Iteration(**facts | over)
+    return NewIteration(row=row, sides=Sides(**sides), batches=batches, max_attempts=max_attempts)
+
+
+_SIDES = frozenset(Sides.__dataclass_fields__)
 
 
 def new_validation(**over) -> NewIteration:

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from typing import Literal
 
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.errors import DatabaseUnreachable
 
 Cut = Literal["before", "after"] | None

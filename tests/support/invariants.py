@@ -38,20 +38,25 @@ _QUERIES = {
          WHERE games_played <> {GAMES} OR games_played <> 2 * ({PAIRS})""",  # noqa: S608
     "the batches of an iteration are its target": """
         SELECT i.id FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+         WHERE b.id IN (SELECT MAX(id) FROM spsa_batch GROUP BY iteration_id, seq)
          GROUP BY i.id, i.target_games HAVING SUM(b.games) <> i.target_games""",
-    "a done batch has all its games, any other has none": f"""
+    "a reported batch has all its games, any other has none": f"""
         SELECT id FROM spsa_batch
-         WHERE {GAMES} <> CASE WHEN status = 'done' THEN games ELSE 0 END""",  # noqa: S608
-    "what an iteration lost for good are its purged batches, and on record": """
+         WHERE {GAMES} <> CASE WHEN status IN ('done', 'purged') THEN games ELSE 0 END""",  # noqa: S608
+    "one batch of a place counts or is still to come, unless it was purged": """
+        SELECT MIN(id) FROM spsa_batch WHERE status <> 'purged'
+         GROUP BY iteration_id, seq HAVING COUNT(*) > 1""",
+    "what an iteration lost for good are its purged batches": """
         SELECT i.id FROM spsa_iteration i
          WHERE i.purged_games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
-                                   WHERE b.iteration_id = i.id AND b.status = 'purged')
-            OR i.purged_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_purged s
-                                   WHERE s.iteration_id = i.id AND NOT s.played_again)""",
+                                   WHERE b.iteration_id = i.id AND b.status = 'purged'
+                                     AND b.id IN (SELECT MAX(id) FROM spsa_batch
+                                                   GROUP BY iteration_id, seq))""",
     "a purge says how much it removed": """
         SELECT p.id FROM spsa_purge p
-         WHERE p.games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_purged s
-                            WHERE s.purge_id = p.id)""",
+         WHERE p.games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
+                             JOIN spsa_iteration i ON i.id = b.iteration_id
+                            WHERE i.run_id = p.run_id AND b.purge = p.number)""",
     "a run knows its purges": """
         SELECT r.id FROM spsa_run r
          WHERE r.purges <> (SELECT COUNT(*) FROM spsa_purge p WHERE p.run_id = r.id)
@@ -59,7 +64,8 @@ _QUERIES = {
                              WHERE p.run_id = r.id)""",
     "voids are counted alike": """
         SELECT i.id FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
-         GROUP BY i.id, i.void_games HAVING SUM(b.void_games) <> i.void_games""",
+         GROUP BY i.id, i.void_games
+        HAVING SUM(CASE WHEN b.status = 'purged' THEN 0 ELSE b.void_games END) <> i.void_games""",
     "a complete iteration has its games, and one step if it tunes": """
         SELECT i.id FROM spsa_iteration i LEFT JOIN spsa_step s ON s.iteration_id = i.id
          WHERE (i.status = 'complete') <> (i.completed_at IS NOT NULL)
@@ -78,7 +84,7 @@ _QUERIES = {
          GROUP BY run_id HAVING MAX(iteration_number) <> COUNT(*) OR MIN(iteration_number) <> 1""",
     "a leased batch has a holder, a free one has neither holder nor lease": """
         SELECT id FROM spsa_batch
-         WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')
+         WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status NOT IN ('done', 'purged'))
             OR (status NOT IN ('leased', 'done') AND lease_expires_at IS NOT NULL)""",
     "a batch is not tried by more machines than allowed, and by two in any case": """
         SELECT b.id FROM spsa_batch b JOIN spsa_failure f ON f.batch_id = b.id
@@ -92,7 +98,7 @@ _QUERIES = {
            AND i.status IN ('pending', 'in_progress')""",
     "two batches of a run have two seeds": """
         SELECT i.run_id FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
-         GROUP BY i.run_id, b.seed HAVING COUNT(*) > 1""",
+         WHERE b.status <> 'purged' GROUP BY i.run_id, b.seed HAVING COUNT(*) > 1""",
 }
 
 _ALL = " UNION ALL ".join(

@@ -12,8 +12,8 @@ from builders import TERMS, new_engine, new_run, new_worker, result_of
 
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.params import Constant, Location, Parameter, Space
-from spsa.db.store import Store
-from spsa.master.delivery import Sides
+from spsa.db import Store
+from spsa.db.master_queries import Sides
 from spsa.master.loop import Master
 from spsa.master.session import Auto, RunSettings
 

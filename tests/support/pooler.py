@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benches.cluster import account, await_answer, free_port
-from spsa.db.connection import parse_url
+from spsa.db.database import parse_url
 
 _CONFIGURATION = """
 [databases]

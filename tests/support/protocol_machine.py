@@ -37,9 +37,10 @@ from shell import Shell
 
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.scoring import Tally
-from spsa.db.master_lease import MasterLease
 from spsa.db.migrate import metadata
-from spsa.db.purge_records import NewPurge, PurgeVerdict, Selection
+from spsa.db.purge_queries import NewPurge, PurgeVerdict, Selection
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import Purge
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
@@ -280,6 +281,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         batch = self.fleet.of_claim(claim.claim_id)
         worker = next(w for w in self.fleet.workers if w.id == claim.worker_id)
         is_its = batch is not None and batch.id == claim.batch_id and batch.worker is worker
+        is_its = is_its and batch.status != "purged"
         return claim, worker, batch if is_its else None
 
     def report(self, pick: int, cut: Cut = None, *, honest: bool = True) -> None:
@@ -454,7 +456,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             return (
                 (view.run.status, view.run.applied) == (run.status, run.applied)
                 and [i.k for i in view.open] == [i.k for i in run.open]
-                and len(view.failures) == sum(b.status == "failed" for b in batches)
+                and len(view.failed) == sum(b.status == "failed" for b in batches)
                 and (view.opened, view.leased_games) == (len(run.iterations), 4 * leased)
             )
 
@@ -610,38 +612,53 @@ class ProtocolMachine(RuleBasedStateMachine):
 
         def effect() -> None:
             for batch in chosen:
-                self._purge(batch, iteration.is_open)
-            run.theta, run.purges = new.theta_after, run.purges + 1
+                self._purge(batch)
+            run.theta, run.purges = new.row.theta_after, run.purges + 1
 
         plan = Plan(effect=effect) if hit else refuse(NothingToDo)
-        self.do(lambda: self.store.purge(run.id, new), plan, cut)
+        self.do(lambda: self.store.purge(new), plan, cut)
 
     def _new_purge(self, run: Run, iteration: Iteration, chosen: list[Batch]) -> NewPurge:
         hit = any(batch.status == "done" for batch in chosen)
         counted = iteration.status == "complete" and hit
-        query = "SELECT id FROM spsa_iteration WHERE run_id = :run AND k = :k"
-        row_id = self.sql(query, run=run.id, k=iteration.k)[0].id
+        row_id = self._row_of(iteration)
         theta = {name: x + 1.0 for name, x in run.theta.items()} if counted else dict(run.theta)
-        return NewPurge(
-            selection=Selection(batches=tuple((iteration.k, batch.seq) for batch in chosen)),
-            actor="me",
-            reason=f"purge {run.purges}",
-            purges=run.purges,
+        selection = Selection(batches=tuple((iteration.k, batch.seq) for batch in chosen))
+        row = Purge(
+            run_id=run.id,
+            number=run.purges + 1,
             applied=run.applied,
             theta_before=run.theta,
             theta_after=theta,
+            selection=selection.to_json(),
+            actor="me",
+            reason=f"purge {run.purges}",
+        )
+        return NewPurge(
+            row=row,
+            selection=selection,
             estimates=NOTHING_KNOWN,
             state={"purged": run.purges},
             verdicts={row_id: PurgeVerdict(gradient=None, elo=None)} if counted else {},
         )
 
-    @staticmethod
-    def _purge(batch: Batch, is_open: bool) -> None:
+    def _purge(self, batch: Batch) -> None:
+        iteration = batch.iteration
         if batch.status == "done":
-            batch.give_back("ready" if is_open else "purged", attempts=int(is_open))
-            batch.tally, batch.voids = Tally(), 0
-        elif batch.status == "leased" and is_open:
+            batch.status = "purged"
+            if iteration.is_open:
+                query = "SELECT max(id) AS id FROM spsa_batch WHERE iteration_id = :id"
+                query += " AND seq = :seq"
+                place = {"id": self._row_of(iteration), "seq": batch.seq}
+                again = self.sql(query, **place)[0].id
+                iteration.batches.append(Batch(iteration, again, batch.seq))
+        elif batch.status == "leased" and iteration.is_open:
             batch.give_back(attempts=1)
+
+    def _row_of(self, iteration: Iteration) -> int:
+        query = "SELECT id FROM spsa_iteration WHERE run_id = :run AND k = :k"
+        found: int = self.sql(query, run=iteration.run.id, k=iteration.k)[0].id
+        return found
 
     def _machine(self, pick: int) -> Machine:
         return self._worker(pick).machine

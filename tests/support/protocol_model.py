@@ -112,17 +112,22 @@ class Iteration:
 
     @property
     def is_played(self) -> bool:
-        return all(batch.status == "done" for batch in self.batches)
+        return all(batch.status == "done" for batch in self.last)
+
+    @property
+    def last(self) -> list[Batch]:
+        """Of the batches with the same `seq`, the one that was added last."""
+        return list({batch.seq: batch for batch in self.batches}.values())
 
     @property
     def tally(self) -> Tally:
-        return sum((batch.tally for batch in self.batches), Tally())
+        return sum((batch.tally for batch in self.batches if batch.status == "done"), Tally())
 
     @property
     def row(self) -> tuple[Any, ...]:
         """What its row in the database has to say."""
-        purged = sum(4 for batch in self.batches if batch.status == "purged")
-        voids = sum(batch.voids for batch in self.batches)
+        purged = sum(4 for batch in self.last if batch.status == "purged")
+        voids = sum(batch.voids for batch in self.batches if batch.status != "purged")
         return (self.run.id, self.k, self.status, *counts(self.tally), voids, purged)
 
 

@@ -18,7 +18,7 @@ from tuned import tuned, validated
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token

@@ -13,8 +13,8 @@ from invariants import broken
 from shell import Shell
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl
+from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
 from spsa.history.doctor import check_run
 
 GAMES = 8
@@ -75,7 +75,7 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
     folder.mkdir(exist_ok=True)
     upgrade(url)
     plus = engine(folder, "plus", **{"moves": WINNER} | switches)
-    with open_store(url) as store:
+    with Store(url) as store:
         staged = stage(store)
         staged.open(
             plus=published(plus),
@@ -104,7 +104,7 @@ class OneIteration:
     def open(self, time_control: TimeControl, **minus: object) -> None:
         plus_path = engine(self.folder, "plus", moves=WINNER)
         minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
-        with open_store(self.url, durable=False) as store:
+        with Store(self.url, durable=False) as store:
             stage(store).open(
                 plus=published(plus_path),
                 minus=published(minus_path),

@@ -10,7 +10,7 @@ from spsa.algorithms.tuning import tuning
 from spsa.config import load_space
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, score_of_elo
-from spsa.db.store import Store
+from spsa.db import Store
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
 from spsa.master.session import RunSettings, tuning_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from shell import Shell
 
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import IllegalTransition, TuningError
 from spsa.report.status import status as status_of
 
@@ -188,12 +188,12 @@ class Tuner:
 
     def expire(self) -> None:
         """Time passes for the lease of a master that was killed."""
-        with open_store(self.url) as store, closing(Shell(self.url)) as sql:
+        with Store(self.url) as store, closing(Shell(self.url)) as sql:
             sql.expire(run_id=store.run(None).id)
 
     def end_soon(self) -> int:
         """Let the run end with little more than it has opened; its iterations then."""
-        with open_store(self.url) as store:
+        with Store(self.url) as store:
             run = store.run(None)
             while True:
                 last = 3 + max(it.k or 0 for it in store.iterations(run.id))
@@ -211,7 +211,7 @@ class Tuner:
     def _look(self) -> Mapping[str, Any]:
         """As `status`, without a process, which a busy machine starts too late to see a run."""
         try:
-            with open_store(self.url) as store:
+            with Store(self.url) as store:
                 return dict(status_of(store, store.run(None)).to_json())
         except TuningError:
             return {}

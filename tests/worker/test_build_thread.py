@@ -15,8 +15,8 @@ from spsa.builds import orders
 from spsa.builds.builder import BuildSettings, Rendered, pin
 from spsa.builds.orders import BuildOrder, archive_of
 from spsa.builds.requirements import BUILDS
-from spsa.db.rows import OrderedBuild
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
 from worker.remote import RemoteStore

@@ -18,7 +18,7 @@ from console import ROOT, call, environment, worker, write_project
 from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import EngineFault
 from spsa.uci.spawning import EngineLimits, spawn
 from spsa.uci.system import Isolation, isolation
@@ -266,7 +266,7 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
 ) -> None:
     write_project(tmp_path)
     sides = {"plus": WINNER, "minus": LOSER}
-    with open_store(database_url) as store:
+    with Store(database_url) as store:
         game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         engines = {
             name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
@@ -275,6 +275,6 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
     played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
     assert played.returncode == 0, played.stderr
-    with open_store(database_url) as store:
+    with Store(database_url) as store:
         (row,) = [row for row in store.workers() if row.name == "box"]
         assert (row.sandbox, row.games) == (sandbox, 4)

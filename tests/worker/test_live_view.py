@@ -4,7 +4,7 @@ from builders import Stage, stage
 from screen import Screen, console_of
 
 from spsa.core.scoring import Tally
-from spsa.db.store import open_store
+from spsa.db import Store
 from worker.batches import live_view
 from worker.batches.active_batch import ActiveBatch, Activity
 from worker.batches.live_view import LiveView
@@ -27,7 +27,7 @@ def test_slots_and_faults_are_shown(sqlite_url: str, monkeypatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
     screen = Screen(100, 20)
-    with open_store(sqlite_url, durable=False) as store, LiveView("me", console_of(screen)) as view:
+    with Store(sqlite_url, durable=False) as store, LiveView("me", console_of(screen)) as view:
         batch = claimed(stage(store))
         now[0] += 90.0
         played = GameTotals(tally=Tally.of_pair(2, 1), plus_time_losses=1)

@@ -25,7 +25,7 @@ from engines.faulty import (
 )
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.uci.system import MISSING
 
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
@@ -74,7 +74,7 @@ def test_a_worker_plays_and_its_row_says_what_is_missing(
     sides = {"plus": WINNER, "minus": LOSER}
     engines = {name: published(engine(tmp_path, name, moves=sides[name])) for name in sides}
     game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
-    with open_store(sqlite_url) as store:
+    with Store(sqlite_url) as store:
         stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
     words = ("--spsa", "-c", 1, "--max-batches", 1, "--engines-cache", tmp_path / "cache")
     done = call(plain(kind, *words), ROOT, DATABASE_URL=sqlite_url)

@@ -9,7 +9,7 @@ from console import compete
 from engines.faulty import engine
 
 from spsa.core.game_settings import Adjudication, Book, GameSettings
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.openings.book import load
 from spsa.openings.positions import Opening
@@ -83,7 +83,7 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
 def test_a_batch_of_chess960_is_played_and_played_again(sqlite_url: str, tmp_path: Path) -> None:
     options = {"UCI_Chess960": "true"}
     plus, minus = (published(engine(tmp_path, s, chess960=True)) for s in ("plus", "minus"))
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         stage(store).open(
             plus=plus,
             minus=minus,

@@ -9,7 +9,7 @@ from builders import stage
 from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
-from spsa.db.store import open_store
+from spsa.db import Store
 from spsa.openings.book import OpeningBook
 from spsa.openings.positions import Opening, drawn_time
 from spsa.protocol import Failure
@@ -42,7 +42,7 @@ def pair():
 
 @pytest.fixture
 def claim(sqlite_url):
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         on = stage(store)
         on.open()
         return on.claim("a")

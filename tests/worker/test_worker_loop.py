@@ -27,7 +27,7 @@ from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book,
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.errors import (
     ArtifactMismatch,
     BatchFailed,
@@ -62,7 +62,7 @@ PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
 @pytest.fixture
 def store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
+    with Store(sqlite_url, durable=False) as opened:
         yield opened
 
 
@@ -273,7 +273,7 @@ def interrupt_when_playing(
 @pytest.fixture
 def shared(sqlite_url: str) -> Iterator[Store]:
     """A second connection, for the thread that does not make the assertions."""
-    with open_store(sqlite_url, durable=False) as opened:
+    with Store(sqlite_url, durable=False) as opened:
         yield opened
 
 

@@ -316,7 +316,7 @@ def test_the_database_is_named_by_flag_environment_or_file(
     assert direct.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
     other = tmp_path / "other.toml"
     other.write_text('[database]\nurl = "postgresql://h/d"\n')
-    assert direct.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
+    assert direct.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql://h/d"
 
 
 def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:

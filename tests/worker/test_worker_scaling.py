@@ -13,7 +13,7 @@ from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from test_worker_client import QUICK
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.openings.book import load
 from spsa.uci.spawning import EngineLimits
 from worker import machine
@@ -36,7 +36,7 @@ NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 
 @pytest.fixture
 def staged(sqlite_url: str) -> Iterator[Stage]:
-    with open_store(sqlite_url, durable=False) as store:
+    with Store(sqlite_url, durable=False) as store:
         yield stage(store)
 
 

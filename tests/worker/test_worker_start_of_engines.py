@@ -13,7 +13,7 @@ from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
 from spsa.builds.artifacts import FILES, publish
 from spsa.core.game_settings import Book, EngineFile, GameSettings
-from spsa.db.store import Store, open_store
+from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.lifecycle import BatchStatus
 
@@ -22,7 +22,7 @@ MANY = {f"a_parameter_of_30_charact_{n:04}": str(n % 7) for n in range(5000)}
 
 @pytest.fixture
 def store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
+    with Store(sqlite_url, durable=False) as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from console import call
 from engines.faulty import LOSER, WINNER, engine, start_book
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db.store import open_store
+from spsa.db import Store
 
 NEVER = frozenset(
     {
@@ -44,7 +44,7 @@ main()
 @pytest.fixture
 def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
     """The modules of a worker at its end, after a batch."""
-    with open_store(database_url) as store:
+    with Store(database_url) as store:
         sides = {"plus": WINNER, "minus": LOSER}
         engines = {
             side: published(engine(tmp_path, side, moves=moves)) for side, moves in sides.items()

@@ -7,8 +7,8 @@ reads files.
 from collections.abc import Callable, Iterable
 
 from spsa.algorithms.tuning import Tuning
-from spsa.db.run_tables import Run
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.history.doctor.games import (
     counts,
     numbering,

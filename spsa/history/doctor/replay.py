@@ -15,7 +15,7 @@ from math import inf, isclose
 
 from spsa.algorithms.state_json import alike
 from spsa.algorithms.tuning import Tuning
-from spsa.db.run_tables import Iteration, Purge, Step
+from spsa.db.tables import Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.history.doctor.theta import Entry, differences, entries
 from spsa.history.replay import ReplayedState, counted_after

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from spsa.db.batch_tables import Batch
-from spsa.db.purge_records import PurgedResult
-from spsa.db.run_tables import Iteration, Purge, Run, Step
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.purge_queries import ReportedResult
+from spsa.db.tables import Batch, Iteration, Purge, Run, Step
 from spsa.lifecycle import Purpose
 
 
@@ -34,7 +33,7 @@ class RunRows:
     batches: Mapping[int, Sequence[Batch]]  # by the id of the iteration's row
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
-    purged: Sequence[PurgedResult] = ()
+    purged: Sequence[ReportedResult] = ()
 
     def of(self, iteration: Iteration) -> Sequence[Batch]:
         return self.batches.get(iteration.id, ())

@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from spsa.builds.artifacts import verify
-from spsa.db.run_tables import Iteration, Purge, Run, Step
-from spsa.db.store import Store
+from spsa.db import Store
+from spsa.db.tables import Iteration, Purge, Run, Step
 from spsa.errors import TuningError
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, Purpose, RunStatus, terminal

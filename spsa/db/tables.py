@@ -1,0 +1,573 @@
+"""The tables of runs: their iterations, steps, purges and events.
+
+The columns of the first version's `spsa_iteration` keep their names and meaning, because people
+query them.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
+
+from spsa.core.estimates import Estimates
+from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings.numbers import MAX_MOVES
+from spsa.core.json_values import from_json
+from spsa.core.stored_json import as_written, finite
+from spsa.db.base import (
+    GAMES,
+    HALF_POINTS_AGREE,
+    NONE_NEGATIVE,
+    PAIRS,
+    Base,
+    Counts,
+    Identity,
+    Json,
+    Stored,
+    UtcTime,
+    json_column,
+    limited,
+    now_column,
+    number_column,
+    optional,
+    partial_index,
+    status_column,
+    text_column,
+    written_out,
+)
+from spsa.errors import OutOfRange
+from spsa.lifecycle import BatchStatus, IterationStatus, MachineRole, Purpose, RunStatus
+from spsa.protocol import (
+    KEPT_VOIDS_LENGTH,
+    BatchResult,
+    ClaimRequest,
+    Failure,
+    KeptVoid,
+    Touch,
+    WorkerInfo,
+)
+
+
+class EngineFile(Base, kw_only=True):
+    """A published binary; the bytes only if workers get it from here."""
+
+    __tablename__ = "spsa_engine"
+
+    sha256: Mapped[str] = text_column(primary_key=True)
+    build_key: Mapped[str] = text_column()
+    target: Mapped[str] = text_column()
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+    bench: Mapped[int | None] = optional(sa.BigInteger)
+    path: Mapped[str] = text_column()
+    content: Mapped[bytes | None] = mapped_column(
+        "bytes", sa.LargeBinary, default=None, deferred=True, nullable=True
+    )
+    created_at: Mapped[datetime] = now_column()
+
+    __table_args__ = (CheckConstraint("length(sha256) = 64", name="sha256"),)
+
+
+class StoredFile(Base, kw_only=True):
+    """A book, a side file or the archive of a source, for workers that get their files here."""
+
+    __tablename__ = "spsa_file"
+
+    sha256: Mapped[str] = text_column(primary_key=True)
+    content: Mapped[bytes] = mapped_column("bytes", sa.LargeBinary, deferred=True)
+    created_at: Mapped[datetime] = now_column()
+
+    __table_args__ = (CheckConstraint("length(sha256) = 64", name="sha256"),)
+
+
+Values = Mapping[str, float]
+"""Parameter name -> value in the parameter's own unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a validation compares.
+
+    `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
+    the name of a file. `time_control` is None for that of the tuning. `sprt` has the two hypotheses
+    of a sequential test in normalised Elo, None for a match of a fixed length. `background`: the
+    master plays it while it tunes.
+    """
+
+    theta: str = "final"
+    against: str = "start"
+    time_control: str | None = None
+    sprt: tuple[float, float] | None = None
+    background: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` gave; UnusableState if the JSON is anything else."""
+        with as_written("a column `compared`"):
+            return from_json(cls, data)
+
+
+def _theta(values: Any) -> Values:
+    with as_written("a column of theta"):
+        return finite(values)
+
+
+def _game_settings_column() -> Any:
+    return mapped_column(Stored(GameSettings.from_json))
+
+
+class Run(Base, kw_only=True):
+    """A run; theta holds the results of `applied` iterations, without what `purges` removed.
+
+    `start_state` is what its rule knew at the start, if it began where another run was.
+    """
+
+    __tablename__ = "spsa_run"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    name: Mapped[str] = text_column(unique=True)
+    status: Mapped[RunStatus] = status_column(RunStatus, RunStatus.RUNNING)
+    reason: Mapped[str | None] = optional()  # why it is paused or stopped
+    seed: Mapped[int] = mapped_column(sa.BigInteger)
+    algorithm: Mapped[str] = text_column()
+    settings: Mapped[Mapping[str, Any]] = json_column()
+    space: Mapped[Mapping[str, Any]] = json_column()
+    game_settings: Mapped[GameSettings] = _game_settings_column()
+    source_sha256: Mapped[str | None] = optional()
+    max_iterations: Mapped[int]
+    start_theta: Mapped[Values] = mapped_column(Stored(_theta), default_factory=dict)
+    theta: Mapped[Values] = mapped_column(Stored(_theta))  # the current values of the parameters
+    theta_averaged: Mapped[Values | None] = optional(Json)  # see Estimates
+    theta_averaged_sd: Mapped[Values | None] = optional(Json)
+    theta_supported: Mapped[Values | None] = optional(Json)
+    theta_supported_sd: Mapped[Values | None] = optional(Json)
+    state: Mapped[Mapping[str, Any]] = json_column()
+    start_state: Mapped[Mapping[str, Any] | None] = optional(Json)
+    applied: Mapped[int] = number_column()
+    master_id: Mapped[str | None] = optional()
+    epoch: Mapped[int] = number_column(kind=sa.BigInteger)
+    lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
+    builds: Mapped[Mapping[str, Any] | None] = optional(Json)  # see core.builds
+    created_at: Mapped[datetime] = now_column()
+    finished_at: Mapped[datetime | None] = optional(UtcTime)
+    # scheduling: the highest priority first, and equal ones by their shares of the slots
+    priority: Mapped[int] = number_column()
+    share: Mapped[float] = number_column(1, sa.Double)
+    purges: Mapped[int] = number_column()  # how many; theta is computed without their results
+
+    __table_args__ = (
+        CheckConstraint("share > 0", name="share"),
+        CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
+        CheckConstraint(
+            "(status IN ('finished', 'stopped')) = (finished_at IS NOT NULL)", name="finished"
+        ),
+    )
+
+    @property
+    def estimates(self) -> Estimates:
+        return Estimates(
+            averaged=self.theta_averaged,
+            averaged_sd=self.theta_averaged_sd,
+            supported=self.theta_supported,
+            supported_sd=self.theta_supported_sd,
+        )
+
+
+def estimate_columns(estimates: Estimates) -> dict[str, Any]:
+    """The columns of a run for these estimates."""
+    return {
+        f"theta_{name}": None if values is None else dict(values)
+        for name, values in estimates.by_name().items()
+    }
+
+
+class Iteration(Counts, Base, kw_only=True):
+    """An iteration.
+
+    When it was opened, theta held the results through `opened_on`, and the run had had
+    `opened_purges` purges. `compared` and `match_number` are those of a validation: the rounds of
+    one match have the number of the first of them.
+    """
+
+    __tablename__ = "spsa_iteration"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"), default=None)
+    iteration_number: Mapped[int] = mapped_column(default=None)
+    purpose: Mapped[Purpose] = status_column(Purpose, Purpose.TUNE, "purpose")
+    k: Mapped[int | None] = optional(sa.Integer)  # in the gain schedule; NULL for a validation
+    opened_on: Mapped[int]
+    in_flight: Mapped[int]
+    a_k: Mapped[float | None] = optional(sa.Double)
+    c_k: Mapped[float | None] = optional(sa.Double)
+    plus_engine_path: Mapped[str] = text_column(default="")
+    minus_engine_path: Mapped[str] = text_column(default="")
+    plus_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_engine.sha256"), default=None)
+    minus_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_engine.sha256"), default=None)
+    plus_options: Mapped[Mapping[str, str]] = json_column(default_factory=dict)
+    minus_options: Mapped[Mapping[str, str]] = json_column(default_factory=dict)
+    game_settings: Mapped[GameSettings] = _game_settings_column()
+    timelow_ms: Mapped[int] = mapped_column(default=0)
+    timehigh_ms: Mapped[int] = mapped_column(default=0)
+    first_pair: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    rng_seed: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    target_games: Mapped[int]
+    games_played: Mapped[int] = number_column()
+    purged_games: Mapped[int] = number_column()  # and not played again
+    status: Mapped[IterationStatus] = status_column(IterationStatus, IterationStatus.PENDING)
+    base_parameters: Mapped[Values] = json_column()
+    plus_parameters: Mapped[Values] = json_column()
+    minus_parameters: Mapped[Values] = json_column()
+    perturbation_signs: Mapped[Mapping[str, int]] = json_column(default_factory=dict)
+    # the gradient from this iteration's games alone, in Elo per step: E / (plus - minus), where
+    # the divisor is at least 2 c_k; 0 for a parameter that was equal on both sides
+    gradient_estimate: Mapped[Values | None] = optional(Json)
+    elo_diff: Mapped[float | None] = optional(sa.Double)
+    opened_by_epoch: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    completed_by_epoch: Mapped[int | None] = optional(sa.BigInteger)
+    created_at: Mapped[datetime] = now_column()
+    completed_at: Mapped[datetime | None] = optional(UtcTime)
+    opened_purges: Mapped[int] = number_column()
+    requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
+    # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
+    variants: Mapped[Mapping[str, Any] | None] = optional(Json)
+    match_number: Mapped[int | None] = optional(sa.Integer)
+    compared: Mapped[Compared | None] = optional(Stored(Compared.from_json))
+
+    __table_args__ = (
+        UniqueConstraint("run_id", "iteration_number"),
+        UniqueConstraint("run_id", "k"),
+        CheckConstraint("(purpose = 'tune') = (k IS NOT NULL)", name="k"),
+        CheckConstraint("target_games > 0 AND target_games % 2 = 0", name="whole_pairs"),
+        CheckConstraint(
+            f"games_played = {GAMES} AND games_played = 2 * {PAIRS}"
+            f" AND games_played + purged_games <= target_games AND {HALF_POINTS_AGREE}",
+            name="counts",
+        ),
+        CheckConstraint(
+            "status <> 'complete' OR (games_played + purged_games = target_games"
+            " AND completed_at IS NOT NULL)",
+            name="complete",
+        ),
+        CheckConstraint(
+            "purged_games = 0 OR (purged_games > 0 AND purged_games % 2 = 0"
+            " AND status IN ('complete', 'abandoned'))",
+            name="purged",
+        ),
+    )
+
+    @property
+    def is_background(self) -> bool:
+        """Whether it is a round of a validation that is played while the run goes on."""
+        return self.compared is not None and self.compared.background
+
+    @property
+    def is_played(self) -> bool:
+        """Whether all its games have been reported."""
+        return self.games_played + self.purged_games == self.target_games
+
+
+IS_OPEN = written_out(Iteration.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
+"""An iteration that waits to be played or is being played."""
+
+IS_ABANDONED = written_out(Iteration.status, IterationStatus.ABANDONED)
+IS_VALIDATION = written_out(Iteration.purpose, Purpose.VALIDATE)
+
+
+class Step(Base, kw_only=True):
+    """One row of the append-only log of steps; `epoch` is of the master that applied it."""
+
+    __tablename__ = "spsa_step"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    iteration_id: Mapped[int] = mapped_column(
+        Identity, ForeignKey("spsa_iteration.id"), unique=True
+    )
+    k: Mapped[int]
+    theta_before: Mapped[Values] = json_column()
+    delta: Mapped[Values] = json_column()
+    theta_after: Mapped[Values] = json_column()
+    bounded: Mapped[bool]
+    epoch: Mapped[int] = mapped_column(sa.BigInteger)
+    created_at: Mapped[datetime] = now_column()
+
+    __table_args__ = (UniqueConstraint("run_id", "k"),)
+
+
+class Purge(Base, kw_only=True):
+    """One purge of a run: `number` counts from 1.
+
+    Theta held the results through `applied`, and changed from `theta_before` to `theta_after`.
+    """
+
+    __tablename__ = "spsa_purge"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
+    number: Mapped[int]
+    applied: Mapped[int]
+    theta_before: Mapped[Values] = json_column()
+    theta_after: Mapped[Values] = json_column()
+    games: Mapped[int] = number_column()
+    selection: Mapped[Mapping[str, Any]] = json_column()
+    actor: Mapped[str] = text_column()
+    reason: Mapped[str] = text_column()
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        UniqueConstraint("run_id", "number"),
+        CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
+    )
+
+
+class Event(Base, kw_only=True):
+    """What was changed in a run, when and by whom."""
+
+    __tablename__ = "spsa_event"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    at: Mapped[datetime] = now_column()
+    run_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_run.id"))
+    kind: Mapped[str] = text_column()
+    actor: Mapped[str] = text_column()
+    detail: Mapped[Mapping[str, Any]] = json_column()
+
+
+partial_index("ix_spsa_iteration_open", IS_OPEN, Iteration.run_id, Iteration.id)
+partial_index("ix_spsa_iteration_abandoned", IS_ABANDONED, Iteration.run_id)
+partial_index(
+    "ix_spsa_iteration_validation", IS_VALIDATION, Iteration.run_id, Iteration.iteration_number
+)
+Index("ix_spsa_iteration_completed", Iteration.run_id, Iteration.completed_at)
+
+
+class Machine(Base, kw_only=True):
+    """A computer that plays, and what identifies its workers.
+
+    `secret_sha256` is the hash of its token if a person invited it, else that of the secret that it
+    made itself. A builder may also build engines for others.
+    """
+
+    __tablename__ = "spsa_machine"
+
+    name: Mapped[str] = text_column(primary_key=True)
+    secret_sha256: Mapped[str] = text_column(unique=True)
+    role: Mapped[MachineRole] = status_column(MachineRole, MachineRole.WORKER, "role")
+    invited_by: Mapped[str | None] = optional()  # NULL: a direct worker registered it
+    created_at: Mapped[datetime] = now_column()
+    revoked_at: Mapped[datetime | None] = optional(UtcTime)
+
+    __table_args__ = (
+        CheckConstraint("length(name) BETWEEN 1 AND 220", name="name"),
+        CheckConstraint("length(secret_sha256) = 64", name="secret_sha256"),
+    )
+
+    @property
+    def may_build(self) -> bool:
+        """Whether its workers may build engines for others."""
+        return self.invited_by is None or self.role is MachineRole.BUILDER
+
+
+class Worker(Base, kw_only=True):
+    """A worker process, and what it said of itself when it registered."""
+
+    __tablename__ = "spsa_worker"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    name: Mapped[str] = text_column(unique=True)
+    host: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
+    platform: Mapped[str] = text_column()
+    cores: Mapped[int]
+    concurrency: Mapped[int]
+    nps: Mapped[float | None] = optional(sa.Double)
+    scale: Mapped[float | None] = optional(sa.Double)  # by what it multiplied times last
+    version: Mapped[str] = text_column()
+    first_seen_at: Mapped[datetime] = now_column()
+    last_seen_at: Mapped[datetime] = now_column()
+    sandbox: Mapped[str | None] = optional()  # of its engines
+    provides: Mapped[str | None] = optional()  # words in order, each between two spaces
+    # the runs that it takes and those that it leaves, as the keys of objects; NULL: all, none
+    only_runs: Mapped[Mapping[str, Any] | None] = optional(Json)
+    not_runs: Mapped[Mapping[str, Any] | None] = optional(Json)
+    # void games of the attempts that it failed, until its machine is released
+    failed_void_games: Mapped[int] = number_column(kind=sa.BigInteger)
+
+    __table_args__ = (
+        *limited(WorkerInfo, "name", "platform", "cores", "concurrency", "version", "sandbox"),
+        *limited(WorkerInfo, "provides", "only_runs", "not_runs"),
+        *limited(Touch, "nps", "scale"),
+        Index("ix_spsa_worker_last_seen_at", "last_seen_at"),
+        Index("ix_spsa_worker_host", "host"),
+    )
+
+
+def _void_counts(voids: Any) -> Mapping[str, int]:
+    """What a worker has sent; anything that is no number of games is left out."""
+    counts = voids.items() if isinstance(voids, dict) else ()
+    return {reason: games for reason, games in counts if type(games) is int}
+
+
+def _kept_voids(log: Any) -> tuple[KeptVoid, ...]:
+    """What a worker has sent; anything that is no such game is left out."""
+    found = []
+    for one in log if isinstance(log, list) else ():
+        with suppress(OutOfRange):
+            found.append(from_json(KeptVoid, one))
+    return tuple(found)
+
+
+class Batch(Counts, Base, kw_only=True):
+    """Whole pairs of one iteration with a seed: what a worker claims, plays and reports once.
+
+    A purged one keeps the result that counts no more; if the iteration was open, another row with
+    the same `seq` was added, which is played again.
+    """
+
+    __tablename__ = "spsa_batch"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    iteration_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_iteration.id"))
+    seq: Mapped[int]
+    games: Mapped[int]
+    first_pair: Mapped[int] = mapped_column(sa.BigInteger)
+    seed: Mapped[int] = mapped_column(sa.BigInteger)
+    status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
+    attempt: Mapped[int] = number_column()
+    max_attempts: Mapped[int]
+    claim_id: Mapped[str | None] = optional()
+    worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
+    # whose lease had expired when the batch was claimed last
+    expired_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
+    leased_at: Mapped[datetime | None] = optional(UtcTime)
+    lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
+    voids: Mapped[Mapping[str, int] | None] = optional(Stored(_void_counts))
+    own_void_games: Mapped[int] = number_column()  # of the reported attempt: the sum of `voids`
+    void_log: Mapped[tuple[KeptVoid, ...] | None] = optional(Stored(_kept_voids))  # the last ones
+    void_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
+    plus_nodes: Mapped[int] = number_column(kind=sa.BigInteger)
+    minus_nodes: Mapped[int] = number_column(kind=sa.BigInteger)
+    moves: Mapped[int] = number_column(kind=sa.BigInteger)
+    plus_time_losses: Mapped[int] = number_column()
+    minus_time_losses: Mapped[int] = number_column()
+    seconds: Mapped[float] = number_column(kind=sa.Double)
+    reported_at: Mapped[datetime | None] = optional(UtcTime)
+    last_error: Mapped[str | None] = optional()
+    slot: Mapped[int | None] = optional(sa.Integer)  # of its worker, from 0
+    think_seconds: Mapped[float] = number_column(kind=sa.Double)  # of both engines
+    scale: Mapped[float] = number_column(1, sa.Double)  # of its times
+    purge: Mapped[int] = number_column()  # the number of the purge; 0 if there was none
+    # who holds it or held it last; only `batch_lines` reads it
+    worker: Mapped[Worker | None] = relationship(
+        foreign_keys=[worker_id], viewonly=True, lazy="raise", init=False, repr=False, compare=False
+    )
+
+    __table_args__ = (
+        UniqueConstraint("iteration_id", "seq", "purge"),
+        CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),
+        CheckConstraint("attempt >= 0", name="attempt"),
+        CheckConstraint(
+            "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
+            " AND worker_id IS NOT NULL)",
+            name="leased",
+        ),
+        CheckConstraint(
+            f"CASE WHEN status IN ('done', 'purged') THEN claim_id IS NOT NULL AND {GAMES} = games"
+            f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END"
+            f" AND {NONE_NEGATIVE}",
+            name="counts",
+        ),
+        CheckConstraint(
+            f"plus_time_losses BETWEEN 0 AND games AND minus_time_losses BETWEEN 0 AND games"
+            f" AND moves BETWEEN 0 AND games * {2 * MAX_MOVES}",
+            name="costs",
+        ),
+        CheckConstraint("status <> 'purged' OR purge > 0", name="purged"),
+        CheckConstraint("own_void_games BETWEEN 0 AND void_games", name="void_games"),
+        CheckConstraint(
+            f"length(CAST(void_log AS TEXT)) <= {2 * KEPT_VOIDS_LENGTH}", name="void_log"
+        ),
+        *limited(BatchResult, "voids", "plus_nodes", "minus_nodes", "slot"),
+        *limited(BatchResult, "seconds", "think_seconds", "scale"),
+        *limited(ClaimRequest, "claim_id"),
+        *limited(Failure, last_error="reason"),
+    )
+
+    @property
+    def time_losses(self) -> int:
+        return self.plus_time_losses + self.minus_time_losses
+
+    @property
+    def nodes_per_second(self) -> float | None:
+        """Of one engine; None where no time is known."""
+        nodes = self.plus_nodes + self.minus_nodes
+        return nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+IS_READY = written_out(Batch.status, BatchStatus.READY)
+IS_LEASED = written_out(Batch.status, BatchStatus.LEASED)
+IS_PURGED = Batch.purge > sa.literal_column("0")
+NOT_PURGED = Batch.purge == 0
+_later = aliased(Batch)
+WAS_PLAYED_AGAIN = IS_PURGED & (
+    sa.select(_later.id)
+    .where(_later.iteration_id == Batch.iteration_id, _later.seq == Batch.seq)
+    .where(_later.id > Batch.id)
+    .exists()
+)
+"""A purged batch in whose place another one was added."""
+
+
+class BatchFailure(Base, kw_only=True):
+    """A machine that could not play a batch: how often it failed, how often its lease expired."""
+
+    __tablename__ = "spsa_failure"
+
+    batch_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_batch.id"), primary_key=True)
+    machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
+    failures: Mapped[int] = number_column()
+    lost_leases: Mapped[int] = number_column()
+    sha256: Mapped[str | None] = optional()  # of the binary that failed, where that is known
+    reason: Mapped[str | None] = optional()  # of the last failure
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        CheckConstraint("failures >= 0 AND lost_leases >= 0", name="numbers"),
+        *limited(Failure, "sha256", "reason"),
+        Index("ix_spsa_failure_at", "at"),
+    )
+
+
+class SetAside(Base, kw_only=True):
+    """A machine that gets no batches of one binary, or none at all if `sha256` is None."""
+
+    __tablename__ = "spsa_set_aside"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
+    machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
+    sha256: Mapped[str | None] = optional()
+    reason: Mapped[str] = text_column()
+    actor: Mapped[str] = text_column()
+    at: Mapped[datetime] = now_column()
+
+    __table_args__ = (
+        UniqueConstraint("machine", "sha256"),
+        *limited(Failure, "sha256", "reason"),
+    )
+
+
+# three indexes: the search for a ready batch must not read all leased ones, the search for an
+# expired lease not all ready ones, and what a worker holds not all that it ever had
+partial_index("ix_spsa_batch_ready", IS_READY, Batch.iteration_id, Batch.attempt, Batch.seq)
+partial_index("ix_spsa_batch_leased", IS_LEASED, Batch.iteration_id, Batch.lease_expires_at)
+partial_index("ix_spsa_batch_purged", IS_PURGED, Batch.purge, Batch.iteration_id)
+partial_index("ix_spsa_batch_held", IS_LEASED, Batch.worker_id)
+Index("ix_spsa_batch_claim_id", Batch.claim_id, unique=True)
+Index("ix_spsa_batch_worker_id", Batch.worker_id)
