@@ -3,7 +3,7 @@
 A mapped class is the table, its row and the value that other rooms read. CHECK constraints on
 statuses come from `lifecycle`, those on what workers send from the limits in `spsa.protocol`. Every
 time is UTC and comes from the database's own clock; the clocks of masters and workers decide
-nothing. `protocol.sql` holds named statements: `execute` runs one of them.
+nothing. `protocol.sql` and `builds.sql` hold named statements: `execute` runs one of them.
 """
 
 import re
@@ -195,7 +195,7 @@ HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3
 
 
 def execute(connection: sa.Connection, name: str, /, **values: Any) -> sa.CursorResult[Any]:
-    """Run a statement of protocol.sql by its name; a parameter after IN takes a list."""
+    """Run a statement of protocol.sql or builds.sql; a parameter after IN takes a list."""
     return connection.execute(_statement(name, connection.dialect.name), values)
 
 
@@ -243,7 +243,7 @@ def _statement(name: str, dialect: str) -> sa.TextClause:
 
 @cache
 def _texts() -> dict[tuple[str, str], str]:
-    return named_texts("protocol.sql")
+    return named_texts("protocol.sql") | named_texts("builds.sql")
 
 
 def _expanded(text: str) -> str:

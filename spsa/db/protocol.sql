@@ -1,21 +1,16 @@
 -- The statements of the protocol: every one that a worker causes, and every one that sets a batch's
--- status. One text for PostgreSQL and SQLite. On SQLite, FOR ... UPDATE ... is left out,
--- because a transaction that writes has the file to itself. Both have spsa_time(s): the database's
--- clock plus s seconds.
---
--- `{name}` stands for the fragment of that name. A transaction locks rows in the order run, batch,
--- iteration, worker.
+-- status; builds.sql has those of builds. One text for PostgreSQL and SQLite. On SQLite, FOR UPDATE
+-- is left out: who writes has the file alone. spsa_time(s) is the database's clock plus s seconds,
+-- `{name}` the fragment of that name. Rows are locked in the order run, batch, iteration, worker.
 
 -- fragment: playable
--- whether batches of iteration i of run r may be claimed; a validation is played after its run ended
+-- whether batches of iteration i of run r may be claimed; of a validation also after its run ended
 i.status IN ('pending', 'in_progress')
-    AND (r.status = 'running'
-         OR i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))
+    AND (r.status = 'running' OR i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))
 
 -- fragment: suited
--- whether worker w may play iteration i of run r: it provides all words that the iteration or one of
--- its variants requires (a pattern for the words in order), it takes the run, and its machine is
--- neither revoked nor set aside
+-- whether worker w may play iteration i of run r: it provides the words that the iteration or a
+-- variant requires (a pattern for them in order), takes the run, is neither revoked nor set aside
 (i.requires IS NULL OR w.provides LIKE i.requires
      OR EXISTS (SELECT 1 FROM json_each(i.variants) AS v WHERE w.provides LIKE v.key))
     AND (w.only_runs IS NULL
@@ -52,11 +47,8 @@ coalesce((SELECT f.failures + f.lost_leases FROM spsa_failure f
 
 -- fragment: expired
 -- whether the lease of a batch of iteration i has expired
-EXISTS (SELECT 1 FROM spsa_batch b
-         WHERE b.iteration_id = i.id AND b.status = 'leased'
-           AND b.lease_expires_at < spsa_time(0))
-
--- Registering
+EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = i.id AND b.status = 'leased'
+                                       AND b.lease_expires_at < spsa_time(0))
 
 -- name: register.machine
 SELECT name, revoked_at IS NOT NULL AS is_revoked FROM spsa_machine
@@ -67,14 +59,15 @@ INSERT INTO spsa_machine (name, secret_sha256) VALUES (:host, :secret_sha256)
     ON CONFLICT DO NOTHING;
 
 -- name: register.namesake
-SELECT name FROM spsa_machine WHERE name = :name AND name <> :machine;
+-- the other machine that has this name, or a worker of this name
+SELECT name FROM spsa_machine WHERE name = :name AND name <> :machine
+ UNION ALL SELECT host FROM spsa_worker WHERE name = :name AND host <> :machine;
 
 -- name: register.lock
 -- one registration of a machine at a time, because the others are counted
 SELECT name FROM spsa_machine WHERE name = :machine FOR NO KEY UPDATE;
 
 -- name: register.forget
--- rows of workers that are gone and never had a batch: a worker that starts again has a new name
 DELETE FROM spsa_worker
  WHERE host = :machine AND last_seen_at < spsa_time(-120) AND name <> :name
    AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.worker_id = spsa_worker.id
@@ -91,16 +84,12 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sand
     VALUES (:name, :machine, :platform, :cores, :concurrency, :version, :sandbox, :provides,
             :only_runs, :not_runs, spsa_time(0), spsa_time(0))
     ON CONFLICT (name) DO UPDATE
-        SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
-            concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
-            sandbox = EXCLUDED.sandbox, provides = EXCLUDED.provides,
-            only_runs = EXCLUDED.only_runs, not_runs = EXCLUDED.not_runs,
+        SET (platform, cores, concurrency, version, sandbox, provides, only_runs, not_runs) =
+            (EXCLUDED.platform, EXCLUDED.cores, EXCLUDED.concurrency, EXCLUDED.version,
+             EXCLUDED.sandbox, EXCLUDED.provides, EXCLUDED.only_runs, EXCLUDED.not_runs),
             last_seen_at = EXCLUDED.last_seen_at
         WHERE spsa_worker.host = EXCLUDED.host
     RETURNING id;
-
--- name: register.owner
-SELECT host FROM spsa_worker WHERE name = :name;
 
 -- name: touch
 UPDATE spsa_worker
@@ -123,18 +112,13 @@ SELECT r.name, v.key
 
 -- name: file
 SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
-UNION ALL
-SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
-
--- Batches
+ UNION ALL SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: claim.iterations
--- The worker, how many batches it holds, and the iterations with batches that are free or were tried:
--- the highest priority first, then the oldest. No iteration: one row without it. No row: no such
--- worker.
+-- The worker, what it holds, and the iterations with batches for it: the highest priority first,
+-- then the oldest. No iteration: one row without it. No row: no such worker.
 SELECT w.concurrency, i.id, i.run_id, i.status, r.priority, r.share,
-       (SELECT count(*) FROM spsa_batch l
-         WHERE l.worker_id = w.id AND l.status = 'leased') AS held,
+       (SELECT count(*) FROM spsa_batch l WHERE l.worker_id = w.id AND l.status = 'leased') AS held,
        EXISTS (SELECT 1 FROM spsa_batch b
                 WHERE b.iteration_id = i.id AND b.status = 'ready' AND b.attempt > 0)
            OR {expired} AS has_tried
@@ -153,8 +137,7 @@ SELECT i.run_id, count(*) AS slots
  GROUP BY i.run_id;
 
 -- name: claim
--- The first batch that no worker has tried. A locked row is being claimed. A claim that has a batch
--- gets no second one.
+-- The first batch that no worker has tried; a locked row is being claimed. A claim gets one batch.
 UPDATE spsa_batch
    SET expired_worker_id = NULL,
        status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
@@ -167,8 +150,7 @@ UPDATE spsa_batch
 RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
 
 -- name: claim.tried
--- The same for batches that were tried before, those with an expired lease first. That they are
--- apart halves the time of a claim on PostgreSQL, most of which is planning.
+-- the same of those that were tried, expired leases first; one statement would take twice the time
 UPDATE spsa_batch
    SET expired_worker_id = CASE WHEN status = 'leased' THEN worker_id END,
        status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
@@ -186,15 +168,12 @@ RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
 UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';
 
 -- name: claim.again
-SELECT b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed, b.status, b.iteration_id,
-       b.worker_id
-  FROM spsa_batch b WHERE b.claim_id = :claim_id;
+SELECT * FROM spsa_batch WHERE claim_id = :claim_id;
 
 -- name: claim.details
 SELECT i.id AS iteration_id, i.iteration_number, i.purpose, i.game_settings, i.variants,
-       i.plus_sha256, i.plus_engine_path, i.plus_options,
-       i.minus_sha256, i.minus_engine_path, i.minus_options,
-       r.id AS run_id, r.name AS run_name, r.seed AS run_seed
+       i.plus_sha256, i.plus_engine_path, i.plus_options, i.minus_sha256, i.minus_engine_path,
+       i.minus_options, r.id AS run_id, r.name AS run_name, r.seed AS run_seed
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.id = :iteration_id;
 
@@ -210,9 +189,8 @@ RETURNING claim_id;
 -- A report after the lease has expired still counts, unless another claim has the batch.
 UPDATE spsa_batch
    SET status = 'done', reported_at = spsa_time(0),
-       plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws,
-       ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
-       ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
+       plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws, ptnml_0 = :ptnml_0,
+       ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2, ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
        void_games = void_games + :void_games, own_void_games = :void_games, voids = :voids,
        void_log = coalesce(:void_log, void_log),
        void_worker_id = CASE WHEN :has_log THEN worker_id ELSE void_worker_id END,
@@ -224,8 +202,7 @@ UPDATE spsa_batch
 RETURNING iteration_id;
 
 -- name: report.count
--- The same transaction adds the counts to the iteration: only while it is in progress, and never
--- past its target.
+-- in the same transaction; only while the iteration is in progress, and never past its target
 UPDATE spsa_iteration
    SET games_played = games_played + :games,
        plus_wins = plus_wins + :plus_wins, minus_wins = minus_wins + :minus_wins,
@@ -237,17 +214,15 @@ RETURNING id;
 
 -- name: report.again
 SELECT games, CASE WHEN status = 'leased' THEN 'leased'
-            WHEN plus_wins = :plus_wins AND minus_wins = :minus_wins AND draws = :draws
-             AND ptnml_0 = :ptnml_0 AND ptnml_1 = :ptnml_1 AND ptnml_2 = :ptnml_2
-             AND ptnml_3 = :ptnml_3 AND ptnml_4 = :ptnml_4
+            WHEN (plus_wins, minus_wins, draws, ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4)
+               = (:plus_wins, :minus_wins, :draws, :ptnml_0, :ptnml_1, :ptnml_2, :ptnml_3, :ptnml_4)
             THEN 'already' ELSE 'conflict' END AS outcome
   FROM spsa_batch
  WHERE id = :batch_id AND claim_id = :claim_id AND worker_id = :worker_id
    AND status IN ('leased', 'done');
 
 -- name: give_back
--- A claim ends without a result: its worker hands the batch back (the attempt does not count), or
--- its machine cannot play it.
+-- A claim ends without a result: handed back (the attempt does not count), or it cannot be played.
 UPDATE spsa_batch
    SET status = 'ready', attempt = attempt - :attempts, claim_id = NULL, lease_expires_at = NULL,
        last_error = coalesce(:reason, last_error), void_games = void_games + :void_games,
@@ -273,17 +248,14 @@ INSERT INTO spsa_failure (batch_id, machine, failures, lost_leases, sha256, reas
             sha256 = coalesce(EXCLUDED.sha256, spsa_failure.sha256),
             reason = coalesce(EXCLUDED.reason, spsa_failure.reason), at = EXCLUDED.at;
 
--- What a master and a person do with batches
-
 -- name: withdraw
--- back to all, without the attempt
 UPDATE spsa_batch
    SET status = 'ready', attempt = attempt - 1, claim_id = NULL, lease_expires_at = NULL
  WHERE id IN :batch_ids AND status = 'leased';
 
 -- name: exhausted
--- The batches of a run that no machine may claim any more: enough machines tried, or every one that
--- is there gave up. A locked row is being reported or renewed, and is looked at again later.
+-- batches that no machine may claim any more: enough machines tried, or every one there gave up; a
+-- locked row is being reported or renewed, and is looked at again later
 SELECT b.id
   FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
        JOIN spsa_run r ON r.id = i.run_id LEFT JOIN spsa_worker h ON h.id = b.worker_id
@@ -305,22 +277,14 @@ UPDATE spsa_batch
 RETURNING id, iteration_id, seq, last_error;
 
 -- name: active
--- the workers that were seen recently and may play an iteration, and their slots
 SELECT count(*) AS workers, coalesce(sum(w.concurrency), 0) AS slots
   FROM spsa_worker w, spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.id = :iteration_id AND w.last_seen_at > spsa_time(-120) AND {suited};
-
--- name: active.any
-SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots
-  FROM spsa_worker WHERE last_seen_at > spsa_time(-120);
 
 -- name: resume
 UPDATE spsa_batch SET status = 'ready', attempt = 0
  WHERE status = 'failed' AND iteration_id IN (SELECT id FROM spsa_iteration WHERE run_id = :run_id)
 RETURNING id;
-
--- name: resume.forget
-DELETE FROM spsa_failure WHERE batch_id IN :batch_ids;
 
 -- name: purge
 UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL
@@ -334,87 +298,3 @@ INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, max_attempts
       FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
      WHERE b.purge > 0 AND b.purge = :purge AND i.run_id = :run_id
        AND i.status IN ('pending', 'in_progress');
-
--- Builds
-
--- fragment: may_build
--- whether worker w may carry out order b
-b.attempt < b.max_attempts AND w.provides LIKE b.requires
-    AND EXISTS (SELECT 1 FROM spsa_machine m WHERE m.name = w.host AND m.revoked_at IS NULL
-                   AND (m.role = 'builder' OR m.invited_by IS NULL))
-    AND NOT EXISTS (SELECT 1 FROM spsa_build_failure f
-                     WHERE f.build_id = b.id AND f.machine = w.host)
-    AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host AND a.sha256 IS NULL)
-
--- name: claim_build
-UPDATE spsa_build
-   SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
-       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds)
- WHERE id = (
-    SELECT b.id FROM spsa_build b JOIN spsa_worker w ON w.id = :worker_id
-     WHERE (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
-       AND b.wanted_until > spsa_time(0) AND {may_build}
-     ORDER BY b.id LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
-   AND NOT EXISTS (SELECT 1 FROM spsa_build c WHERE c.claim_id = :claim_id);
-
--- name: builders
--- the workers that were seen recently and may carry out an order, or do so now
-SELECT count(*) FROM spsa_worker w JOIN spsa_build b ON b.id = :build_id
- WHERE w.last_seen_at > spsa_time(-120) AND {may_build}
-    OR w.id = b.worker_id AND b.status = 'leased' AND b.lease_expires_at >= spsa_time(0);
-
--- name: renew_build
-UPDATE spsa_build SET lease_expires_at = spsa_time(:lease_seconds)
- WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-   AND wanted_until > spsa_time(0) AND leased_at > spsa_time(-86400)
-RETURNING id;
-
--- name: upload.holder
-SELECT b.worker_id
-  FROM spsa_build b JOIN spsa_worker w ON w.id = b.worker_id JOIN spsa_machine m ON m.name = w.host
- WHERE b.id = :build_id AND b.claim_id = :claim_id AND b.status = 'leased'
-   AND w.host = :machine AND m.role = 'builder' AND m.revoked_at IS NULL;
-
--- name: upload
-INSERT INTO spsa_upload (build_id, side, claim_id, sha256, size, bytes)
-    SELECT id, :side, claim_id, :sha256, :size, :bytes FROM spsa_build
-     WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-    ON CONFLICT (build_id, side) DO UPDATE
-        SET claim_id = EXCLUDED.claim_id, sha256 = EXCLUDED.sha256, size = EXCLUDED.size,
-            bytes = EXCLUDED.bytes
-    RETURNING build_id;
-
--- name: upload.forget
--- what will not be published, or has been
-DELETE FROM spsa_upload
- WHERE NOT EXISTS (SELECT 1 FROM spsa_build b
-                    WHERE b.id = spsa_upload.build_id AND b.claim_id = spsa_upload.claim_id
-                      AND b.status = 'leased' AND b.wanted_until > spsa_time(-3600));
-
--- name: publish_build.sent
-SELECT side, sha256, size FROM spsa_upload WHERE build_id = :build_id AND claim_id = :claim_id;
-
--- name: publish_build.engine
-INSERT INTO spsa_engine (sha256, build_key, target, size, bench, path, bytes)
-    SELECT u.sha256, b.build_key, :target, u.size, :bench, u.sha256, u.bytes
-      FROM spsa_upload u JOIN spsa_build b ON b.id = u.build_id
-     WHERE u.build_id = :build_id AND u.side = :side
-    ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE spsa_engine.bytes IS NULL;
-
--- name: publish_build
-UPDATE spsa_build
-   SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
-       plus_bench = :plus_bench, minus_bench = :minus_bench, binary_requires = :binary_requires
- WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-RETURNING id;
-
--- name: fail_build
-UPDATE spsa_build
-   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, attempt = attempt - :attempts
- WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-RETURNING id;
-
--- name: fail_build.machine
-INSERT INTO spsa_build_failure (build_id, machine, reason)
-    SELECT :build_id, w.host, :reason FROM spsa_worker w WHERE w.id = :worker_id
-    ON CONFLICT (build_id, machine) DO UPDATE SET reason = EXCLUDED.reason;

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, or_, select, update
 
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.tables import Event, Iteration, Run, StoredFile
+from spsa.db.tables import BatchFailure, Event, Iteration, Run, StoredFile
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, RUN, IterationStatus, RunStatus
 from spsa.text import plural
@@ -142,7 +142,7 @@ class RunQueries(Database):
                 connection, name, RunStatus.RUNNING, actor, leaving=RunStatus.PAUSED
             )
             retried = execute(connection, "resume", run_id=run_id).scalars().all()
-            execute(connection, "resume.forget", batch_ids=retried)
+            connection.execute(delete(BatchFailure).where(BatchFailure.batch_id.in_(retried)))
 
     def stop(self, name: str, actor: str, reason: str) -> None:
         """End a run early: its open iterations are abandoned, theta keeps what was applied."""

@@ -322,11 +322,14 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
 
 def _active(connection: sa.Connection, ids: Sequence[int]) -> tuple[int, int]:
     """How many workers were seen recently that may play the newest open iteration; their slots."""
-    if ids:
-        row = execute(connection, "active", iteration_id=max(ids)).one()
-    else:
-        row = execute(connection, "active.any").one()
-    return row.workers, int(row.slots)
+    sums = select(func.count(), func.coalesce(func.sum(Worker.concurrency), 0))
+    seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
+    row: Any = (
+        execute(connection, "active", iteration_id=max(ids)).one()
+        if ids
+        else connection.execute(sums.where(seen)).one()
+    )
+    return row[0], int(row[1])
 
 
 def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:

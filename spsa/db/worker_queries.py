@@ -89,9 +89,8 @@ class WorkerQueries(Database):
                     f"its other workers have {active.slots}, and this one has {info.concurrency}"
                 )
             worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()
-            if worker_id is None:
-                owner = execute(connection, "register.owner", name=info.name).scalar_one()
-                raise _name_taken(info.name, owner)
+            if worker_id is None:  # it was taken just now
+                raise NameTaken(f"another machine has a worker named {info.name!r}")
         return RegisteredWorker(id=worker_id, machine=own)
 
     def touch_worker(
@@ -244,17 +243,13 @@ def _own_machine(connection: sa.Connection, info: WorkerInfo) -> str:
 
 
 def _refuse_namesake(connection: sa.Connection, name: str, machine: str) -> None:
-    """A worker's name must not be another machine's: commands take either."""
+    """A worker's name must not be another machine's, or its worker's: commands take either."""
     other = execute(connection, "register.namesake", name=name, machine=machine).scalar()
     if other is not None:
-        raise _name_taken(name, other)
-
-
-def _name_taken(name: str, machine: str) -> NameTaken:
-    return NameTaken(
-        f"the worker name {name!r} belongs to the machine {machine!r}, which is another one than "
-        "this: choose another --name"
-    )
+        raise NameTaken(
+            f"the worker name {name!r} belongs to the machine {other!r}, which is another one than "
+            "this: choose another --name"
+        )
 
 
 def _named(claim: HeldClaim | Claim) -> str:

@@ -100,7 +100,7 @@ def sql_mutants() -> list[Mutant]:
     """Every mutant of the statements and fragments of protocol.sql."""
     return [
         _of_sql(kind, name, text, change)
-        for (kind, name), text in base._texts().items()
+        for (kind, name), text in base.named_texts("protocol.sql").items()
         for change in sql_operators.changes(text)
     ]
 
