@@ -170,13 +170,6 @@ UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND st
 -- name: claim.again
 SELECT * FROM spsa_batch WHERE claim_id = :claim_id;
 
--- name: claim.details
-SELECT i.id AS iteration_id, i.iteration_number, i.purpose, i.game_settings, i.variants,
-       i.plus_sha256, i.plus_engine_path, i.plus_options, i.minus_sha256, i.minus_engine_path,
-       i.minus_options, r.id AS run_id, r.name AS run_name, r.seed AS run_seed
-  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
- WHERE i.id = :iteration_id;
-
 -- name: renew
 UPDATE spsa_batch SET lease_expires_at = spsa_time(:lease_seconds)
  WHERE claim_id IN :claim_ids AND worker_id = :worker_id AND status = 'leased'

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, joinedload, load_only
 
 from spsa.core.scoring import Tally
 from spsa.core.words import words_of
-from spsa.db.base import COUNTS, UtcTime, execute, sums_of, tally_of, time_from_now, written_out
+from spsa.db.base import COUNTS, UtcTime, sums_of, tally_of, time_from_now, written_out
 from spsa.db.database import Database, rows
 from spsa.db.tables import (
     IS_ABANDONED,
@@ -245,8 +245,7 @@ class ReadQueries(Database):
                 raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
             names = ("id", "iteration_id", "seq", "attempt", "first_pair", "games", "seed")
             own = {name: getattr(batch, name) for name in names}
-            details = execute(connection, "claim.details", iteration_id=batch.iteration_id).one()
-        claim = claim_of({**shared(dict(details._mapping)), **own}, _NO_CLAIM)
+            claim = claim_of({**shared(connection, batch.iteration_id), **own}, _NO_CLAIM)
         return claim, batch.tally if batch.status is BatchStatus.DONE else None, batch.scale
 
     def void_games(self, run_id: int, last: int) -> list[VoidGame]:

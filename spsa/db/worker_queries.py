@@ -15,11 +15,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import checked, to_json
 from spsa.core.words import provided_text, words_of
 from spsa.db.base import counts_of, execute
-from spsa.db.database import Database
+from spsa.db.database import Database, rows
+from spsa.db.tables import Iteration, Run
 from spsa.errors import (
     IllegalTransition,
     LeaseLost,
@@ -29,7 +29,7 @@ from spsa.errors import (
     ReportConflict,
     TooManyRequests,
 )
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+from spsa.lifecycle import BatchStatus, IterationStatus
 from spsa.protocol import (
     KEPT_VOIDS_LENGTH,
     MAX_SLOTS,
@@ -205,14 +205,13 @@ class WorkerQueries(Database):
         A run is there once for each list of words that its open iterations require of a worker.
         """
         with self._read() as connection:
-            rows = execute(connection, "work_left")
-            return [OpenWork(run=row.run, requires=words_of(row.requires)) for row in rows]
+            left = execute(connection, "work_left")
+            return [OpenWork(run=row.run, requires=words_of(row.requires)) for row in left]
 
     def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         known = self._details.get(iteration_id)
         if known is None:
-            row = execute(connection, "claim.details", iteration_id=iteration_id).one()
-            known = self._details[iteration_id] = shared(dict(row._mapping))
+            known = self._details[iteration_id] = shared(connection, iteration_id)
             for oldest in list(self._details)[:-_DETAILS_KEPT]:
                 self._details.pop(oldest, None)
         return known
@@ -315,23 +314,23 @@ def not_registered(worker_id: int) -> IllegalTransition:
 
 def leased(connection: sa.Connection, request: ClaimRequest) -> dict[str, Any] | None:
     """Lease the first free batch of the iterations in their order."""
-    rows = execute(connection, "claim.iterations", worker_id=request.worker_id).all()
-    if not rows:
+    found = execute(connection, "claim.iterations", worker_id=request.worker_id).all()
+    if not found:
         raise not_registered(request.worker_id)
-    if rows[0].held >= 2 * rows[0].concurrency + 2:
+    if found[0].held >= 2 * found[0].concurrency + 2:
         if (again := claimed_before(connection, request)) is not None:
             return again
-        raise TooManyRequests(f"worker {request.worker_id} holds {rows[0].held} batches already")
-    for row in _in_order(connection, [row for row in rows if row.id is not None], request):
+        raise TooManyRequests(f"worker {request.worker_id} holds {found[0].held} batches already")
+    for row in _in_order(connection, [row for row in found if row.id is not None], request):
         for statement in ["claim.tried"] * bool(row.has_tried) + ["claim"]:
-            found = _lease(connection, row, statement, request)
-            if found is not None:
-                return found
+            batch = _lease(connection, row, statement, request)
+            if batch is not None:
+                return batch
     return None
 
 
 def _in_order(
-    connection: sa.Connection, rows: Sequence[Any], request: ClaimRequest
+    connection: sa.Connection, found: Sequence[Any], request: ClaimRequest
 ) -> Iterator[Any]:
     """The iterations by priority, and those of equal priority in the order in which runs are drawn.
 
@@ -339,7 +338,7 @@ def _in_order(
     among the rest.
     """
     chance, slots = Random(request.claim_id), None
-    for _, level in groupby(rows, key=lambda row: row.priority):
+    for _, level in groupby(found, key=lambda row: row.priority):
         runs: dict[int, list[Any]] = {}
         for row in level:
             runs.setdefault(row.run_id, []).append(row)
@@ -415,42 +414,33 @@ def claimed_before(connection: sa.Connection, request: ClaimRequest) -> dict[str
     return dict(row._mapping)
 
 
-def shared(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     """What all claims of an iteration have in common."""
-    settings, variants, plus, minus = map(
-        _decoded,
-        (row["game_settings"], row["variants"], row["plus_options"], row["minus_options"]),
-    )
-    sides = [
-        Engine(sha256=row[f"{side}_sha256"], path=row[f"{side}_engine_path"], options=options)
-        for side, options in (("plus", plus), ("minus", minus))
-    ]
-    names = ("run_id", "run_name", "run_seed", "iteration_number")
+    it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id))[0]
+    names = (Run.name.label("run_name"), Run.seed.label("run_seed"))
+    run = connection.execute(sa.select(*names).where(Run.id == it.run_id)).one()
+    plus, minus = it.plus_options, it.minus_options
     return {
-        **{name: row[name] for name in names},
-        "purpose": Purpose(row["purpose"]),
-        "plus": sides[0],
-        "minus": sides[1],
+        **run._mapping,
+        **{name: getattr(it, name) for name in _SHARED},
+        "plus": Engine(sha256=it.plus_sha256, path=it.plus_engine_path, options=plus),
+        "minus": Engine(sha256=it.minus_sha256, path=it.minus_engine_path, options=minus),
         "variants": {
             kind: (_variant(found["plus"], plus), _variant(found["minus"], minus))
-            for kind, found in (variants or {}).items()
+            for kind, found in (it.variants or {}).items()
         },
-        "game_settings": GameSettings.from_json(settings),
     }
-
-
-def _decoded(value: Any) -> Any:
-    """The value of a JSON column, which SQLite returns as text."""
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def _variant(side: Mapping[str, str], options: Mapping[str, str]) -> Engine:
     return Engine(sha256=side["sha256"], path=side["path"], options=options)
 
 
+_SHARED = ("run_id", "iteration_number", "purpose", "game_settings")
 _NAMED = (
-    *("run_id", "run_name", "run_seed", "iteration_id", "iteration_number", "purpose"),
-    *("seq", "attempt", "first_pair", "seed", "plus", "minus", "variants"),
+    *_SHARED,
+    *("run_name", "run_seed", "plus", "minus", "variants"),
+    *("iteration_id", "seq", "attempt", "first_pair", "seed"),
 )
 
 
@@ -460,7 +450,6 @@ def claim_of(row: Mapping[str, Any], request: ClaimRequest) -> Claim:
         worker_id=request.worker_id,
         batch_id=row["id"],
         pairs=row["games"] // 2,
-        game_settings=row["game_settings"],
         lease_seconds=request.lease_seconds,
         **{name: row[name] for name in _NAMED},
     )
