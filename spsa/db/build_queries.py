@@ -68,6 +68,13 @@ class Build(Base, kw_only=True):
     plus_bench: Mapped[int | None] = optional(sa.BigInteger)
     minus_bench: Mapped[int | None] = optional(sa.BigInteger)
     binary_requires: Mapped[str | None] = optional()  # words, as spsa_worker.provides
+    # the engines that a remote worker has sent, until they are published
+    plus_content: Mapped[bytes | None] = mapped_column(
+        "plus_bytes", sa.LargeBinary, default=None, deferred=True, nullable=True
+    )
+    minus_content: Mapped[bytes | None] = mapped_column(
+        "minus_bytes", sa.LargeBinary, default=None, deferred=True, nullable=True
+    )
     created_at: Mapped[datetime] = now_column()
 
     __table_args__ = (
@@ -85,25 +92,6 @@ class Build(Base, kw_only=True):
         *limited(ClaimRequest, "claim_id"),
         *limited(BuiltFile, plus_bench="bench", minus_bench="bench"),
         *limited(BuildResult, binary_requires="requires"),
-    )
-
-
-class Upload(Base, kw_only=True):
-    """One engine of a build, sent by a remote worker and not published yet."""
-
-    __tablename__ = "spsa_upload"
-
-    build_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_build.id"), primary_key=True)
-    side: Mapped[str] = text_column(primary_key=True)
-    claim_id: Mapped[str] = text_column()
-    sha256: Mapped[str] = text_column()
-    size: Mapped[int] = mapped_column(sa.BigInteger)
-    content: Mapped[bytes] = mapped_column("bytes", sa.LargeBinary, deferred=True)
-
-    __table_args__ = (
-        CheckConstraint("side IN ('plus', 'minus')", name="side"),
-        *limited(BuiltFile, "sha256", "size"),
-        *limited(ClaimRequest, "claim_id"),
     )
 
 
@@ -305,8 +293,12 @@ class BuildQueries(Database):
             LeaseLost: the worker does not hold the build any more.
             OutOfRange: it is empty or too long.
         """
+        built = checked(BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content)))
+        mine = update(Build).where(_is_held(held), Build.status == BatchStatus.LEASED)
         with self._write() as connection:
-            return _upload(connection, _held(held), side, content)
+            if not connection.execute(mine.values({f"{side}_content": content})).rowcount:
+                raise LeaseLost(f"build {held.build_id} is no longer held by claim {held.claim_id}")
+        return built
 
     def publish_build(
         self, result: BuildResult, plus: bytes | None = None, minus: bytes | None = None
@@ -319,15 +311,22 @@ class BuildQueries(Database):
             OutOfRange: a value is outside its limits, or not true of an engine's bytes.
         """
         held = _held(checked(result))
+        sent = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
         with self._write() as connection:
-            known = select(Build.status).where(_is_held(result)).with_for_update()
-            status = connection.scalar(known)
-            if status is not BatchStatus.LEASED:
-                return "already" if status is BatchStatus.DONE else "lost"
-            for side, content in (("plus", plus), ("minus", minus)):
-                if content is not None:
-                    _upload(connection, held, side, content)
-            _publish(connection, held, result)
+            build = connection.execute(
+                select(Build.status, Build.build_key, *sent)
+                .where(_is_held(result))
+                .with_for_update()
+            ).one_or_none()
+            if build is None or build.status is not BatchStatus.LEASED:
+                return "already" if build and build.status is BatchStatus.DONE else "lost"
+            contents = (plus or build.plus, minus or build.minus)
+            for (side, built), content in zip(_sides(result), contents, strict=True):
+                _refuse_other(side, built, content)
+                facts = {"sha256": built.sha256, "size": built.size, "bench": built.bench}
+                facts |= {"build_key": build.build_key, "target": result.target}
+                execute(connection, "publish_build.engine", **facts, bytes=content)
+            execute(connection, "publish_build", **held, **_columns(result))
             return "accepted"
 
     def fail_build(self, build: LeasedBuild | HeldBuild, reason: str | None) -> None:
@@ -340,7 +339,6 @@ class BuildQueries(Database):
             failed = execute(connection, "fail_build", **held, attempts=int(reason is None))
             if failed.scalar() is not None and reason is not None:
                 execute(connection, "fail_build.machine", **held)
-            execute(connection, "upload.forget")
 
 
 def _leased(build: Build, request: ClaimRequest) -> LeasedBuild:
@@ -360,32 +358,9 @@ def _held(build: LeasedBuild | HeldBuild | BuildResult, **more: Any) -> dict[str
     return found
 
 
-def _is_held(result: BuildResult) -> sa.ColumnElement[bool]:
-    is_its = sa.and_(Build.claim_id == result.claim_id, Build.worker_id == result.worker_id)
-    return sa.and_(Build.id == result.build_id, is_its)
-
-
-def _upload(
-    connection: sa.Connection, held: Mapping[str, Any], side: str, content: bytes
-) -> BuiltFile:
-    built = checked(BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content)))
-    execute(connection, "upload.forget")
-    facts = {"side": side, "sha256": built.sha256, "size": built.size, "bytes": content}
-    if execute(connection, "upload", **held, **facts).scalar() is None:
-        raise LeaseLost(f"build {held['build_id']} is no longer held by claim {held['claim_id']}")
-    return built
-
-
-def _publish(connection: sa.Connection, held: Mapping[str, Any], result: BuildResult) -> None:
-    """Publish what was uploaded, if it is what the result says."""
-    uploads = execute(connection, "publish_build.sent", **held)
-    sent = {row.side: (row.sha256, row.size) for row in uploads}
-    for side, built in _sides(result):
-        _refuse_other(side, built, sent.get(side))
-        facts = {"side": side, "target": result.target, "bench": built.bench}
-        execute(connection, "publish_build.engine", **held, **facts)
-    execute(connection, "publish_build", **held, **_columns(result))
-    execute(connection, "upload.forget")
+def _is_held(held: HeldBuild | BuildResult) -> sa.ColumnElement[bool]:
+    is_its = sa.and_(Build.claim_id == held.claim_id, Build.worker_id == held.worker_id)
+    return sa.and_(Build.id == held.build_id, is_its)
 
 
 def _sides(result: BuildResult) -> tuple[tuple[str, BuiltFile], ...]:
@@ -401,12 +376,15 @@ def _columns(result: BuildResult) -> dict[str, Any]:
     }
 
 
-def _refuse_other(side: str, built: BuiltFile, sent: tuple[str, int] | None) -> None:
+def _refuse_other(side: str, built: BuiltFile, sent: bytes | None) -> None:
     """Refuse bytes that are not those that a worker says they are."""
-    if sent != (built.sha256, built.size):
-        found = "no bytes yet" if sent is None else f"{sent[1]} bytes that hash to {sent[0]}"
-        raise OutOfRange(
-            f"BuildResult.{side} has {found}; it says {built.size} bytes that hash to "
-            f"{built.sha256}",
-            f"BuildResult.{side}",
-        )
+    found = "no bytes yet"
+    if sent is not None:
+        sha256 = hashlib.sha256(sent).hexdigest()
+        if (sha256, len(sent)) == (built.sha256, built.size):
+            return
+        found = f"{len(sent)} bytes that hash to {sha256}"
+    raise OutOfRange(
+        f"BuildResult.{side} has {found}; it says {built.size} bytes that hash to {built.sha256}",
+        f"BuildResult.{side}",
+    )

@@ -12,7 +12,8 @@ b.attempt < b.max_attempts AND w.provides LIKE b.requires
 -- name: claim_build
 UPDATE spsa_build
    SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
-       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds)
+       leased_at = spsa_time(0), lease_expires_at = spsa_time(:lease_seconds),
+       plus_bytes = NULL, minus_bytes = NULL
  WHERE id = (
     SELECT b.id FROM spsa_build b JOIN spsa_worker w ON w.id = :worker_id
      WHERE (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
@@ -38,42 +39,23 @@ SELECT b.worker_id
  WHERE b.id = :build_id AND b.claim_id = :claim_id AND b.status = 'leased'
    AND w.host = :machine AND m.role = 'builder' AND m.revoked_at IS NULL;
 
--- name: upload
-INSERT INTO spsa_upload (build_id, side, claim_id, sha256, size, bytes)
-    SELECT id, :side, claim_id, :sha256, :size, :bytes FROM spsa_build
-     WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-    ON CONFLICT (build_id, side) DO UPDATE
-        SET claim_id = EXCLUDED.claim_id, sha256 = EXCLUDED.sha256, size = EXCLUDED.size,
-            bytes = EXCLUDED.bytes
-    RETURNING build_id;
-
--- name: upload.forget
--- what will not be published, or has been
-DELETE FROM spsa_upload
- WHERE NOT EXISTS (SELECT 1 FROM spsa_build b
-                    WHERE b.id = spsa_upload.build_id AND b.claim_id = spsa_upload.claim_id
-                      AND b.status = 'leased' AND b.wanted_until > spsa_time(-3600));
-
--- name: publish_build.sent
-SELECT side, sha256, size FROM spsa_upload WHERE build_id = :build_id AND claim_id = :claim_id;
-
 -- name: publish_build.engine
 INSERT INTO spsa_engine (sha256, build_key, target, size, bench, path, bytes)
-    SELECT u.sha256, b.build_key, :target, u.size, :bench, u.sha256, u.bytes
-      FROM spsa_upload u JOIN spsa_build b ON b.id = u.build_id
-     WHERE u.build_id = :build_id AND u.side = :side
+    VALUES (:sha256, :build_key, :target, :size, :bench, :sha256, :bytes)
     ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE spsa_engine.bytes IS NULL;
 
 -- name: publish_build
 UPDATE spsa_build
    SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
-       plus_bench = :plus_bench, minus_bench = :minus_bench, binary_requires = :binary_requires
+       plus_bench = :plus_bench, minus_bench = :minus_bench, binary_requires = :binary_requires,
+       plus_bytes = NULL, minus_bytes = NULL
  WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
 RETURNING id;
 
 -- name: fail_build
 UPDATE spsa_build
-   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, attempt = attempt - :attempts
+   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, attempt = attempt - :attempts,
+       plus_bytes = NULL, minus_bytes = NULL
  WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
 RETURNING id;
 

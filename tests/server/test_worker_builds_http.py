@@ -44,7 +44,9 @@ class Orders:
 
     @property
     def uploads(self) -> Any:
-        return self.sql("SELECT side, size FROM spsa_upload ORDER BY side DESC")
+        """The engines that were sent and are not published: side and size."""
+        sent = "SELECT '{0}', length({0}_bytes) FROM spsa_build WHERE {0}_bytes IS NOT NULL"
+        return [row for side in ("plus", "minus") for row in self.sql(sent.format(side))]
 
     @property
     def engines(self) -> Any:
