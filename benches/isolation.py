@@ -1,10 +1,10 @@
-"""What it costs that engines have no network: `python -m benches.isolation [ENGINE]`.
+"""What the sandbox of engines costs: `python -m benches.isolation [ENGINE]`.
 
-Starts of a program that does nothing, with and without, in turn; with an engine also matches of it
-against itself. Medians, as the machine is never quite idle.
+Starts of a program that does nothing until it has ended, without the sandbox, with its network
+namespace, and with a PID namespace too, in turn; with an engine also matches of it against itself.
+Medians, as the machine is never quite idle.
 """
 
-import resource
 import subprocess
 import sys
 import time
@@ -14,7 +14,7 @@ from statistics import median
 import click
 
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import isolation
+from spsa.uci.system import Isolation, isolation
 
 NOTHING = "/bin/true"
 MATCH = ("--games", "60", "--nodes", "2000", "-c", "1")
@@ -31,37 +31,32 @@ def main(engine: Path | None, starts: int, matches: int) -> None:
         made = time.perf_counter() - began
         if found is None:
             raise click.ClickException("this system gives no namespaces")
-        kinds = (EngineLimits(), EngineLimits(isolation=found))
-        times = [[_start(kind) for kind in kinds] for _ in range(starts)]
-    without, with_them = (median(column) for column in zip(*times, strict=True))
-    click.echo(f"namespaces made once in {1000 * made:.1f} ms")
-    click.echo(f"a start: {1000 * without:.2f} ms without, {1000 * with_them:.2f} ms with them")
+        kinds = (None, Isolation(found.namespaces), found)
+        times = [[_start(EngineLimits(isolation=kind)) for kind in kinds] for _ in range(starts)]
+    without, network, own_pids = (1000 * median(column) for column in zip(*times, strict=True))
+    click.echo(f"namespaces made and tools tried once in {1000 * made:.1f} ms")
+    click.echo(f"a start: {without:.2f} ms without, {network:.2f} ms with no network")
+    click.echo(f"and {own_pids:.2f} ms with own PIDs by {''.join(found.wrapper[:1]) or 'nothing'}")
     if engine is not None:
-        runs = [[_cpu(engine, *flags) for flags in ((), ("--no-sandbox",))] for _ in range(matches)]
+        flags = ((), ("--no-sandbox",))
+        runs = [[_match(engine, *each) for each in flags] for _ in range(matches)]
         confined, free = (median(column) for column in zip(*runs, strict=True))
-        click.echo(f"CPU of runner and engines: {confined / free:.3f} of that without")
+        click.echo(f"a match takes {confined / free:.3f} of the time without")
 
 
 def _start(sandbox: EngineLimits) -> float:
-    """Seconds until the program runs."""
+    """Seconds until the program has ended: bwrap and unshare start it when they run themselves."""
     began = time.perf_counter()
-    process = spawn(NOTHING, sandbox)
-    took = time.perf_counter() - began
-    process.communicate()
-    return took
+    spawn(NOTHING, sandbox).communicate()
+    return time.perf_counter() - began
 
 
-def _cpu(engine: Path, *flags: str) -> float:
-    """Seconds of processor time of a match of an engine against itself."""
-    before = _spent()
+def _match(engine: Path, *flags: str) -> float:
+    """Seconds of a match of an engine against itself."""
+    began = time.perf_counter()
     command = [sys.executable, "-m", "worker", str(engine), str(engine), *MATCH, *flags]
     subprocess.run(command, check=True, capture_output=True)
-    return _spent() - before
-
-
-def _spent() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":
