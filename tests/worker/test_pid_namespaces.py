@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from test_isolation import AS_NOBODY, NOBODY, another_user, program
 from spsa.errors import EngineFault
 from spsa.uci.engine import Limit
 from spsa.uci.process import StopSignal
-from spsa.uci.spawning import EngineLimits
-from spsa.uci.system import isolation
+from spsa.uci.spawning import EngineLimits, working_folders
+from spsa.uci.system import isolation, orphan_reaper
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
@@ -165,6 +166,18 @@ def test_the_end_of_an_engine_is_told(
     with pytest.raises(EngineFault, match=reason):
         running.search(b"position startpos", Limit(b"go movetime 1\n", 20.0))
     running.close(at_once=True)
+
+
+def test_an_engine_that_fills_its_folder_is_killed(
+    limits: EngineLimits, stop_signal: StopSignal, tmp_path: Path
+) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4", fault="fill")
+    with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as reaper:
+        watched = replace(limits, file_size=2**20, folders=folders, orphan_reaper=reaper)
+        running = started(spec(path), stop_signal, PATIENT, watched)
+        with pytest.raises(EngineFault, match="filled its working folder"):
+            running.search(b"position startpos", Limit(b"go movetime 1\n", 20.0))
+        running.close(at_once=True)
 
 
 def test_an_engine_that_aborts_is_told(
