@@ -1,67 +1,75 @@
-"""What it costs that engines have no network: `python -m benches.isolation [ENGINE]`.
+"""What the sandbox of engines costs: `python -m benches.isolation [ENGINE]`.
 
-Starts of a program that does nothing, with and without, in turn; with an engine also matches of it
-against itself. Medians, as the machine is never quite idle.
+Starts of a program that does nothing until it has ended, without the sandbox, with its network
+namespace, and with a PID namespace too, in turn; with an engine also its searches. Medians, as the
+machine is never quite idle.
 """
 
-import resource
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
 
 import click
 
+from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
+from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import isolation
+from spsa.uci.system import Isolation, isolation
 
 NOTHING = "/bin/true"
-MATCH = ("--games", "60", "--nodes", "2000", "-c", "1")
+SEARCH = b"position startpos", Limit(b"go nodes 2000\n", 60.0)
 
 
 @click.command()
 @click.argument("engine", required=False, type=click.Path(exists=True, path_type=Path))
 @click.option("--starts", default=400, show_default=True)
-@click.option("--matches", default=5, show_default=True)
-def main(engine: Path | None, starts: int, matches: int) -> None:
+@click.option("--searches", default=10_000, show_default=True)
+def main(engine: Path | None, starts: int, searches: int) -> None:
     """Measure it."""
     began = time.perf_counter()
     with isolation() as found:
         made = time.perf_counter() - began
         if found is None:
             raise click.ClickException("this system gives no namespaces")
-        kinds = (EngineLimits(), EngineLimits(isolation=found))
-        times = [[_start(kind) for kind in kinds] for _ in range(starts)]
-    without, with_them = (median(column) for column in zip(*times, strict=True))
-    click.echo(f"namespaces made once in {1000 * made:.1f} ms")
-    click.echo(f"a start: {1000 * without:.2f} ms without, {1000 * with_them:.2f} ms with them")
-    if engine is not None:
-        runs = [[_cpu(engine, *flags) for flags in ((), ("--no-sandbox",))] for _ in range(matches)]
-        confined, free = (median(column) for column in zip(*runs, strict=True))
-        click.echo(f"CPU of runner and engines: {confined / free:.3f} of that without")
+        kinds = [
+            EngineLimits(isolation=kind) for kind in (None, Isolation(found.namespaces), found)
+        ]
+        click.echo(f"namespaces made and tools tried once in {1000 * made:.1f} ms")
+        click.echo(f"own PIDs by {''.join(found.wrapper[:1]) or 'nothing'}")
+        _say("a start", [[_start(kind) for kind in kinds] for _ in range(starts)])
+        if engine is not None:
+            _say("2,000 nodes", _searches(engine, kinds, searches))
 
 
-def _start(sandbox: EngineLimits) -> float:
-    """Seconds until the program runs."""
+def _say(what: str, times: Sequence[Sequence[float]]) -> None:
+    without, network, own_pids = (1000 * median(column) for column in zip(*times, strict=True))
+    click.echo(
+        f"{what}: {without:.3f} ms without, {network:.3f} ms with no network, "
+        f"{own_pids:.3f} ms with own PIDs too"
+    )
+
+
+def _start(limits: EngineLimits) -> float:
+    """Seconds until the program has ended: bwrap and unshare start it when they run themselves."""
     began = time.perf_counter()
-    process = spawn(NOTHING, sandbox)
-    took = time.perf_counter() - began
-    process.communicate()
-    return took
+    spawn(NOTHING, limits).communicate()
+    return time.perf_counter() - began
 
 
-def _cpu(engine: Path, *flags: str) -> float:
-    """Seconds of processor time of a match of an engine against itself."""
-    before = _spent()
-    command = [sys.executable, "-m", "worker", str(engine), str(engine), *MATCH, *flags]
-    subprocess.run(command, check=True, capture_output=True)
-    return _spent() - before
-
-
-def _spent() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _searches(engine: Path, kinds: Sequence[EngineLimits], times: int) -> list[list[float]]:
+    """Seconds of each search, from the question until the answer has been read."""
+    spec = EngineSpec(name=engine.name, path=str(engine.resolve()), options={})
+    with ExitStack() as stack:
+        stop_signal = stack.enter_context(closing(StopSignal()))
+        engines = [
+            stack.enter_context(closing(UciEngine(spec, stop_signal, UciTimeouts(), kind)))
+            for kind in kinds
+        ]
+        for running in engines:
+            running.complete_handshake(spec)
+        return [[running.search(*SEARCH).seconds for running in engines] for _ in range(times)]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from spsa import __version__
 from spsa.errors import TuningError, file_failure, report_defect
 from spsa.output import echo, echo_error, echo_raw, echo_usage_error, write_any_text
 from spsa.uci.spawning import working_folders
-from spsa.uci.system import MISSING, isolation, orphan_reaper
+from spsa.uci.system import isolation, missing, orphan_reaper
 from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
 from worker.match_options import MATCH
@@ -42,13 +42,14 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     check(engines, given)
     if given["systemd"]:
         return _print_unit()
-    for protection, loss in MISSING.items():
-        echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
+    wanted = not given["no_sandbox"]
     with (
-        isolation(wanted=not given["no_sandbox"]) as given["isolation"],
+        isolation(wanted=wanted) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
-        orphan_reaper(given["isolation"], given["folders"]) as given["orphan_reaper"],
+        orphan_reaper(given["folders"]) as given["orphan_reaper"],
     ):
+        for protection, loss in missing(given["isolation"], wanted=wanted).items():
+            echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
         if given["replay"]:
             return _replay(given)
         return _work(given) if given["spsa"] else _match(engines, given)

@@ -88,7 +88,8 @@ SuccessExitStatus=130
 OOMPolicy=continue
 LimitCORE=0
 
-# Engines keep their own user namespaces, so RestrictNamespaces= has to stay off.
+# Engines have namespaces and a /proc of their own, which these would prevent: RestrictNamespaces=,
+# ProtectProc=, ProtectKernelTunables=, ProtectKernelLogs=
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 AmbientCapabilities=
@@ -97,9 +98,7 @@ PrivateTmp=yes
 PrivateDevices=yes
 ProtectClock=yes
 ProtectHostname=yes
-ProtectKernelLogs=yes
 ProtectKernelModules=yes
-ProtectKernelTunables=yes
 ProtectControlGroups=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 RestrictRealtime=yes

@@ -3,21 +3,28 @@
 All engines enter a network namespace that has no network, made once, where the system lets an
 ordinary user make one. Entering it takes microseconds, making it milliseconds.
 
-The orphan reaper is a small process that kills what engines leave behind outside their process
-groups. Every process that an engine starts inherits its environment, with an id that no other
-engine has. The worker tells the reaper the id of every engine that has ended, and the reaper kills
-all processes that still have it. When the worker ends, however that happens, its pipe closes. The
-reaper then kills all processes with ids of this worker, and all in the network namespace of its
-engines. It searches for ids, because a worker that adopts orphans could not tell them from its
-other children.
+Every engine is started by `bwrap` or `unshare` in a PID namespace of its own. It sees and signals
+only itself and what it has started, and all of that dies with it.
+
+The orphan reaper is a small process that does what is left to do where neither tool works: it kills
+what engines leave behind outside their process groups. It is always there, because a worker that is
+killed while `bwrap` starts an engine leaves that engine alive, and because it watches the engines'
+working folders. Every process that an engine starts inherits its environment, with an id that no
+other engine has. The worker tells the reaper the id of every engine that has ended, and the reaper
+kills all processes that still have it. When the worker ends, however that happens, its pipe closes,
+and the reaper kills all processes with ids of this worker. It searches for ids, because a worker
+that adopts orphans could not tell them from its other children.
 """
 
 import ctypes
+import errno
+import fcntl
 import gc
 import os
 import select
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +46,7 @@ _GIVEN_UP = 1
 _CHUNK = 65_536
 _KILL_SECONDS = 5.0  # how long killed processes, and what they still started, may take to end
 _KILL_PAUSE = 0.005
+_TRIAL_SECONDS = 30.0
 _FOLDER_SECONDS = 1.0  # between two checks of the working folders
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -56,13 +64,16 @@ class Folders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Descriptors of namespaces, in the order in which an engine enters them.
+    """Descriptors of namespaces, in the order in which an engine enters them, and a `wrapper`.
 
     In a user namespace of its own an engine has its user's files, but not its user's rights over
     other processes such as the worker. A network namespace has no address, not even 127.0.0.1.
+    The wrapper is the words before an engine's command that give it a PID namespace of its own;
+    none where nothing does.
     """
 
     namespaces: tuple[int, ...]
+    wrapper: tuple[str, ...] = ()
 
     def enter(self) -> None:
         """Called in a child before it becomes an engine; OSError where it is refused."""
@@ -70,6 +81,17 @@ class Isolation:
             _check(_libc.setns(namespace, 0))
         # No program that it starts gains rights, as sudo would.
         _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+
+    def command(self, words: list[str]) -> list[str]:
+        """What starts this program; OSError where it is none, or is open for writing."""
+        if not self.wrapper:
+            return words
+        # The wrapper would say so on stderr alone.
+        if not os.access(words[0], os.X_OK):
+            raise _os_error(errno.EACCES if Path(words[0]).exists() else errno.ENOENT)
+        if _is_open_for_writing(words[0]):
+            raise _os_error(errno.ETXTBSY)
+        return [*self.wrapper, *words]
 
 
 @contextmanager
@@ -80,10 +102,56 @@ def isolation(*, wanted: bool = True) -> Iterator[Isolation | None]:
     """
     namespaces = _made() if wanted else ()
     try:
-        yield Isolation(namespaces) if namespaces else None
+        wrapper = _pid_wrapper(Isolation(namespaces)) if wanted else ()
+        yield Isolation(namespaces, wrapper) if namespaces or wrapper else None
     finally:
         for namespace in namespaces:
             os.close(namespace)
+
+
+def _pid_wrapper(entered: Isolation) -> tuple[str, ...]:
+    """The words that start a program in a PID namespace here; empty where none do."""
+    bwrap = (
+        *("bwrap", "--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid"),
+        *("--unshare-user-try", "--die-with-parent", "--cap-drop", "ALL", "--"),
+    )
+    as_user = ("--user", "--map-current-user") if os.geteuid() else ()
+    unshare = (
+        *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *as_user, "--"),
+        # The kernel ignores signals that the first process of a namespace sends to itself, as in
+        # abort(). So that is a shell.
+        *("sh", "-c", '"$@"; exit', "sh"),
+    )
+    return next((words for words in (bwrap, unshare) if _works(words, entered)), ())
+
+
+def _works(wrapper: tuple[str, ...], entered: Isolation) -> bool:
+    quiet = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            [*wrapper, "true"],
+            preexec_fn=entered.enter,
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            timeout=_TRIAL_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _is_open_for_writing(path: str) -> bool:
+    """Whether a process has this file open for writing, where its owner or root asks."""
+    with suppress(OSError), Path(path).open("rb") as file:
+        # A process that opens it just now has this signal sent, which does nothing.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except BlockingIOError:
+            return True
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
 
 
 def hide_memory() -> None:
@@ -159,7 +227,11 @@ def _write(name: str, text: str) -> None:
 
 def _check(result: int) -> None:
     if result != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        raise _os_error(ctypes.get_errno())
+
+
+def _os_error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
 
 
 class OrphanReaper:
@@ -185,9 +257,7 @@ class OrphanReaper:
 
 
 @contextmanager
-def orphan_reaper(
-    isolation: Isolation | None, folders: Folders | None = None
-) -> Iterator[OrphanReaper]:
+def orphan_reaper(folders: Folders | None = None) -> Iterator[OrphanReaper]:
     """An orphan reaper for the engines of this process.
 
     It also kills engines whose working folders are too full, and removes all folders when the
@@ -198,7 +268,7 @@ def orphan_reaper(
     source, pipe = os.pipe()
     child = os.fork()
     if child == 0:
-        _run(source, worker, isolation, folders)
+        _run(source, worker, folders)
     os.close(source)
     os.set_blocking(pipe, False)
     try:
@@ -208,17 +278,14 @@ def orphan_reaper(
         os.waitpid(child, 0)
 
 
-def _run(source: int, worker: str, isolation: Isolation | None, folders: Folders | None) -> None:
+def _run(source: int, worker: str, folders: Folders | None) -> None:
     """The code of the reaper's process."""
     with suppress(BaseException):
-        network = None if isolation is None else os.fstat(isolation.namespaces[-1])
         _detach(source)
         for ids in _ended_engines(source, folders):
             if ids:
                 _kill_all(_has_id(ids))
         _kill_all(_has_id({f"{worker}."}, whole=False))
-        if network is not None:
-            _kill_all(_is_inside(network))
         if folders is not None:
             rmtree(folders.root, ignore_errors=True)
     os._exit(0)
@@ -272,18 +339,6 @@ def _environment(pid: str) -> bytes:
         return b"\0" + Path("/proc", pid, "environ").read_bytes() + b"\0"
     except OSError:
         return b""
-
-
-def _is_inside(network: os.stat_result) -> Callable[[str], bool]:
-    """Whether a process is in this network namespace."""
-
-    def is_inside(pid: str) -> bool:
-        try:
-            return os.path.samestat(Path("/proc", pid, "ns/net").stat(), network)
-        except OSError:
-            return False
-
-    return is_inside
 
 
 def _kill_all(wanted: Callable[[str], bool]) -> None:

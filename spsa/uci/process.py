@@ -17,6 +17,7 @@ from spsa.uci.system import CHUNK, READABLE, kill, pipes, unblock
 _KEPT_ERRORS = 8_192
 _MOST_CHUNKS = 16
 _EXIT_SECONDS = 1.0
+_BY_SIGNAL = 128
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
 
@@ -222,17 +223,22 @@ class EngineProcess:
             status = self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             return EngineFault("exit", "it closed its output but still runs")
-        if status < 0:
-            if -status == signal.SIGKILL and self._is_overfull:
+        if by := _signal_name(status):
+            if by == "SIGKILL" and self._is_overfull:
                 return EngineFault("crash", "killed because it filled its working folder")
-            return EngineFault("crash", f"killed by {_signal_name(-status)}")
+            return EngineFault("crash", f"killed by {by}")
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it exited with status 0")
 
 
-def _signal_name(number: int) -> str:
+def _signal_name(status: int) -> str:
+    """The signal that ended a process with this status; empty where it ended by itself.
+
+    A shell, bwrap and unshare add 128 to the number of the signal that has ended their child.
+    """
+    number = -status if status < 0 else status - _BY_SIGNAL
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {number}" if status < 0 else ""

@@ -112,11 +112,20 @@ class EngineLimits:
     folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
-        """As in the worker's row: `no network, rlimits`, then what the system lacks."""
-        limited = [] if "rlimits" in system.MISSING else ["rlimits"]
-        given = ", ".join(limited if self.isolation is None else ["no network", *limited])
+        """As in the worker's row: `no network, own PIDs, rlimits`, then what the system lacks."""
+        parts = {
+            "no network": self.isolation is not None and self.isolation.namespaces,
+            "own PIDs": self.has_own_pids,
+            "rlimits": "rlimits" not in system.MISSING,
+        }
+        given = ", ".join(name for name, is_there in parts.items() if is_there)
         missing = f"missing: {', '.join(system.MISSING)}" if system.MISSING else ""
         return "; ".join(filter(None, (given, missing)))
+
+    @property
+    def has_own_pids(self) -> bool:
+        """Whether each engine has a PID namespace of its own."""
+        return self.isolation is not None and bool(self.isolation.wrapper)
 
     def of_slot(self, number: int) -> Self:
         """The limits of slot `number`, which gets one core, shared with others if there are few."""
@@ -146,9 +155,11 @@ def spawn(
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
     options = system.engine_options(limits.isolation, limits.rlimits(), limits.cores)
+    words = [path, *arguments]
     for _ in range(_BUSY_TRIES):
         try:
-            return _popen([path, *arguments], engine_id, folder, options)
+            command = limits.isolation.command(words) if limits.isolation else words
+            return _popen(command, engine_id, folder, options)
         except OSError as error:
             # Another thread may just fork a child that still has this fresh binary open.
             if error.errno != errno.ETXTBSY:

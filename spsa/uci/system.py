@@ -38,7 +38,7 @@ else:
     def isolation(*, wanted: bool = True) -> nullcontext[None]:
         return nullcontext()
 
-    def orphan_reaper(_isolation: None, _folders: object = None) -> nullcontext[None]:
+    def orphan_reaper(_folders: object = None) -> nullcontext[None]:
         return nullcontext()
 
     def hide_memory() -> None:
@@ -64,7 +64,10 @@ _READING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_B
 _MOST_UNREAD = 16  # chunks
 _AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _LOSSES = {
-    "namespaces": (sys.platform == "linux", "engines can use the network"),
+    "namespaces": (
+        sys.platform == "linux",
+        "engines can use the network and signal other processes",
+    ),
     "orphan reaper": (
         sys.platform == "linux",
         "a killed worker does not end its engines, and nothing limits their working folders",
@@ -78,6 +81,20 @@ _LOSSES = {
 }
 MISSING = {name: loss for name, (is_there, loss) in _LOSSES.items() if not is_there}
 """The protections that this system lacks, and what that means."""
+
+_NO_PIDS = {
+    "PID namespaces that bwrap or unshare can make": (
+        "engines can signal other processes of their user"
+    )
+}
+
+
+def missing(isolation: Isolation | None, *, wanted: bool) -> dict[str, str]:
+    """What is MISSING, and the PID namespaces that were `wanted` and not given."""
+    if "namespaces" in MISSING or not wanted or (isolation and isolation.wrapper):
+        return MISSING
+    return MISSING | _NO_PIDS
+
 
 Waiting = Callable[[float], list[tuple[int, int]]]
 """A function that waits milliseconds until some pipes are readable, and returns those."""

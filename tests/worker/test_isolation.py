@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from builders import NODES, published, stage
 from console import ROOT, call, environment, worker, write_project
-from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
+from engines.faulty import LOSER, WINNER, engine, running_with, start_book, wait_until
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.db import Store
@@ -28,7 +28,13 @@ NOBODY = 65534
 
 def _unavailable() -> str:
     with isolation() as found:
-        return "" if found else "this system lets nobody have namespaces"
+        has_network = found is None or not found.namespaces
+    return "this system lets nobody have namespaces" if has_network else ""
+
+
+def _sandbox() -> str:
+    with isolation() as found:
+        return str(EngineLimits(isolation=found))
 
 
 def _interpreter() -> str | None:
@@ -48,6 +54,7 @@ def _interpreter() -> str | None:
 
 AS_NOBODY = _interpreter()
 another_user = pytest.mark.skipif(AS_NOBODY is None, reason="takes root to be another user")
+SANDBOX = _sandbox()
 pytestmark = pytest.mark.skipif(bool(_unavailable()), reason=_unavailable() or "-")
 
 
@@ -127,7 +134,7 @@ def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
         "from spsa.uci.spawning import EngineLimits\n"
         "with isolation() as found: print(EngineLimits(isolation=found))"
     )
-    limits = "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_net_namespaces"
+    limits = (f"/proc/sys/user/max_{kind}_namespaces" for kind in ("user", "net", "pid"))
     forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
     inside = ["sh", "-c", f'{forbid} && exec "$0" -c "$1"', sys.executable, look]
     done = subprocess.run(
@@ -150,7 +157,12 @@ def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
 
 def test_limits_are_written_as_in_the_row_of_a_worker() -> None:
     with isolation() as found:
-        assert str(EngineLimits(isolation=found)) == "no network, rlimits"
+        assert found is not None
+        bare = Isolation(found.namespaces)
+        assert str(EngineLimits(isolation=bare)) == "no network, rlimits"
+        wrapped = Isolation(found.namespaces, ("unshare",))
+        assert str(EngineLimits(isolation=wrapped)) == "no network, own PIDs, rlimits"
+    assert str(EngineLimits(isolation=Isolation((), ("unshare",)))) == "own PIDs, rlimits"
     assert str(EngineLimits()) == "rlimits"
 
 
@@ -159,11 +171,12 @@ import os, sys, time
 from spsa.uci.system import isolation, hide_memory
 from spsa.uci.spawning import EngineLimits, spawn
 from spsa.uci.system import orphan_reaper
-with isolation(wanted={wanted}) as found, orphan_reaper(found) as reaper:
+with isolation(wanted={wanted}) as found, orphan_reaper() as reaper:
     hide_memory()
     engine = spawn({path!r}, EngineLimits(isolation=found), reaper.new_id())
-    print(engine.pid, str(EngineLimits(isolation=found)), flush=True)
-    print(engine.stdout.read().decode(), flush=True)
+    print(str(EngineLimits(isolation=found)), flush=True)
+    for line in engine.stdout:
+        print(line.decode(), end="", flush=True)
     time.sleep(60)
 """
 
@@ -171,14 +184,16 @@ users = pytest.mark.parametrize("user", ["oneself", pytest.param("nobody", marks
 kinds = pytest.mark.parametrize("wanted", [True, False])
 
 
-def a_worker(folder: Path, text: str, user: str, wanted: bool) -> "subprocess.Popen[str]":
+def a_worker(
+    folder: Path, text: str, user: str, wanted: bool, **variables: str
+) -> "subprocess.Popen[str]":
     """A process with a secret in its environment that starts one engine."""
     as_whom = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user == "nobody" else {}
     start = WORKER.format(path=program(folder, text), wanted=wanted)
     return subprocess.Popen(
         [AS_NOBODY if as_whom else sys.executable, "-c", start],
         cwd=ROOT,
-        env=environment(DATABASE_URL="secret"),
+        env=environment(DATABASE_URL="secret", **variables),
         stdout=subprocess.PIPE,
         text=True,
         **as_whom,
@@ -190,12 +205,12 @@ def a_worker(folder: Path, text: str, user: str, wanted: bool) -> "subprocess.Po
 def test_an_engine_dies_with_a_worker_that_is_killed(folder: Path, user: str, wanted: bool) -> None:
     process = a_worker(folder, "import time; time.sleep(60)", user, wanted)
     assert process.stdout is not None
-    pid, _, how = process.stdout.readline().strip().partition(" ")
-    assert how == str(EngineLimits()) if not wanted else how == "no network, rlimits"
+    assert process.stdout.readline().strip() == (SANDBOX if wanted else "rlimits")
+    wait_until(lambda: bool(running_with(str(folder / "program"))))
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    wait_until(lambda: not alive(int(pid)))
+    wait_until(lambda: not running_with(str(folder / "program")))
 
 
 DAEMON = """
@@ -203,8 +218,8 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        sleep = "import os, time; print(os.getpid(), flush=True); os.close(1); time.sleep(60)"
-        os.execv(sys.executable, [sys.executable, "-c", sleep])
+        sleep = "import os, time; print(1, flush=True); os.close(1); time.sleep(60)"
+        os.execv(sys.executable, [sys.executable, "-c", sleep, sys.argv[0] + " stray"])
     os._exit(0)
 os.close(1)
 time.sleep(60)
@@ -216,12 +231,14 @@ time.sleep(60)
 def test_so_does_a_daemon_that_it_left(folder: Path, user: str, wanted: bool) -> None:
     process = a_worker(folder, DAEMON, user, wanted)
     assert process.stdout is not None
-    pid, stray = (int(process.stdout.readline().split()[0]) for _ in range(2))
-    assert os.getsid(stray) != os.getsid(pid) and alive(stray)
+    assert [process.stdout.readline() for _ in range(2)][1] == "1\n"
+    program, stray = str(folder / "program"), f"{folder / 'program'} stray"
+    ((left,), engines) = running_with(stray), running_with(program)
+    assert engines and os.getsid(left) not in map(os.getsid, engines)
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    wait_until(lambda: not alive(pid) and not alive(stray))
+    wait_until(lambda: not running_with(program) and not running_with(stray))
 
 
 SPY = """
@@ -247,7 +264,8 @@ for name in ("environ", "mem", "maps"):
 @kinds
 @another_user
 def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: bool) -> None:
-    process = a_worker(folder, SPY, "nobody", wanted)
+    """Where it sees its worker at all, as without the tools for a PID namespace."""
+    process = a_worker(folder, SPY, "nobody", wanted, PATH="/none")
     assert process.stdout is not None
     lines = [process.stdout.readline().strip() for _ in range(7)]
     process.kill()
@@ -258,9 +276,7 @@ def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: boo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flags", "sandbox"), [((), "no network, rlimits"), (("--no-sandbox",), "rlimits")]
-)
+@pytest.mark.parametrize(("flags", "sandbox"), [((), SANDBOX), (("--no-sandbox",), "rlimits")])
 def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     flags: tuple[str, ...], sandbox: str, database_url: str, tmp_path: Path
 ) -> None:

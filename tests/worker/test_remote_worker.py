@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from console import Done, call, compete, environment, worker
-from engines.faulty import alive, engine, wait_until
+from engines.faulty import engine, running_with, wait_until
 from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_server
 
 from spsa.errors import InvalidInput
@@ -142,7 +142,7 @@ def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
         server.replaced[f"/worker/{name}"] = lambda _: refusal(403, "it was revoked", "revoked")
     assert running.ended() == 2
     assert "it was revoked" in running.log
-    wait_until(lambda: not alive(int(pid.read_text())))
+    wait_until(lambda: not running_with(f"--pid={pid}"))
 
 
 def test_a_worker_without_work_says_why_in_one_line_each(
@@ -428,4 +428,5 @@ def test_no_engine_inherits_the_token(
     play(1, gate=tmp_path / "never", pid=pid)
     running = start()
     running.until(lambda: pid.exists() and pid.read_text())
-    assert TOKEN.encode() not in Path(f"/proc/{pid.read_text()}/environ").read_bytes()
+    (player,) = running_with(f"--pid={pid}")
+    assert TOKEN.encode() not in Path(f"/proc/{player}/environ").read_bytes()

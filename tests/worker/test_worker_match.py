@@ -13,7 +13,7 @@ from typing import Any
 import chess.pgn
 import pytest
 from console import ROOT, compete, environment, worker
-from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
+from engines.faulty import LOSER, WINNER, engine, running_with, start_book, wait_until
 from trials import OneIteration
 
 from spsa.core.game_settings import TimeControl
@@ -282,8 +282,7 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     wait_until(marker.exists)
     worker.kill()
     worker.communicate()
-    engine_pid = int(pid.read_text())
-    wait_until(lambda: not alive(engine_pid))
+    wait_until(lambda: not running_with(f"--pid={pid}"))
     ((batch, status),) = sql("SELECT id, status FROM spsa_batch WHERE seq = 0")
     assert status == BatchStatus.LEASED
     expire(batch)

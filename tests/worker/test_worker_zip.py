@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from engines.faulty import LOSER, WINNER, engine, wait_until
+from engines.faulty import LOSER, WINNER, engine, running_with, wait_until
 from worker_server import TOKEN, WorkerServer, claim_of, worker_server
 
 from spsa.core.game_settings import Book
@@ -209,4 +209,4 @@ def test_no_engine_outlives_a_worker_that_is_killed(
     wait_until(lambda: pid.exists() and pid.read_text() != "")
     worker.kill()
     worker.wait()
-    wait_until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
+    wait_until(lambda: not running_with(f"--pid={pid}"))

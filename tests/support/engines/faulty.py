@@ -64,6 +64,19 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
+def running_with(word: str) -> list[int]:
+    """The processes with this word in their command; an engine itself may count from 1."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # the process has ended
+            continue
+        if word.encode() in words:
+            found.append(int(process.name))
+    return found
+
+
 BYSTANDERS: set[int] = set()
 """Children that were there before the test: a database server, a resource tracker."""
 

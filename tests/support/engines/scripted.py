@@ -198,7 +198,8 @@ class Engine:
             os.close(stream)
         environment = {} if self.given.bare else dict(os.environ)
         sleep = "import time\nwhile True: time.sleep(60)"
-        os.execve(sys.executable, [sys.executable, "-S", "-c", sleep], environment)
+        words = [sys.executable, "-S", "-c", sleep, self.given.stray]
+        os.execve(sys.executable, words, environment)
 
 
 def say(line: str) -> None:
