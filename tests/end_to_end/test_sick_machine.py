@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)
 
 CRASHES = """\
 import os as _os, random as _random, sys as _sys
-if "sick" in _sys.argv and _random.random() < 0.04:
+if "sick" in _sys.argv and _random.random() < 0.015:
     _os._exit(1)
 """
 
