@@ -61,7 +61,8 @@ def test_a_match_by_nodes_has_the_same_games_as_on_linux(kind: str, tmp_path: Pa
     plus, minus = engine(tmp_path, "plus", lines=3), engine(tmp_path, "minus")
     words = (plus, minus, "--games", 4, "--nodes", 100, "-c", 1, "--max-moves", 20, "--seed", 7)
     usual = compete(*words, "--pgn", tmp_path / "usual.pgn")
-    assert (usual.returncode, warnings(usual.stderr)) == (0, [])
+    lacking = {"PID namespaces that bwrap or unshare can make"}  # as in some containers
+    assert usual.returncode == 0 and set(warnings(usual.stderr)) <= lacking
     bare = call(plain(kind, *words, "--pgn", tmp_path / "plain.pgn"), ROOT)
     assert (bare.returncode, warnings(bare.stderr)) == (0, LACKING[kind])
     assert moves(tmp_path / "plain.pgn") == moves(tmp_path / "usual.pgn")
