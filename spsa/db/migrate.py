@@ -7,15 +7,11 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from spsa.db import build_queries, tables
+import spsa.db.build_queries
+import spsa.db.tables  # noqa: F401  both declare the tables of `metadata`
 from spsa.db.base import Base, named_texts
 from spsa.db.database import create_engine, parse_url, translated
 from spsa.errors import SchemaMismatch, TablesMissing
-
-__all__ = ["REVISION", "VIEWS", "check", "create", "metadata", "modules", "upgrade"]
-
-modules = (tables, build_queries)
-"""Those that declare the tables of `metadata`."""
 
 metadata = Base.metadata
 

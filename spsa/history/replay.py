@@ -1,8 +1,7 @@
 """Computes theta again from a run's seed and results; it is the same, bit for bit.
 
 A run with purges has one chain of thetas for every number of purges, from the results that counted
-then. The replay skips an iteration that has no game left, as if it had never been opened. A change
-of the space is one more moment of the chain, after the result that theta held then.
+then. The replay skips an iteration that has no game left, as if it had never been opened.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,8 +21,7 @@ from spsa.errors import IllegalTransition
 class ReplayedState:
     """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
 
-    `gradient` and `elo` are the estimates from the games of k alone; None without games, and after
-    a change.
+    `gradient` and `elo` are the estimates from the games of k alone; None without games.
     """
 
     k: int

@@ -162,13 +162,13 @@ def _counted(parts: Sequence[WorkerShare]) -> dict[str, _Counts]:
     """By machine, the one with most games first."""
     groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
     found: dict[str, _Counts] = {}
-    for part in parts:
-        share, at = part, groups[part.group]
+    for share in parts:
+        at = groups[share.group]
         known = found.get(share.machine) or _no_counts(share.machine, len(groups))
         pairs, voids, late = known.tables
         pairs[at] += folded(share.tally)
-        voids[at] += (share.batches - part.void_batches, part.void_batches)
-        late[at] += (share.batches - part.late_batches, part.late_batches)
+        voids[at] += (share.batches - share.void_batches, share.void_batches)
+        late[at] += (share.batches - share.late_batches, share.late_batches)
         found[share.machine] = replace(known, tally=known.tally + share.tally)
     return dict(sorted(found.items(), key=lambda one: -one[1].tally.games))
 
