@@ -38,14 +38,29 @@ def is_at_work(tuner: Tuner) -> bool:
         return bool(store.workers())
 
 
-def finished(tuner: Tuner, machines: tuple[str, ...], name: str) -> Run:
+def has_set_aside(tuner: Tuner) -> bool:
+    """Whether the master has set a machine aside."""
+    with Store(tuner.url) as store:
+        return bool(store.machines_set_aside())
+
+
+def disturb(tuner: Tuner) -> None:
+    """Play beside a machine that fails every batch until it is set aside."""
+    tuner.worker_on("bad")
+    wait_until(lambda: is_at_work(tuner))
+    tuner.worker_on(GOOD[0])
+    wait_until(lambda: has_set_aside(tuner))
+
+
+def finished(tuner: Tuner, name: str, *, disturbed: bool) -> Run:
+    """The run, played to its end by the good machines."""
     moving = tuner.master()
     tuner.wait_for_work()
-    for machine in machines:
-        tuner.worker_on(machine)
-        if machine == "bad":  # it has a batch before the others can have played all
-            wait_until(lambda: is_at_work(tuner))
     try:
+        if disturbed:
+            disturb(tuner)
+        for machine in GOOD[1:] if disturbed else GOOD:
+            tuner.worker_on(machine)
         assert tuner.ended(moving) == 0, tuner.account()
     finally:
         tuner.kill_all()
@@ -61,8 +76,9 @@ def test_a_run_with_one_bad_machine_ends_as_if_it_were_not_there(
     tmp_path: Path, database_url: str
 ) -> None:
     tuner = prepared(tmp_path / "disturbed", database_url, "disturbed")
-    disturbed = finished(tuner, ("bad", *GOOD), "disturbed")
-    quiet = finished(prepared(tmp_path / "quiet", database_url, "quiet"), GOOD, "quiet")
+    disturbed = finished(tuner, "disturbed", disturbed=True)
+    alone = prepared(tmp_path / "quiet", database_url, "quiet")
+    quiet = finished(alone, "quiet", disturbed=False)
     assert disturbed.theta == quiet.theta
     assert disturbed.theta != disturbed.start_theta
 
