@@ -12,7 +12,7 @@ help:
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
 	@echo "make soak         an hour of direct and remote workers on one SQLite file"
-	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
+	@echo "make mutants      small defects put into the product, each of which a test has to find"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/lab-results.md)"
 	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
@@ -109,7 +109,7 @@ soak: $(VENV)/.test-installed
 	PYTHONPATH=tests/support:. $(BIN)/python tests/end_to_end/soak.py $(ARGS)
 
 mutants: $(VENV)/.test-installed
-	@$(BIN)/python -m tests.mutation $(ARGS)
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 clean:
 	rm -rf $(VENV) engine/target .tuning

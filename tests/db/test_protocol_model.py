@@ -104,6 +104,18 @@ DEFECTS = {
         "",
         "a released machine may try again",
     ),
+    "a lease is no lease": (
+        "claim.tried",
+        "b.lease_expires_at < ",
+        "b.lease_expires_at >= ",
+        "a late report",
+    ),
+    "a batch is given up for as long as no machine failed it": (
+        "exhausted",
+        "AND NOT (",
+        "AND (",
+        "all machines that are there break a batch",
+    ),
     "one claim gets two batches": (
         "claim",
         "AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)",

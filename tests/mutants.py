@@ -1,0 +1,299 @@
+"""`make mutants`: small defects put into the product, one at a time; the tests have to find each.
+
+A mutant differs from the product in one expression, statement or condition. The sample is drawn at
+random with a seed from all mutants of the files that are named. All quick tests run once under
+coverage, which says which of them execute a line. A mutant meets those tests, the quickest first,
+then all quick tests of its room. It is killed by the first test that fails, and that passes again
+without the mutant.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from textwrap import shorten
+
+import click
+import coverage
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = "spsa/builds,spsa/uci,spsa/master,spsa/history,worker"
+SURVIVORS = 0.03
+JUDGED_SECONDS, LIMIT_SECONDS = 120.0, 400.0
+DURATIONS = "SPSA_MUTANTS_DURATIONS"
+UNCOPIED = shutil.ignore_patterns(".git", ".venv", ".tuning", "target", "__pycache__", ".*_cache")
+
+COMPARISONS = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.GtE: "<",
+    ast.Gt: "<=",
+    ast.LtE: ">",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+"}
+SQL = (  # a pattern, and what takes its place
+    (r"\s+AND [^\n]+", ""),
+    (r" < ", " >= "),
+    (r" \+ ", " - "),
+    (r" <> ", " = "),
+    (r"\bIS NOT NULL\b", "IS NULL"),
+    (r"\bNOT\b", ""),
+    (r" ORDER BY [^\n)]+", " "),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """The file with one defect: `text[start:end]` became `new`."""
+
+    file: str
+    text: str
+    start: int
+    end: int
+    new: str
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def name(self) -> str:
+        old, new = (shorten(one, 80) for one in (self.text[self.start : self.end], self.new))
+        return f"{self.file}:{self.line} `{old}` -> `{new}`"
+
+    @property
+    def mutated(self) -> str:
+        return self.text[: self.start] + self.new + self.text[self.end :]
+
+
+def mutants_of(file: str) -> list[Mutant]:
+    """Every mutant of a file of Python or SQL."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    found = _of_sql(text) if file.endswith(".sql") else _of_python(text)
+    return [Mutant(file, text, start, end, new) for start, end, new in found]
+
+
+def _of_sql(text: str) -> Iterator[tuple[int, int, str]]:
+    code = re.sub(r"--[^\n]*", lambda comment: " " * len(comment[0]), text)
+    for pattern, new in SQL:
+        for found in re.finditer(pattern, code):
+            yield *found.span(), new
+
+
+def _of_python(text: str) -> Iterator[tuple[int, int, str]]:
+    lines = text.encode().splitlines(keepends=True)
+
+    def place(line: int, column: int) -> int:
+        return len((b"".join(lines[: line - 1]) + lines[line - 1][:column]).decode())
+
+    for node in _mutable(ast.parse(text)):
+        start = place(node.lineno, node.col_offset)
+        end = place(node.end_lineno, node.end_col_offset)
+        for new in _variants(node):
+            yield start, end, new
+
+
+def _mutable(node: ast.AST) -> Iterator[ast.AST]:
+    """The expressions and statements inside functions; no annotations, messages or docstrings."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            for statement in child.body:
+                yield from _inside(statement)
+        else:
+            yield from _mutable(child)
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    said = isinstance(node, ast.Expr) and ast.unparse(node).startswith(("log.", "'", '"'))
+    if said or isinstance(node, ast.JoinedStr):
+        return
+    if hasattr(node, "lineno"):
+        yield node
+    if isinstance(node, ast.Raise):
+        return
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "args" if isinstance(node, ast.FunctionDef) else ""):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _inside(child)
+
+
+def _variants(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            yield f"{_code(left)} {COMPARISONS[type(operator)]} {_code(right)}"
+        case ast.BoolOp(op=operator, values=[first, *rest]):
+            word = " or " if isinstance(operator, ast.And) else " and "
+            yield word.join(_code(value) for value in (first, *rest))
+            yield _code(first)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield _code(operand)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
+            yield f"{_code(left)} {OPERATORS[type(operator)]} {_code(right)}"
+        case ast.Constant(value=bool(value)):
+            yield str(not value)
+        case ast.Constant(value=int(value)):
+            yield str(value + 1)
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield "return None"
+        case ast.Call(func=function, args=args, keywords=keywords) if keywords:
+            given = [*map(ast.unparse, args), *map(ast.unparse, keywords[:-1])]
+            yield f"{_code(function)}({', '.join(given)})"
+        case ast.Raise() | ast.Expr(value=ast.Call()) | ast.Assign(targets=[ast.Attribute()]):
+            yield "pass"
+
+
+def _code(node: ast.expr) -> str:
+    return f"({ast.unparse(node)})"
+
+
+def draw(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
+    """A sample of all mutants of these folders and files, in the order of the draw."""
+    found = [
+        mutant
+        for room in rooms
+        for path in ([ROOT / room] if (ROOT / room).is_file() else sorted((ROOT / room).rglob("*")))
+        if path.suffix in (".py", ".sql")
+        for mutant in mutants_of(str(path.relative_to(ROOT)))
+    ]
+    return Random(seed).sample(found, min(number, len(found)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """As a plugin of the run under coverage: write down which tests pass, and their seconds."""
+    if report.when == "call" and report.passed and DURATIONS in os.environ:
+        with Path(os.environ[DURATIONS]).open("a") as file:
+            file.write(json.dumps([report.nodeid, report.duration]) + "\n")
+
+
+class Tests:
+    """Which quick tests execute a line, and how long they take."""
+
+    def __init__(self, tree: Path, folders: Sequence[str]) -> None:
+        data, settings = tree / "coverage.data", tree / "coverage.ini"
+        settings.write_text(f"[run]\ndata_file = {data}\nsource = spsa,worker\n")
+        options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
+        _pytest(tree, [*options, "-n", "2", *folders], 3600)
+        durations = (tree / "durations").read_text().splitlines()
+        self.seconds: dict[str, float] = dict(map(json.loads, durations))
+        self._data = coverage.CoverageData(str(data))
+        self._data.read()
+        self._tree = tree
+
+    def reaching(self, mutant: Mutant) -> list[str]:
+        """The tests that execute the mutant's line, the quickest first, two minutes at most."""
+        contexts = self._data.contexts_by_lineno(str(self._tree / mutant.file))
+        last = mutant.text.count("\n", 0, mutant.end) + 1
+        found = {
+            context.partition("|")[0]
+            for line in range(mutant.line, last + 1)
+            for context in contexts.get(line, ())
+        }
+        chosen, total = [], 0.0
+        for name in sorted(found & self.seconds.keys(), key=lambda one: self.seconds[one]):
+            total += self.seconds[name]
+            if total > JUDGED_SECONDS:
+                break
+            chosen.append(name)
+        return chosen
+
+
+def _pytest(tree: Path, arguments: Sequence[str], seconds: float) -> str | None:
+    """Run quick tests in a copy of the tree; the first that failed, or None if all passed."""
+    listed = tree / "arguments"
+    listed.write_text("\n".join(arguments))
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow"]
+    command += ["-p", "no:cacheprovider", "-p", "tests.mutants"]
+    own = {"PYTHONPATH": str(tree), DURATIONS: str(tree / "durations")}
+    try:
+        ended = subprocess.run(
+            [*command, f"@{listed}"],
+            cwd=tree,
+            env=os.environ | own,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return "no end"
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", ended.stdout, re.MULTILINE)
+    if ended.returncode in (0, 5):
+        return None
+    return failed[1] if failed else f"pytest ended with {ended.returncode}"
+
+
+def _killer(mutant: Mutant, tree: Path, tests: Tests) -> str | None:
+    """The test that finds the mutant; None if it survives."""
+    file = tree / mutant.file
+    room = re.sub(r"^spsa/", "", mutant.file).split("/")[0]
+    for arguments in (tests.reaching(mutant), [f"tests/{room}"]):
+        passing = bool(arguments) and (tree / arguments[0].partition("::")[0]).exists()
+        file.write_text(mutant.mutated)
+        failed = _pytest(tree, ["-x", *arguments], LIMIT_SECONDS) if passing else None
+        file.write_text(mutant.text)
+        if failed is None:
+            continue
+        if "::" not in failed or _pytest(tree, [failed], LIMIT_SECONDS) is None:
+            return failed
+    return None
+
+
+def _judge_all(sample: Sequence[Mutant], tests: Tests, trees: Sequence[Path]) -> list[Mutant]:
+    """The mutants that survive; each copy of the tree judges one at a time."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def survives(mutant: Mutant) -> bool:
+        tree = free.get()
+        killer = _killer(mutant, tree, tests)
+        free.put(tree)
+        click.echo(f"{mutant.name}  {killer or 'SURVIVED'}")
+        return killer is None
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        return list(compress(sample, pool.map(survives, sample)))
+
+
+def main() -> int:
+    """Draw, judge, and say what survived; 1 where more than 3% did."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--rooms", default=ROOMS, help="folders or files, with commas between")
+    parser.add_argument("--tests", default="tests", help="folders of tests, with commas between")
+    parser.add_argument("--number", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    sample = draw(options.rooms.split(","), options.number, options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        trees = [Path(folder, str(n)) for n in range(2)]
+        for tree in trees:
+            shutil.copytree(ROOT, tree, ignore=UNCOPIED, symlinks=True)
+        tests = Tests(trees[0], options.tests.split(","))
+        click.echo(f"{len(tests.seconds)} quick tests pass without a mutant")
+        survived = _judge_all(sample, tests, trees)
+    names = [mutant.name for mutant in survived]
+    click.echo("\n".join(["", *names, f"{len(names)} of {len(sample)} survived"]))
+    return int(len(names) > SURVIVORS * len(sample))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
