@@ -18,10 +18,11 @@ from spsa.db.migrate import metadata
 from worker.cli import compete
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benches" / "papers" / "RESULTS.md"
+RESULTS = sorted((ROOT / "benches").rglob("RESULTS.md"))
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 DOCS = {
-    path.name: path for path in (*map(ROOT.joinpath, PAGES), *(ROOT / "docs").glob("*.md"), RESULTS)
+    path.name if path.parent.name in ("docs", ROOT.name) else str(path.relative_to(ROOT)): path
+    for path in (*map(ROOT.joinpath, PAGES), *(ROOT / "docs").glob("*.md"), *RESULTS)
 }
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
