@@ -4,6 +4,8 @@ Chess, HTTP and SQL are imported after the command line has been checked, so tha
 mistyped option cost no time.
 """
 
+import json
+import logging
 import os
 import platform
 import sys
@@ -15,13 +17,22 @@ import click
 
 from spsa import __version__
 from spsa.errors import TuningError, file_failure, report_defect
-from spsa.output import echo, echo_error, echo_raw, echo_usage_error, write_any_text
+from spsa.output import (
+    PrintableLines,
+    StderrLines,
+    echo,
+    echo_error,
+    echo_raw,
+    echo_usage_error,
+    write_any_text,
+)
+from spsa.text import LINE_LENGTH, printable
 from spsa.uci.spawning import working_folders
-from spsa.uci.system import isolation, missing, orphan_reaper
+from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
 from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
 from worker.match_options import MATCH
-from worker.zipapp import Restart
+from worker.update import Restart
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,6 +53,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     check(engines, given)
     if given["systemd"]:
         return _print_unit()
+    log_to_stderr(given["log_format"], verbose=given["verbose"])
     wanted = not given["no_sandbox"]
     with (
         isolation(wanted=wanted) as given["isolation"],
@@ -94,13 +106,15 @@ def _print_unit() -> int:
 
 def _work(given: dict[str, Any]) -> int:
     # Imported late, as the others: SQL and chess take longer to load than --help takes to print.
-    from worker.start import start_worker
+    from worker.batches.service import run_worker
+    from worker.settings import settings_of
 
-    return start_worker(given)
+    hide_memory()
+    return run_worker(settings_of(given))
 
 
 def _replay(given: dict[str, Any]) -> int:
-    from worker.start import NO_DATABASE
+    from worker.settings import NO_DATABASE
 
     try:
         from worker.replay import replay
@@ -110,10 +124,45 @@ def _replay(given: dict[str, Any]) -> int:
 
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
-    from worker.match.command import MatchCommand, run_match
+    from worker.match.command import run_match
 
     first, second = engines
-    return run_match(MatchCommand.of(first, second, given))
+    return run_match(first, second, given)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time (UTC), level, logger, message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(
+            {
+                "time": round(record.created, 3),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": printable(record.getMessage(), LINE_LENGTH),
+            }
+        )
+
+
+class PlainLines(PrintableLines):
+    """The time and the message; a traceback only with --verbose."""
+
+    def __init__(self, *, detailed: bool) -> None:
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+        self._detailed = detailed
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+        return super().formatException(ei) if self._detailed else ""
+
+
+def log_to_stderr(log_format: str, *, verbose: bool) -> None:
+    """Send the log of this program to stderr."""
+    handler = StderrLines()
+    handler.setFormatter(JsonLines() if log_format == "json" else PlainLines(detailed=verbose))
+    root = logging.getLogger("worker")
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    root.propagate = False
 
 
 def main() -> None:

@@ -1,14 +1,16 @@
-"""The database of a direct worker: where it is, and the connection.
+"""What only a direct worker has: the URL of its database, the connection, its machine's secret.
 
-Its address is from the command line, the environment, or `[database] url` of config.toml. Only this
+The URL is from the command line, the environment, or `[database] url` of config.toml. Only this
 module and `worker.replay` import `spsa.db`: a remote worker has neither SQLAlchemy nor the rest of
 it.
 """
 
+import logging
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from secrets import token_hex
 
 import click
 
@@ -17,6 +19,12 @@ from spsa.db.database import configured_url, url_in, warnings
 from spsa.errors import Fault, InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
+from spsa.text import NAME_LENGTH, printable
+from spsa.uci.system import NO_FOLLOW
+
+log = logging.getLogger(__name__)
+
+_SECRET = "machine-secret"
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
@@ -79,3 +87,34 @@ def opened(url: str, is_stopping: Callable[[], bool]) -> Store:
     A batch whose report is lost in a crash of the database is played again from its seed.
     """
     return Store(url, durable=False, is_stopping=is_stopping)
+
+
+def machine_secret(folder: Path) -> str:
+    """The secret in this folder, made by the first call; 64 hexadecimal digits.
+
+    Where the folder cannot be used, the secret lasts as long as this process, and the database
+    takes the process for another machine.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _stored(folder / _SECRET)
+    except OSError as error:
+        place = printable(str(folder), NAME_LENGTH)
+        log.warning("cannot keep this machine's secret in %s: %s", place, error.strerror)
+        return token_hex(32)
+
+
+def _stored(file: Path) -> str:
+    """Write it under another name and link it, so that no process reads half of it."""
+    if not file.exists():
+        fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(token_hex(32))
+        try:
+            os.link(fresh, file)
+        except FileExistsError:
+            pass  # another process of this machine was faster
+        finally:
+            fresh.unlink()
+    return file.read_text(encoding="ascii").strip()

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from spsa.uci.spawning import EngineLimits
 from spsa.uci.system import installed_memory, logical_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
@@ -24,23 +25,23 @@ def usable_cores() -> int:
 
 def default_concurrency() -> int:
     """One game a physical core: two games on the siblings of a core halve each other's speed."""
-    return max(1, min(usable_cores(), physical(logical_cores(), _TOPOLOGY)))
+    return max(1, min(usable_cores(), physical(logical_cores())))
 
 
-def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
-    """The first logical core of each physical one, then the second of each, and so on."""
+def pinning_order(
+    logical: Iterable[int] | None = None, topology: Path = _TOPOLOGY
+) -> tuple[int, ...]:
+    """The cores that this process may use, in the order in which slots get them.
+
+    The first logical core of each physical one, then the second of each, and so on.
+    """
     seen: Counter[str] = Counter()
     ranked = []
-    for number in sorted(logical):
+    for number in sorted(logical_cores() if logical is None else logical):
         siblings = _siblings(number, topology)
         ranked.append((seen[siblings], number))
         seen[siblings] += 1
     return tuple(number for _, number in sorted(ranked))
-
-
-def pinning_order() -> tuple[int, ...]:
-    """The cores that this process may use, in the order in which slots get them."""
-    return in_pinning_order(logical_cores(), _TOPOLOGY)
 
 
 def memory() -> int | None:
@@ -52,18 +53,21 @@ def memory() -> int | None:
 
 
 def room_objection(
-    threads: int, slots: int, hash_mebibytes: int, engine_memory: int | None
+    threads: int, hash_mebibytes: int, slots: int, limits: EngineLimits
 ) -> str | None:
     """Why games do not fit in `slots` slots; None if they do.
 
-    A game takes one slot for each of its engines' `threads`, `hash_mebibytes` for both engines
-    together, and each of them may have `engine_memory` bytes.
+    A game takes one slot for each of its engines' `threads`, and `hash_mebibytes` for both engines
+    together, each of which has these limits.
     """
+    if limits.cores and threads > 1:
+        return f"Threads = {threads} does not go with --pin, which gives an engine one core"
     if threads > slots:
         return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
-    if engine_memory is not None and hash_mebibytes * _MIB >= 2 * engine_memory:
+    allowed = limits.of_threads(threads).memory
+    if allowed is not None and hash_mebibytes * _MIB >= 2 * allowed:
         return (
-            f"Hash = {hash_mebibytes // 2} takes all of the {engine_memory // _MIB} MiB that an "
+            f"Hash = {hash_mebibytes // 2} takes all of the {allowed // _MIB} MiB that an "
             "engine may have here: lower Hash or -c, or raise --engine-memory"
         )
     games, installed = slots // threads, memory()
@@ -75,7 +79,7 @@ def room_objection(
     return None
 
 
-def physical(logical: Iterable[int], topology: Path) -> int:
+def physical(logical: Iterable[int], topology: Path = _TOPOLOGY) -> int:
     """How many physical cores these logical ones are; without a topology each counts as one."""
     return len({_siblings(number, topology) for number in logical})
 

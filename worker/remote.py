@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from spsa.builds.artifacts import MAX_BYTES
 from spsa.core.json_values import from_json, to_json
@@ -27,14 +27,16 @@ from spsa.protocol import (
     OpenWork,
     RegisteredWorker,
     RenewRequest,
+    ReportOutcome,
     Touch,
     WorkerInfo,
 )
 from worker.server_requests import TRANSFER, ServerRequests
 
-Value = TypeVar("Value")
+Published = Literal["accepted", "already", "lost"]
 
 _MAX_WORKER = 2**26
+_BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,138 +72,92 @@ class RemoteStore:
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if the server has none."""
-        found = self._requests.file(
-            "/worker.pyz", _MAX_WORKER, meanwhile=lambda: None, private=False
-        )
+        found = self._requests.file("/worker.pyz", _MAX_WORKER, lambda: None, private=False)
         return found or b""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
-        path = "/worker/register"
-        found = self._post(path, replace(info, secret=""))
-        return self._read(RegisteredWorker, found, path)
+        found: RegisteredWorker = self._ask("register", replace(info, secret=""), RegisteredWorker)
+        return found
 
     def touch_worker(
         self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
     ) -> str | None:
         touch = Touch(worker_id=worker.id, nps=nps, scale=scale)
-        return self._asked("/worker/touch", touch, _Touched).set_aside
+        set_aside: str | None = self._ask("touch", touch, str | None, "set_aside")
+        return set_aside
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        return self._asked("/worker/claim", asked, _Claimed).claim
+        claim: Claim | None = self._ask("claim", asked, Claim | None, "claim")
+        return claim
 
     def renew(
         self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
     ) -> frozenset[str]:
         if not claim_ids:
             return frozenset()
-        asked = RenewRequest(
-            worker_id=worker.id, claim_ids=tuple(claim_ids), lease_seconds=lease_seconds
-        )
-        return frozenset(self._asked("/worker/renew", asked, _Renewed).held)
+        ids = tuple(claim_ids)
+        asked = RenewRequest(worker_id=worker.id, claim_ids=ids, lease_seconds=lease_seconds)
+        return frozenset(self._ask("renew", asked, tuple[str, ...], "held"))
 
-    def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]:
+    def report(self, claim: Claim, result: BatchResult) -> ReportOutcome:
         report = BatchReport(held=HeldClaim.of(claim), result=result)
-        return self._asked("/worker/report", report, _Reported).outcome
+        outcome: ReportOutcome = self._ask("report", report, ReportOutcome, "outcome")
+        return outcome
 
     def release(self, claim: Claim) -> None:
-        self._post("/worker/release", HeldClaim.of(claim))
+        self._post("release", HeldClaim.of(claim))
 
     def fail(self, claim: Claim, failure: Failure) -> None:
-        self._post("/worker/fail", BatchFailure(held=HeldClaim.of(claim), failure=failure))
+        self._post("fail", BatchFailure(held=HeldClaim.of(claim), failure=failure))
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
-        path = f"/worker/files/{sha256}"
-        return self._requests.file(path, MAX_BYTES, meanwhile=self.meanwhile)
+        return self._requests.file(f"/worker/files/{sha256}", MAX_BYTES, self.meanwhile)
 
     def work_left(self) -> list[OpenWork]:
-        path = "/worker/work"
-        return list(self._read(_Work, self._requests.json("GET", path), path).work)
+        found = self._requests.json("GET", "/worker/work")
+        return list(self._value("work", found, tuple[OpenWork, ...], "work"))
 
     def claim_build(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
     ) -> LeasedBuild | None:
         asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        return self._asked("/worker/builds/claim", asked, _ClaimedBuild).build
+        build: LeasedBuild | None = self._ask("builds/claim", asked, LeasedBuild | None, "build")
+        return build
 
     def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
         held = replace(_held(build), lease_seconds=lease_seconds)
-        return self._asked("/worker/builds/renew", held, _RenewedBuild).held
+        return bool(self._ask("builds/renew", held, bool, "held"))
 
-    def publish_build(
-        self, result: BuildResult, plus: bytes, minus: bytes
-    ) -> Literal["accepted", "already", "lost"]:
+    def publish_build(self, result: BuildResult, plus: bytes, minus: bytes) -> Published:
         place = f"/worker/builds/{result.build_id}/{result.claim_id}"
-        for side, data, sha256 in (
-            ("plus", plus, result.plus.sha256),
-            ("minus", minus, result.minus.sha256),
-        ):
+        for side, data, file in (("plus", plus, result.plus), ("minus", minus, result.minus)):
             with suppress(LeaseLost):  # the last request says whether it was published before
-                self._upload(f"{place}/{side}", data, sha256)
-        return self._asked("/worker/builds/publish", result, _Published).outcome
+                self._upload(f"{place}/{side}", data, file.sha256)
+        outcome: Published = self._ask("builds/publish", result, Published, "outcome")
+        return outcome
 
     def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        self._post("/worker/builds/fail", replace(_held(build), reason=reason))
+        self._post("builds/fail", replace(_held(build), reason=reason))
 
     def _upload(self, path: str, data: bytes, sha256: str) -> None:
-        found = self._requests.json(
-            "PUT", path, data, content_type="application/octet-stream", timeout=TRANSFER
-        )
+        found = self._requests.json("PUT", path, data, content_type=_BYTES, timeout=TRANSFER)
         if found.get("sha256") != sha256:
             raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
 
-    def _asked(self, path: str, body: Any, kind: type[Value]) -> Value:
-        return self._read(kind, self._post(path, body), path)
-
-    def _read(self, kind: type[Value], data: Any, path: str) -> Value:
-        try:
-            return from_json(kind, data)
-        except TuningError as error:
-            raise self._requests.not_understood(path, str(error)) from error
-
     def _post(self, path: str, body: Any) -> Mapping[str, Any]:
-        return self._requests.json("POST", path, json.dumps(to_json(body)).encode())
+        return self._requests.json("POST", f"/worker/{path}", json.dumps(to_json(body)).encode())
 
+    def _ask(self, path: str, body: Any, kind: Any, field: str | None = None) -> Any:
+        return self._value(path, self._post(path, body), kind, field)
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
-    set_aside: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    claim: Claim | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Renewed:
-    held: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reported:
-    outcome: Literal["accepted", "already"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    work: tuple[OpenWork, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimedBuild:
-    build: LeasedBuild | None
-
-
-@dataclass(frozen=True, slots=True)
-class _RenewedBuild:
-    held: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Published:
-    outcome: Literal["accepted", "already", "lost"]
+    def _value(self, path: str, found: Mapping[str, Any], kind: Any, field: str | None) -> Any:
+        """The value of this kind in a field of the response, or as the whole response."""
+        try:
+            return from_json(kind, found if field is None else found[field], field or "response")
+        except (TuningError, KeyError) as error:
+            raise self._requests.not_understood(f"/worker/{path}", str(error)) from error
 
 
 def _held(build: LeasedBuild) -> HeldBuild:

@@ -21,22 +21,19 @@ from spsa.output import echo
 from spsa.protocol import Claim
 from spsa.text import printable
 from worker.batches.active_batch import JobMaker
-from worker.batches.scaling import scaled
-from worker.batches.service import WorkerSettings, engine_cache
+from worker.batches.service import engine_cache
 from worker.direct import opened
-from worker.logs import set_up
 from worker.match.command import pgn_writer
-from worker.runner.count import GameTotals
+from worker.match.games import play_jobs
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
-from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
-from worker.start import settings_of
+from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool
+from worker.settings import WorkerSettings, settings_of
 
 _PLACE = re.compile(
     r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
 )
 _REPEATABLE = (TimeKind.NODES, TimeKind.DEPTH)
-_LONG_WAIT = 3600.0  # seconds; an interrupt ends the wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +72,6 @@ def replay(given: Mapping[str, Any]) -> int:
         NothingToDo: there is no such run or batch.
         ArtifactMismatch: this machine finds an engine of the batch nowhere.
     """
-    set_up(given["log_format"], verbose=given["verbose"])
     settings, place = settings_of(given, needs_database=True), place_of(given["replay"])
     with (
         interrupts() as received,
@@ -83,24 +79,21 @@ def replay(given: Mapping[str, Any]) -> int:
     ):
         run = store.run(place.run)
         claim, reported, scale = store.played_batch(run.id, place.iteration, place.batch)
-        job = scaled(_job(settings, store, claim, place.pair), scale)
+        job = _job(settings, store, claim, place.pair).scaled(scale)
         echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
         with (
             pgn_writer(given["pgn"], "plus", "minus", job.conditions.time_control) as write,
             Pool(1, settings.timeouts, settings.limits) as pool,
         ):
-            count = _played(job, claim.first_pair, pool, received, write)
-    if count is None:
+            tally = _played(job, claim.first_pair, pool, received, write)
+    if received.count:
         return received.exit_code or INTERRUPTED
-    if place.pair is not None:
-        return 0
-    return _compared(count.tally, reported, claim)
+    return 0 if place.pair is not None else _compared(tally, reported, claim)
 
 
 def _job(settings: WorkerSettings, store: Store, claim: Claim, pair: int | None) -> Job:
-    job = JobMaker(engine_cache(settings, store), settings.timeouts, settings.options.syzygy).job(
-        claim
-    )
+    cache = engine_cache(settings, store)
+    job = JobMaker(cache, settings.timeouts, settings.syzygy).job(claim)
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:
@@ -112,27 +105,24 @@ def _job(settings: WorkerSettings, store: Store, claim: Claim, pair: int | None)
 
 def _played(
     job: Job, first: int, pool: Pool, received: Interrupts, write: Callable[[Pair], None]
-) -> GameTotals | None:
-    """The counts of all pairs; None after an interrupt. The batch begins with pair `first`."""
-    received.on_each(pool.wake)
-    pool.submit(job)
-    count = GameTotals()
-    while True:
-        match event := pool.next_event(_LONG_WAIT):
+) -> Tally:
+    """The counts of all pairs, or of those before an interrupt. The batch begins with `first`."""
+    tallies = [Tally()]
+
+    def handle(event: Event) -> bool:
+        match event:
             case PairPlayed(pair=pair):
                 write(pair)
-                count.add(pair)
+                tallies.append(pair.tally)
                 echo(f"  pair {pair.pairing.number - first + 1}: {_results(pair.tally)}")
             case PairVoid(pairing=pairing):
-                echo(f"  pair {pairing.number - first + 1} void: {event.detail}")
+                echo(f"  pair {pairing.number - first + 1} void: {event.fault}")
             case JobFailed(reason=reason):
                 raise TuningError(f"the batch cannot be played: {reason}")
-            case JobDone():
-                return count
-            case JobStopped():
-                return None
-        if received.count:
-            pool.stop(job.key)
+        return True
+
+    play_jobs(iter([job]), pool, received, handle)
+    return sum(tallies[1:], tallies[0])
 
 
 def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:

@@ -1,4 +1,4 @@
-"""HTTP requests to `spsa-master serve`: addresses, limits, and what its errors mean.
+"""HTTP requests to `spsa-master serve`: the token, TLS, limits, and what its errors mean.
 
 Nothing here repeats a request: `DatabaseClient` does, with the same ids.
 """
@@ -6,9 +6,7 @@ Nothing here repeats a request: `DatabaseClient` does, with the same ids.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from ipaddress import ip_address
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import urllib3
 from urllib3.exceptions import HTTPError, SSLError
@@ -16,9 +14,7 @@ from urllib3.exceptions import HTTPError, SSLError
 from spsa import __version__
 from spsa.errors import (
     DatabaseUnreachable,
-    Fault,
     IllegalTransition,
-    InvalidInput,
     LeaseLost,
     NameTaken,
     NotPermitted,
@@ -45,56 +41,11 @@ _CONFLICTS: Mapping[str, type[TuningError]] = {
     "not_registered": IllegalTransition,
     "name_taken": NameTaken,
 }
-
-
-class Refusal(NamedTuple):
-    """A response other than 200."""
-
-    status: int
-    kind: str
-    text: str
-    retry_after: float | None
-
-
-def checked_url(text: str, *, plain_http: bool) -> str:
-    """The URL of a server, without a slash at its end.
-
-    Raises:
-        InvalidInput: it is no such URL, or it would send the token to another machine unencrypted
-            and `plain_http` does not allow that.
-    """
-    try:
-        parts = urlsplit(text)
-        host, _port = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or not text.isascii() or not text.isprintable() or " " in text:
-        raise _fault("it is no URL", "give one, as in https://tuning.example.org")
-    if parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
-        raise _fault(
-            "it has more or other parts than https://, a host, a port and a path",
-            "give it as in https://tuning.example.org:8000",
-        )
-    if parts.scheme == "http" and not (plain_http or _is_loopback(host)):
-        raise _fault(
-            "it would send this machine's token over the network unencrypted, for everyone on the "
-            "way to read and to use",
-            "use https://, or add --plain-http in a network that you trust",
-        )
-    return text.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _fault(found: str, remedy: str) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file="--server", line=None, name="server", found=found, remedy=remedy)]
-    )
+_ERRORS: Mapping[int, type[TuningError]] = {
+    **dict.fromkeys((401, 403), NotPermitted),
+    **dict.fromkeys((400, 413, 422), OutOfRange),
+    426: SchemaMismatch,
+}
 
 
 class ServerRequests:
@@ -137,32 +88,32 @@ class ServerRequests:
         private: bool = True,
     ) -> Mapping[str, Any]:
         """The JSON object of the response; the token is sent with what is `private`."""
-        headers = {**(self._private if private else self._public)}
+        headers = dict(self._private if private else self._public)
         if body is not None:
             headers["Content-Type"] = content_type
         with self._response(method, path, headers, body, timeout) as response:
-            self._check(response)
+            if response.status != 200:
+                raise self._refusal(response)[1]
             found = _parsed(self._read(response, _MAX_JSON))
         if found is None:
             raise self.not_understood(path)
         return found
 
     def file(
-        self, path: str, most: int, *, meanwhile: Callable[[], None], private: bool = True
+        self, path: str, most: int, meanwhile: Callable[[], None], *, private: bool = True
     ) -> bytes | None:
         """At most so many bytes; None if there is no such file, or this machine may not have it.
 
         `meanwhile` is called between two parts.
         """
         headers = self._private if private else self._public
-        with self._response("GET", path, headers, timeout=TRANSFER) as response:
-            if response.status in (403, 404):
-                refusal = self._refusal(response)
-                if refusal.status == 404 or refusal.kind != "revoked":
-                    return None
-                raise self._error(refusal)
-            self._check(response)
-            return self._read(response, most, meanwhile)
+        with self._response("GET", path, headers, None, TRANSFER) as response:
+            if response.status == 200:
+                return self._read(response, most, meanwhile)
+            kind, error = self._refusal(response)
+            if response.status == 404 or (response.status == 403 and kind != "revoked"):
+                return None
+            raise error
 
     @contextmanager
     def _response(
@@ -170,19 +121,15 @@ class ServerRequests:
         method: str,
         path: str,
         headers: Mapping[str, str],
-        body: bytes | None = None,
-        timeout: urllib3.Timeout = USUAL,
+        body: bytes | None,
+        timeout: urllib3.Timeout,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """The response, of which nothing but the headers has been read."""
+        url = self.where + path
+        options: dict[str, Any] = {"redirect": False, "preload_content": False}
         try:
             response = self._pool.request(
-                method,
-                self.where + path,
-                body=body,
-                headers=headers,
-                timeout=timeout,
-                redirect=False,
-                preload_content=False,
+                method, url, body=body, headers=headers, timeout=timeout, **options
             )
             try:
                 yield response
@@ -212,29 +159,18 @@ class ServerRequests:
             meanwhile()
         return bytes(found)
 
-    def _check(self, response: urllib3.BaseHTTPResponse) -> None:
-        if response.status != 200:
-            raise self._error(self._refusal(response))
-
-    def _refusal(self, response: urllib3.BaseHTTPResponse) -> Refusal:
-        found = _parsed(response.read(_CHUNK)) or {}
-        text = printable(str(found.get("error") or f"it responds {response.status}"), 1_000)
+    def _refusal(self, response: urllib3.BaseHTTPResponse) -> tuple[str, TuningError]:
+        """The kind of a response other than 200, and the error that it means."""
+        found, status = _parsed(response.read(_CHUNK)) or {}, response.status
+        reason = printable(str(found.get("error") or f"it responds {status}"), 1_000)
+        text, kind = printable(f"{self.where}: {reason}", FAILURE_LENGTH), str(found.get("kind"))
+        if status == 409:
+            return kind, _CONFLICTS.get(kind, TuningError)(text)
+        if status in _ERRORS:
+            return kind, _ERRORS[status](text)
         wait = response.headers.get("Retry-After", "")
         seconds = min(float(wait), _MAX_RETRY_AFTER) if wait.isascii() and wait.isdigit() else None
-        return Refusal(response.status, str(found.get("kind")), text, seconds)
-
-    def _error(self, refusal: Refusal) -> TuningError:
-        status, kind, reason, wait = refusal
-        text = printable(f"{self.where}: {reason}", FAILURE_LENGTH)
-        if status in (401, 403):
-            return NotPermitted(text)
-        if status == 409:
-            return _CONFLICTS.get(kind, TuningError)(text)
-        if status in (400, 413, 422):
-            return OutOfRange(text)
-        if status == 426:
-            return SchemaMismatch(text)
-        return (TooManyRequests if status == 429 else DatabaseUnreachable)(text, wait)
+        return kind, (TooManyRequests if status == 429 else DatabaseUnreachable)(text, seconds)
 
     def not_understood(self, path: str, why: str = "") -> DatabaseUnreachable:
         """The error for a response of another form than the contract's."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from worker.start import server_address
+from worker.settings import server_address
 
 _SECRETS = Path("/etc/spsa/compete.env")
 _LEFT_OUT = ("spsa", "systemd", "server", "database_url")

@@ -7,19 +7,25 @@ so the old worker stays in its place, and goes on if the new one fails. A worker
 is replaced by whoever installed it, and only says so.
 """
 
+import hashlib
 import logging
+import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import worker
 from spsa import __version__
 from spsa.errors import DatabaseUnreachable, OutdatedWorker, TuningError, UpdateFailed
+from spsa.files import write_whole
 from spsa.protocol import PROTOCOL
 from spsa.text import printable
-from worker.zipapp import Restart, Zipapp, command, sha256_of
 
 if TYPE_CHECKING:
     from worker.remote import RemoteStore, ServerVersion
@@ -41,8 +47,73 @@ TRIAL_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
 
 
-class SelfUpdate:
-    """Compares this worker with what its server needs, and replaces it; times are monotonic.
+class Restart(Exception):
+    """The worker has another file now, and has to start it in its own place."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
+        super().__init__("this worker starts its new version")
+
+    def carry_out(self) -> int:
+        """Become the new version; on Windows, run it and return its exit code."""
+        command = [sys.executable, *sys.orig_argv[1:]]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if sys.platform != "win32":
+            os.execve(sys.executable, command, self.environment)
+        return subprocess.call(command, env=self.environment)
+
+
+class Zipapp:
+    """The file that this process runs from, with its hash when the process started."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sha256 = _sha256(path.read_bytes())
+        self._mark = _mark(path)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another process has put another file in its place."""
+        try:
+            return _mark(self.path) != self._mark
+        except OSError:
+            return False
+
+    def is_now(self, sha256: str) -> bool:
+        """Whether the file was replaced by one with this hash."""
+        return self.is_replaced and _sha256(self.path.read_bytes()) == sha256
+
+
+def running_zipapp() -> Zipapp | None:
+    """The file of this process; None where the worker was installed."""
+    archive = getattr(getattr(worker.__spec__, "loader", None), "archive", None)
+    return None if archive is None else Zipapp(Path(archive).resolve())
+
+
+class Updates:
+    """Whether another version of the worker is needed: never by a direct worker, which this is for.
+
+    `due_at` is when to check, of the monotonic clock. With `is_wanted` the worker is to `install`
+    another version, and with `is_needed` this one cannot speak with the server.
+    """
+
+    due_at = inf
+    is_wanted = is_needed = False
+
+    def is_due(self) -> bool:
+        """Whether it is time to check."""
+        return False
+
+    def check(self) -> None:
+        """Find out which version is needed."""
+
+    def install(self, is_stopping: Callable[[], bool]) -> None:
+        """Become that version; returns only if this one has to go on."""
+
+
+class SelfUpdate(Updates):
+    """Compares a remote worker with what its server needs, and replaces it.
 
     `token` is passed on to the new version, and `name` is that of this worker.
     """
@@ -59,15 +130,12 @@ class SelfUpdate:
         self._name = name
         self._zipapp = zipapp
         self._environment = {**environment, "SPSA_TOKEN": token}
-        self._is_trial = TRIAL in environment
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
         self._said = ""
         self._has_seen_replacement = False
         self.due_at = time.monotonic()
-        self.is_wanted = False
 
-    @property
     def is_due(self) -> bool:
         """Whether it is time to ask the server, or another process has replaced the file."""
         if self._zipapp is not None and not self._has_seen_replacement and self._zipapp.is_replaced:
@@ -75,13 +143,8 @@ class SelfUpdate:
             return True
         return time.monotonic() >= self.due_at
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether this version cannot speak with the server at all."""
-        return self._server is not None and self._server.protocol != PROTOCOL
-
     def check(self) -> None:
-        """Ask the server which version it needs; `is_wanted` says whether to update to it.
+        """Ask the server which version it needs.
 
         Raises:
             DatabaseUnreachable: the server does not respond.
@@ -90,7 +153,7 @@ class SelfUpdate:
         """
         self._server = server = self._store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
-        self.is_wanted = False
+        self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL
         if self._zipapp is None:
             self._compare_installed(server)
         elif server.sha256 != self._zipapp.sha256:
@@ -122,7 +185,7 @@ class SelfUpdate:
 
     def _compare_installed(self, server: "ServerVersion") -> None:
         found = f"{self._store.where} is of {_named(server)}, this worker of version {__version__}"
-        if server.protocol != PROTOCOL:
+        if self.is_needed:
             raise OutdatedWorker(
                 f"{found} (protocol {PROTOCOL}): install version {server.version} here, or play "
                 f"with the server's own {self._store.where}/worker.pyz"
@@ -132,26 +195,25 @@ class SelfUpdate:
 
     def _compare(self, server: "ServerVersion", zipapp: Zipapp) -> None:
         """Decide whether to update, for a server with another worker.pyz than this one."""
-        if self._is_trial:
-            raise DatabaseUnreachable(f"{self._store.where} has another worker.pyz again")
+        where = self._store.where
+        if TRIAL in self._environment:
+            raise DatabaseUnreachable(f"{where} has another worker.pyz again")
         updated_to, _, since = self._environment.get(UPDATED, "").partition(":")
         if server.sha256 == updated_to:
             raise UpdateFailed(
                 f"this worker has updated itself to {_named(server)}, but {zipapp.path} still is "
-                f"another one: download it again from {self._store.where}/worker.pyz"
+                f"another one: download it again from {where}/worker.pyz"
             )
         if server.sha256 in self._failed:
             if self.is_needed:
                 self._go_on(f"the update to {_named(server)} has failed before")
         elif since.isdigit() and 0 <= time.time() - int(since) < QUIET_SECONDS:
             self._go_on(
-                f"{self._store.where} had another worker.pyz less than {QUIET_SECONDS:.0f} s ago; "
+                f"{where} had another worker.pyz less than {QUIET_SECONDS:.0f} s ago; "
                 "are there servers of different versions behind this address?"
             )
         else:
-            log.info(
-                "%s has %s: updating after the batches of now", self._store.where, _named(server)
-            )
+            log.info("%s has %s: updating after the batches of now", where, _named(server))
             self.is_wanted = True
 
     def _go_on(self, why: str) -> None:
@@ -166,13 +228,17 @@ class SelfUpdate:
         self._said = text
 
     def _replace(self, zipapp: Zipapp, wanted: str, is_stopping: Callable[[], bool]) -> None:
-        """Fetch the new file, try it, and give it the name of the old one."""
+        """Fetch the new file, try it, and put it in the place of the old one: NAME.previous."""
         data = self._store.worker_file()
-        if (found := sha256_of(data)) != wanted:
+        if (found := _sha256(data)) != wanted:
             raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
-        with zipapp.draft(data) as draft:
+        with tempfile.TemporaryDirectory() as folder:
+            draft = Path(folder) / zipapp.path.name
+            draft.write_bytes(data)
             self._try(draft, is_stopping)
-            zipapp.replace(draft)
+        if not zipapp.is_replaced:
+            shutil.copy2(zipapp.path, zipapp.path.with_name(f"{zipapp.path.name}.previous"))
+        write_whole(zipapp.path, data)
 
     def _try(self, draft: Path, is_stopping: Callable[[], bool]) -> None:
         """Have the new version register.
@@ -181,11 +247,12 @@ class SelfUpdate:
             TuningError: it did not; the message has the last line that it wrote.
             DatabaseUnreachable: it could not reach the server, or this worker has to stop.
         """
-        environment = {**self._environment, TRIAL: "1"}
+        place = len(sys.orig_argv) - len(sys.argv)  # of the file in this process's command line
+        command = [sys.executable, *sys.orig_argv[1:place], str(draft), *sys.argv[1:]]
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                [*command(draft), "--name", self._name],
-                env=environment,
+                [*command, "--name", self._name],
+                env={**self._environment, TRIAL: "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -205,16 +272,12 @@ class SelfUpdate:
 def _exit_code(process: "subprocess.Popen[bytes]", is_stopping: Callable[[], bool]) -> int | None:
     """The exit code of the trial; None if it took too long and was killed."""
     deadline = time.monotonic() + TRIAL_SECONDS
-    try:
-        while time.monotonic() < deadline and not is_stopping():
-            try:
-                return process.wait(_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-        return None
-    finally:
-        process.kill()
-        process.wait()
+    while process.poll() is None and time.monotonic() < deadline and not is_stopping():
+        time.sleep(_LOOK_SECONDS)
+    code = process.poll()
+    process.kill()
+    process.wait()
+    return code
 
 
 def _named(server: "ServerVersion") -> str:
@@ -222,3 +285,12 @@ def _named(server: "ServerVersion") -> str:
         f"version {server.version} (protocol {server.protocol}, worker.pyz {server.sha256[:12]})",
         200,
     )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

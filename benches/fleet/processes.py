@@ -20,10 +20,10 @@ from spsa.db import Store
 from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.leaving import WorkerOptions
 from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
+from worker.settings import WorkerSettings
 
 PROCESSES = 2
 _LEASE = 120.0
@@ -51,8 +51,9 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
             DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),
             cast(EngineCache, NoEngines()),
-            WorkerOptions(poll=poll),
+            WorkerSettings(),
             Interrupts(),
+            poll=poll,
         ).run()
 
 

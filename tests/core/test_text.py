@@ -42,7 +42,7 @@ from spsa.text import (
     without_passwords,
     words_of,
 )
-from worker.logs import JsonLines, PlainLines
+from worker.cli import JsonLines, PlainLines
 
 FORGED = "box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\0\ud800"
 SHOWN = r"box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\x00\ud800"

@@ -21,17 +21,17 @@ from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_IN_A_ROW, MAX_MO
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.openings.book import OpeningBook, load
+from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH
 from spsa.uci.engine import UciTimeouts
 from worker import cli
-from worker.batches.service import WorkerSettings
-from worker.match.command import MatchCommand
+from worker.match.command import match_of
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.replay import place_of
 from worker.runner.clock import game_clock
 from worker.runner.position import Position
-from worker.start import settings_of
+from worker.settings import WorkerSettings, engine_limits, settings_of
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
@@ -89,7 +89,7 @@ def value(chance: Chance) -> str:
             return chance.number()
 
 
-def ready(typed: Sequence[str]) -> MatchCommand | WorkerSettings | None:
+def ready(typed: Sequence[str]) -> Match | WorkerSettings | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
         context = cli.compete.make_context("compete", list(typed))
@@ -102,7 +102,9 @@ def ready(typed: Sequence[str]) -> MatchCommand | WorkerSettings | None:
         place_of(given["replay"])
     if given["spsa"] or given["replay"]:
         return settings_of(given)
-    return MatchCommand.of(*engines, given)
+    check_memory(engine_limits(given).rlimits())
+    assert 1 <= given["concurrency"] <= 4096 and 1 <= given["progress"] <= 10**9
+    return match_of(*engines, given)
 
 
 @pytest.mark.slow
@@ -124,17 +126,15 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
     except (click.ClickException, TuningError) as error:
         assert error.exit_code == 2
         return
-    if isinstance(found, MatchCommand):
-        check_match(found.match, found.concurrency)
-        check_memory(found.limits.rlimits())
-        assert 1 <= found.progress <= 10**9
+    if isinstance(found, Match):
+        check_match(found)
     elif found is not None:
         check_service(found)
 
 
-def check_match(match: Match, concurrency: int) -> None:
+def check_match(match: Match) -> None:
     control, rules = match.conditions.time_control, match.conditions.adjudication
-    assert 1 <= match.pairs <= 10**9 and 1 <= concurrency <= 4096
+    assert 1 <= match.pairs <= 10**9
     assert 0 < control.low <= control.high and isfinite(control.high)
     assert 0 <= control.increment <= MAX_SECONDS and 0 <= control.margin <= MAX_SECONDS
     assert rules.max_moves is None or 1 <= rules.max_moves <= MAX_MOVES
@@ -150,8 +150,7 @@ def check_match(match: Match, concurrency: int) -> None:
     limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(chess.WHITE)
     assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
     for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
-        played = PlayedMatch()
-        played.count.tally = tally
+        played = PlayedMatch(count=BatchResult(tally=tally))
         as_json(match, played)
         assert all(line.isprintable() for line in report_lines(match, played))
 
@@ -164,8 +163,8 @@ def check_service(service: WorkerSettings) -> None:
     assert 1 <= service.concurrency <= 4096 and 1 <= service.lease <= 86_400
     assert service.name is None or 1 <= len(service.name) <= NAME_LENGTH
     assert service.name is None or service.name.isprintable()
-    assert 0 <= service.options.drain < 10**8
-    assert service.options.idle_timeout is None or 0 < service.options.idle_timeout < 10**8
+    assert 0 <= service.drain < 10**8
+    assert service.idle_timeout is None or 0 < service.idle_timeout < 10**8
     check_memory(service.limits.rlimits())
 
 
@@ -333,13 +332,12 @@ def check_book(book: OpeningBook) -> None:
 
 def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "0", "1", "0", "--resign", "1", "1"])
-    assert isinstance(found, MatchCommand)
-    assert found.match.bounds == (-5, 5)
+    assert isinstance(found, Match) and found.bounds == (-5, 5)
     found = ready(
         [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
     )
-    assert isinstance(found, MatchCommand) and found.match.first.options == {"Hash": "ß \u265e"}
-    assert found.match.conditions.time_control == TimeControl(
+    assert isinstance(found, Match) and found.first.options == {"Hash": "ß \u265e"}
+    assert found.conditions.time_control == TimeControl(
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
     served = ready(["--spsa", "--database-url", "sqlite:///s.db", "--name", "x" * 200])

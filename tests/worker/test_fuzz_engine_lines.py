@@ -34,10 +34,8 @@ from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.search_reply import SearchReply, last_info
-from worker.batches.active_batch import result_of
 from worker.match.pgn import PgnFormat
-from worker.runner.count import GameTotals
-from worker.runner.game import Game, Pair, Pairing, VoidGame
+from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
 from worker.runner.position import Termination, drawn
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
@@ -137,9 +135,7 @@ def assert_can_be_written_down(answer: SearchReply) -> None:
         plus="plus", minus="minus", time_control=TimeControl(low=1, high=1), date="2026.01.01"
     )
     assert all(line.isprintable() for line in sheet.pair(pair).split("\n"))
-    count = GameTotals()
-    count.add(pair)
-    fits_its_columns(result_of(count, 1.0, 0))
+    fits_its_columns(with_pair(NOTHING_PLAYED, pair))
 
 
 def fits_its_columns(result: BatchResult) -> None:
@@ -159,16 +155,16 @@ def fits_its_columns(result: BatchResult) -> None:
 @example(reasons=[str(n) for n in range(100)], nodes=[MAX_NODES] * 100)
 @fuzz()
 def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[int]) -> None:
-    count = GameTotals()
+    result = NOTHING_PLAYED
     for reason in reasons:
-        count.add_void(reason)
+        result = with_void(result, reason)
     moves = tuple(
         SearchReply("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes
     )
     game = Game(drawn(Termination.DRAW), moves, chess.WHITE)
     for _ in range(2):
-        count.add(Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game))
-    result = result_of(count, 1.0, 0)
+        pair = Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game)
+        result = with_pair(result, pair)
     fits_its_columns(result)
     assert sum(result.voids.values()) == len(reasons)
     assert result.plus_nodes == min(2 * sum(nodes), MAX_NODES_OF_BATCH)

@@ -5,21 +5,28 @@ from screen import Screen, console_of
 
 from spsa.core.scoring import Tally
 from spsa.db import Store
+from spsa.protocol import BatchResult
 from worker.batches import live_view
 from worker.batches.active_batch import ActiveBatch, Activity
 from worker.batches.live_view import LiveView
-from worker.runner.count import GameTotals
+from worker.runner.game import NOTHING_PLAYED
 
 
 def claimed(staged: Stage) -> ActiveBatch:
     staged.open()
     claim = staged.claim("one")
     assert claim is not None
-    return ActiveBatch(claim, 0.0, GameTotals(tally=Tally.of_pair(2, 1)))
+    return ActiveBatch(claim, 0.0, result=BatchResult(tally=Tally.of_pair(2, 1)))
 
 
 def activity(slots: list[ActiveBatch | None], **over: object) -> Activity:
-    usual = {"state": "playing", "played": GameTotals(), "batches": 0, "failed": 0, "unreported": 0}
+    usual = {
+        "state": "playing",
+        "played": NOTHING_PLAYED,
+        "batches": 0,
+        "failed": 0,
+        "unreported": 0,
+    }
     return Activity(slots=slots, **usual | over)  # type: ignore[arg-type]
 
 
@@ -30,9 +37,7 @@ def test_slots_and_faults_are_shown(sqlite_url: str, monkeypatch) -> None:
     with Store(sqlite_url, durable=False) as store, LiveView("me", console_of(screen)) as view:
         batch = claimed(stage(store))
         now[0] += 90.0
-        played = GameTotals(tally=Tally.of_pair(2, 1), plus_time_losses=1)
-        played.add_void("crash")
-        played.add_void("crash")
+        played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
         view.show(activity([batch, None], played=played, batches=3, failed=1, unreported=2))
         assert screen.shown == [
             "me: playing, 2 games of 3 batches in 90 s, 80 games an hour",

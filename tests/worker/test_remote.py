@@ -41,7 +41,7 @@ from spsa.protocol import (
     WorkerStore,
 )
 from worker.remote import RemoteStore, ServerVersion
-from worker.server_requests import checked_url
+from worker.settings import checked_url
 
 WORKER = RegisteredWorker(id=1, machine="machine")
 INFO = WorkerInfo(

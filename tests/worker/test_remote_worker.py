@@ -17,7 +17,7 @@ from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_s
 
 from spsa.errors import InvalidInput
 from worker.batches.loop import NOTHING_TO_DO
-from worker.start import server_of
+from worker.settings import server_of
 
 
 @pytest.fixture

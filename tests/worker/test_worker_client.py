@@ -17,7 +17,7 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.protocol import BatchResult, Failure
-from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient, PendingReport
+from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 WORKER = new_worker("machine-1")
@@ -63,7 +63,7 @@ def client(store, run):
 
 
 def played(claim, **over):
-    return PendingReport(claim=claim, result=result_of(claim, **over))
+    return claim, result_of(claim, **over)
 
 
 def batches(run):
@@ -72,9 +72,9 @@ def batches(run):
 
 def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
     first, second = client.claim(), client.claim()
-    client.enqueue(played(second))
+    client.enqueue(*played(second))
     failure = Failure(reason="no engine", void_games=2, sha256="a" * 64)
-    client.enqueue(PendingReport(claim=first, failure=failure))
+    client.enqueue(first, failure)
     assert client.unreported == 2
     client.deliver()
     assert client.unreported == 0
@@ -88,7 +88,7 @@ def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
 
 
 def test_what_was_neither_played_nor_failed_is_handed_back(client, run):
-    client.enqueue(PendingReport(claim=client.claim()))
+    client.enqueue(client.claim(), None)
     client.deliver()
     assert [status for status, _, _ in batches(run)] == ["ready", "ready"]
     assert [attempt for _, attempt, _ in batches(run)] == [0, 0]
@@ -96,7 +96,7 @@ def test_what_was_neither_played_nor_failed_is_handed_back(client, run):
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
-    client.enqueue(played(claim := client.claim()))
+    client.enqueue(*played(claim := client.claim()))
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
         client.deliver()
@@ -152,7 +152,7 @@ def test_a_worker_that_the_database_refuses_gets_the_error(client, store, monkey
 def test_a_result_whose_lease_was_lost_is_dropped(client, run, store, caplog):
     claim = client.claim()
     run.store.stop("first", "me", "why")
-    client.enqueue(played(claim))
+    client.enqueue(*played(claim))
     client.deliver()
     assert client.unreported == 0
     assert "no longer held" in caplog.text
@@ -160,8 +160,8 @@ def test_a_result_whose_lease_was_lost_is_dropped(client, run, store, caplog):
 
 
 def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, caplog):
-    client.enqueue(played(client.claim(), moves=-5))
-    client.enqueue(played(client.claim()))
+    client.enqueue(*played(client.claim(), moves=-5))
+    client.enqueue(*played(client.claim()))
     client.deliver()
     assert client.unreported == 0
     assert [status for status, _, _ in batches(run)] == ["ready", "done"]
@@ -173,7 +173,7 @@ def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkey
     def refuse(*_):
         raise OutOfRange("x" * 3000)
 
-    client.enqueue(played(client.claim()))
+    client.enqueue(*played(client.claim()))
     monkeypatch.setattr(store, "report", refuse)
     client.deliver()
     assert batches(run)[0][0] == "ready"
@@ -182,7 +182,7 @@ def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkey
 
 
 def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
-    client.enqueue(PendingReport(claim=client.claim(), failure=Failure(reason="x", void_games=-1)))
+    client.enqueue(client.claim(), Failure(reason="x", void_games=-1))
     client.deliver()
     assert client.unreported == 0
     assert batches(run)[0][0] == "leased"
@@ -196,7 +196,7 @@ def test_a_batch_that_can_neither_be_reported_nor_failed_stays_leased(
     def refuse(*_):
         raise LeaseLost("gone")
 
-    client.enqueue(played(client.claim(), moves=-5))
+    client.enqueue(*played(client.claim(), moves=-5))
     monkeypatch.setattr(store, "fail", refuse)
     client.deliver()
     assert client.unreported == 0
@@ -209,7 +209,7 @@ def test_a_lost_database_while_a_refused_batch_is_failed_is_not_swallowed(
     def unreachable(*_):
         raise DatabaseUnreachable("gone")
 
-    client.enqueue(played(client.claim(), moves=-5))
+    client.enqueue(*played(client.claim(), moves=-5))
     monkeypatch.setattr(store, "fail", unreachable)
     with pytest.raises(DatabaseUnreachable):
         client.deliver()
@@ -225,7 +225,7 @@ def test_a_report_refused_by_a_race_is_sent_again(client, run, store, monkeypatc
             raise error
         return report(claim, result)
 
-    client.enqueue(played(client.claim()))
+    client.enqueue(*played(client.claim()))
     monkeypatch.setattr(store, "report", first_refused)
     client.deliver()
     assert batches(run)[0][0] == "done"
@@ -254,7 +254,7 @@ def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, monkey
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     client.renew([], None)
     assert not client.backing_off
-    client.enqueue(played(client.claim()))
+    client.enqueue(*played(client.claim()))
     assert client.due_at == now[0]
     with client.retrying():
         raise DatabaseUnreachable("away")
@@ -372,7 +372,7 @@ def test_a_result_has_the_costs_of_its_games(client, run, sql):
     result = BatchResult(
         tally=tally_of_seed(claim.seed, claim.pairs), voids={"crash": 2, "hang": 1}, **costs
     )
-    client.enqueue(PendingReport(claim=claim, result=result))
+    client.enqueue(claim, result)
     client.deliver()
     (row,) = sql("SELECT * FROM spsa_batch WHERE status = 'done'")
     assert {name: row._mapping[name] for name in costs} == costs

@@ -10,16 +10,16 @@ from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db import Store
+from spsa.errors import EngineFault
 from spsa.openings.book import OpeningBook
 from spsa.openings.positions import Opening, drawn_time
-from spsa.protocol import Failure
+from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.uci.search_reply import SearchReply
 from worker.batches.active_batch import ActiveBatch, job_of
-from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries
-from worker.runner.count import GameTotals, Speeds
-from worker.runner.game import Game, Pair, Pairing
-from worker.runner.pool import JobDone, JobFailed, JobStopped
+from worker.match.games import PlayedMatch
+from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, counts, nps, with_pair
+from worker.runner.pool import JobDone, JobFailed, JobStopped, PairVoid
 from worker.runner.position import Termination, drawn, won_by
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)
@@ -48,87 +48,83 @@ def claim(sqlite_url):
         return on.claim("a")
 
 
-def test_a_count_adds_up_all_of_its_pairs():
-    count = GameTotals()
-    for _ in range(2):
-        count.add(pair())
-    assert count.tally == Tally(2, 2, 0, (0, 0, 2, 0, 0))
-    assert (count.plus_nodes, count.minus_nodes, count.moves) == (260, 54, 10)
-    assert (count.plus_time_losses, count.minus_time_losses) == (2, 0)
-    assert count.think_seconds == 4.0
-    assert count.nps() == (260 + 54) / 4.0
-    assert str(count) == "+2 -2 =0 [0 0 2 0 0]"
-    assert GameTotals().nps() is None
+def test_the_sums_of_pairs():
+    total = with_pair(with_pair(NOTHING_PLAYED, pair()), pair())
+    assert total == BatchResult(
+        tally=Tally(2, 2, 0, (0, 0, 2, 0, 0)),
+        plus_nodes=260,
+        minus_nodes=54,
+        moves=10,
+        plus_time_losses=2,
+        think_seconds=4.0,
+    )
+    assert nps(total) == (260 + 54) / 4.0
+    assert nps(NOTHING_PLAYED) is None
+    assert counts(total.tally) == "+2 -2 =0 [0 0 2 0 0]"
 
 
 def test_time_losses_of_both_engines_are_added_up():
-    count, both = GameTotals(), pair()
-    lost_by_minus = replace(both.first, ending=won_by(True, Termination.TIME))
-    for _ in range(2):
-        count.add(replace(both, first=lost_by_minus))
-    assert (count.plus_time_losses, count.minus_time_losses) == (2, 2)
-
-
-def test_a_void_game_is_counted_with_its_reason():
-    count = GameTotals()
-    for reason in ("crash", "hang", "crash"):
-        count.add_void(reason)
-    assert count.voids == {"crash": 2, "hang": 1}
+    both = replace(pair(), first=replace(pair().first, ending=won_by(True, Termination.TIME)))
+    total = with_pair(with_pair(NOTHING_PLAYED, both), both)
+    assert (total.plus_time_losses, total.minus_time_losses) == (2, 2)
 
 
 def test_speeds_are_of_each_slot():
-    speeds = Speeds()
+    played = PlayedMatch()
     for slot in (1, 0, 1):
-        speeds.add(slot, pair())
-    speeds.add(
-        2,
-        Pair(
-            pair().pairing,
-            Game(drawn(Termination.DRAW), (), True),
-            Game(drawn(Termination.DRAW), (), True),
-        ),
-    )
-    assert speeds.nps() == {0: 157 / 2.0, 1: 2 * 157 / 4.0}
-    assert list(speeds.nps()) == [0, 1]
+        played.add(pair(), slot)
+    nothing = Game(drawn(Termination.DRAW), (), True)
+    played.add(Pair(pair().pairing, nothing, nothing), 2)
+    assert played.nps_by_slot() == [157 / 2.0, 2 * 157 / 4.0]
+    assert played.count.moves == 3 * 5
 
 
 def test_a_batch_knows_its_last_pair(claim):
     batch = ActiveBatch(claim, started=0.0)
     assert not batch.on_last_pair
-    batch.count.add(pair())
+    batch.result = with_pair(batch.result, pair())
     assert batch.on_last_pair
     assert str(batch) == "first it 1 batch 0"
 
 
-def test_a_batch_that_was_played_is_reported_with_its_costs(claim, monkeypatch):
-    batch = ActiveBatch(claim, started=100.0, slot=3)
-    batch.count.add(pair())
-    batch.count.add_void("crash")
+def void(claim, culprit, reason="crash", white="plus"):
+    fault = VoidGame(culprit, EngineFault(reason, "why"), "position startpos", white)
+    return PairVoid(claim.claim_id, pair().pairing, fault, "its last words")
+
+
+def test_a_batch_that_was_played_is_reported_with_its_costs_and_void_games(claim, monkeypatch):
+    batch = ActiveBatch(claim, started=100.0, result=with_pair(NOTHING_PLAYED, pair()))
+    for reason in ("crash", "hang", "crash", "crash"):
+        batch.add_void(void(claim, "minus", reason))
     monkeypatch.setattr(time, "monotonic", lambda: 107.5)
-    report = batch.report(JobDone(claim.claim_id))
-    result = report.result
-    assert (report.claim, report.failure) == (claim, None)
-    assert (result.tally, result.voids) == (batch.count.tally, {"crash": 1})
+    result = batch.end(JobDone(claim.claim_id))
     assert (result.plus_nodes, result.minus_nodes, result.moves) == (130, 27, 5)
-    assert (result.plus_time_losses, result.minus_time_losses) == (1, 0)
-    assert (result.seconds, result.think_seconds, result.slot) == (7.5, 2.0, 3)
+    assert (result.seconds, result.think_seconds) == (7.5, 2.0)
+    assert result.voids == {"crash": 3, "hang": 1}
+    assert len(result.kept_voids) == MAX_KEPT_VOIDS
+    assert result.kept_voids[1] == KeptVoid(
+        pair=4,
+        culprit="minus",
+        white="plus",
+        detail="minus: hang: why",
+        position="position startpos",
+        output="its last words",
+    )
 
 
 @pytest.mark.parametrize("culprit", ["plus", "minus", ""])
 def test_a_batch_that_failed_says_why_and_whose_fault_it_is(claim, culprit):
-    batch = ActiveBatch(claim, started=0.0, culprit=culprit)
+    batch = ActiveBatch(claim, started=0.0)
     for _ in range(3):
-        batch.count.add_void("crash")
-    report = batch.report(JobFailed(claim.claim_id, "x" * 3000))
+        batch.add_void(void(claim, culprit))
+    failure = batch.end(JobFailed(claim.claim_id, "x" * 3000))
     blamed = {"plus": claim.plus.sha256, "minus": claim.minus.sha256}.get(culprit)
-    failure = Failure(reason="x" * 1999 + "…", void_games=3, sha256=blamed)
-    assert (report.result, report.failure) == (None, failure)
+    assert (failure.reason, failure.void_games) == ("x" * 1999 + "…", 3)
+    assert (failure.sha256, len(failure.kept_voids)) == (blamed, 3)
 
 
 def test_a_batch_that_was_stopped_says_nothing(claim):
-    assert ActiveBatch(claim, started=0.0).report(JobStopped(claim.claim_id)) == PendingReport(
-        claim=claim
-    )
+    assert ActiveBatch(claim, started=0.0).end(JobStopped(claim.claim_id)) is None
 
 
 def test_a_job_follows_from_the_claim_alone(claim):

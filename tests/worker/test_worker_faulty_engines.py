@@ -160,7 +160,7 @@ def told(animal: Animal, folder: Path) -> tuple[str, str]:
         first, end = events(pool, prepared(animal, folder, animal.timeouts))
     if isinstance(first, PairVoid):
         assert isinstance(end, JobFailed)
-        return first.reason, first.culprit
+        return first.fault.reason, first.fault.culprit
     assert isinstance(first, PairPlayed)
     assert isinstance(end, JobDone)
     assert first.pair.tally.wins == 2
@@ -226,7 +226,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> Non
             folder = tmp_path / str(number)
             folder.mkdir()
             first, _ = events(pool, prepared(ANIMALS[name], folder))
-            ended = first.reason if isinstance(first, PairVoid) else "played"
+            ended = first.fault.reason if isinstance(first, PairVoid) else "played"
             assert ended == ANIMALS[name].outcome, (name, first)
             pids += named(folder)
             for file in folder.iterdir():

@@ -15,7 +15,15 @@ from spsa.uci.engine import Limit, UciTimeouts
 from spsa.uci.search_reply import SearchReply
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
-from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
+from worker.runner.game import (
+    NOTHING_PLAYED,
+    Conditions,
+    Pairing,
+    VoidGame,
+    play_game,
+    play_pair,
+    with_pair,
+)
 from worker.runner.position import Ending, Position, Termination
 
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
@@ -68,10 +76,12 @@ def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
 def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
     plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
     pair = play_pair(plus, minus, pairing(), under())
-    assert [game.ending for game in pair.games] == [Ending(0, Termination.CHECKMATE)] * 2
+    assert pair.first.ending == pair.second.ending == Ending(0, Termination.CHECKMATE)
     assert pair.tally == Tally.of_pair(0, 2)
-    assert pair.moves == 8
-    assert pair.nodes() == ((10 + 12) + (11 + 13), (101 + 103) + (100 + 102))
+    total = with_pair(NOTHING_PLAYED, pair)
+    assert (total.tally, total.moves) == (pair.tally, 8)
+    assert total.plus_nodes == (10 + 12) + (11 + 13)
+    assert total.minus_nodes == (101 + 103) + (100 + 102)
     assert (plus.games, minus.games) == (2, 2)
 
 
@@ -79,8 +89,8 @@ def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
     moves = ("e7e5", "g2g4", "d8h4")
     opening = Opening("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b KQkq - 0 1")
     plus, minus = Scripted("plus", moves), Scripted("minus", moves, nodes=100)
-    pair = play_pair(plus, minus, pairing(opening), under())
-    assert pair.nodes() == (11 + (10 + 12), (100 + 102) + 101)
+    total = with_pair(NOTHING_PLAYED, play_pair(plus, minus, pairing(opening), under()))
+    assert (total.plus_nodes, total.minus_nodes) == (11 + (10 + 12), (100 + 102) + 101)
 
 
 @pytest.mark.parametrize("culprit", ["plus", "minus"])
@@ -124,7 +134,8 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
 def test_time_losses_are_told_apart_by_engine() -> None:
     minus = Scripted("minus", seconds=(2.0,))
     pair = play_pair(Scripted("plus", seconds=(0.1, 0.1)), minus, pairing(), under(CLOCK))
-    assert pair.time_losses() == (0, 2)
+    total = with_pair(NOTHING_PLAYED, pair)
+    assert (total.plus_time_losses, total.minus_time_losses) == (0, 2)
     assert pair.tally == Tally.of_pair(2, 2)
 
 
@@ -243,5 +254,4 @@ def test_nothing_is_adjudicated_when_all_is_off() -> None:
 
 def test_a_pair_says_what_it_took() -> None:
     pair = play_pair(Scripted("plus"), Scripted("minus"), pairing(), under())
-    assert isinstance(pair, Pair)
-    assert pair.seconds == pytest.approx(8 * 0.01)
+    assert with_pair(NOTHING_PLAYED, pair).think_seconds == pytest.approx(8 * 0.01)

@@ -45,12 +45,12 @@ from spsa.openings.book import load
 from spsa.openings.positions import drawn_time
 from spsa.protocol import WorkerStore
 from worker.batches.active_batch import job_of
-from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport
+from worker.batches.database_client import BackoffTimes, DatabaseClient
 from worker.batches.engine_cache import Binaries, EngineCache
-from worker.batches.leaving import WorkerOptions
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
+from worker.settings import WorkerSettings
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
@@ -105,8 +105,8 @@ def hired(
     with Pool(size, PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
         cache = EngineCache(folder / "cache", queries.file)
-        chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
-        yield Worker(client, pool, cache, chosen, interrupts), interrupts
+        settings, quick = WorkerSettings(**options), {"poll": QUICK, "after_failure": QUICK}
+        yield Worker(client, pool, cache, settings, interrupts, **quick), interrupts
 
 
 def work(queries: Any, folder: Path, **options: Any) -> int:
@@ -466,7 +466,7 @@ def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None
     claim = staged.claim("a")
     assert claim is not None
     client = DatabaseClient(Unreliable(staged.store, 1), new_worker("me"), LEASE, QUICK)
-    client.enqueue(PendingReport(claim=claim, result=result_of(claim)))
+    client.enqueue(claim, result_of(claim))
     with client.retrying():
         client.deliver()
     assert client.unreported == 1

@@ -334,7 +334,7 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert machine.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
+    assert machine.pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
     sandbox = EngineLimits(cores=(0, 2, 1, 3))
     assert [sandbox.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
     assert EngineLimits().of_slot(3).cores == ()

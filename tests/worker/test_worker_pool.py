@@ -21,7 +21,7 @@ from engines.faulty import (
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.openings.positions import Opening
-from worker.runner.count import Speeds
+from worker.match.games import PlayedMatch
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import (
     Event,
@@ -123,7 +123,7 @@ def test_a_void_pair_is_played_again(pool: Pool, loser: Path, tmp_path: Path) ->
     pool.submit(job(plus, loser))
     void, played, end = until_the_end(pool)
     assert isinstance(void, PairVoid)
-    assert (void.culprit, void.reason) == ("plus", "crash")
+    assert (void.fault.culprit, void.fault.reason) == ("plus", "crash")
     assert isinstance(played, PairPlayed)
     assert played.pair.tally == PLUS_WINS_BOTH
     assert end == JobDone("job")
@@ -152,7 +152,7 @@ def test_an_engine_that_never_plays_fails_the_job(
     with Pool(1, timeouts) as slots:
         slots.submit(job(winner, minus, max_void=1))
         *voids, end = until_the_end(slots)
-    assert [(void.culprit, void.reason) for void in voids] == [("minus", reason)] * 2
+    assert [(void.fault.culprit, void.fault.reason) for void in voids] == [("minus", reason)] * 2
     assert isinstance(end, JobFailed)
     assert "pair 0 was void 2 times" in end.reason
     assert reason in end.reason
@@ -165,7 +165,7 @@ def test_a_refused_option_is_void_and_not_tried_again(
 ) -> None:
     pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     void, end = until_the_end(pool)
-    assert void.reason == "refused option"
+    assert void.fault.reason == "refused option"
     assert isinstance(end, JobFailed)
     assert "is void and would be void again: plus: refused option: " in end.reason
 
@@ -282,9 +282,10 @@ def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None
             slots.submit(job(winner, loser, key=key))
         events = [event for _ in range(12) if (event := slots.next_event(120))]
     assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}
-    speeds = Speeds()
+    played = PlayedMatch()
     for event in events:
         if isinstance(event, PairPlayed):
-            speeds.add(event.slot, event.pair)
-    assert sum(speeds.nodes.values()) == 6 * (7 + 4) * 77
-    assert all(nps > 0 for nps in speeds.nps().values())
+            played.add(event.pair, event.slot)
+    sums = played.by_slot.values()
+    assert sum(total.plus_nodes + total.minus_nodes for total in sums) == 6 * (7 + 4) * 77
+    assert all(nps > 0 for nps in played.nps_by_slot())

@@ -21,10 +21,10 @@ from worker.batches import scaling
 from worker.batches.active_batch import Activity, job_of
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import Binaries, EngineCache
-from worker.batches.leaving import WorkerOptions
 from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
+from worker.settings import WorkerSettings
 
 PAUSE = 0.03
 NPS = 77 / PAUSE
@@ -104,8 +104,9 @@ def work(
     with Pool(slots, PATIENT, options.pop("limits", None)) as pool:
         client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
         cache = EngineCache(folder / "cache", store.file)
-        chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
-        return Worker(client, pool, cache, chosen, Interrupts(), watching).run(), watching
+        settings, quick = WorkerSettings(**options), {"poll": QUICK, "after_failure": QUICK}
+        worker = Worker(client, pool, cache, settings, Interrupts(), watching, **quick)
+        return worker.run(), watching
 
 
 @pytest.fixture
@@ -187,11 +188,11 @@ def test_a_speed_that_changes_in_games_is_measured_again(
     claim = staged.claim("c")
     assert claim is not None
     with Pool(1, PATIENT) as pool:
-        speeds = scaling.MeasuredSpeeds(pool, lambda: False)
+        speeds = scaling.MachineSpeed(pool, lambda: False)
         assert speeds.is_due(claim)
         binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
         (tmp_path / "gate").touch()
-        speeds.measure(claim, job_of(claim, binaries, load(claim.game_settings.book), PATIENT))
+        speeds.scale(claim, job_of(claim, binaries, load(claim.game_settings.book), PATIENT))
     for nps in (*[1000.0] * 8, *[850.0] * 8):
         speeds.played(claim, nps)
     assert not speeds.is_due(claim)
@@ -242,8 +243,8 @@ def test_what_does_not_fit_a_machine_is_a_sentence(
 
 def test_memory_is_for_all_games_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "memory", lambda: 2**30)
-    assert machine.room_objection(2, 8, 256, None) is None
-    assert machine.room_objection(1, 8, 256, None) == (
+    assert machine.room_objection(2, 256, 8, EngineLimits()) is None
+    assert machine.room_objection(1, 256, 8, EngineLimits()) == (
         "Hash of 16 engines is 2048 MiB, and this machine has 1024 MiB of memory: lower Hash or -c"
     )
 

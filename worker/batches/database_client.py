@@ -5,7 +5,6 @@ counted twice. No call sleeps: games go on while nothing can be reached.
 """
 
 import logging
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
@@ -35,7 +34,6 @@ from spsa.protocol import (
     WorkerStore,
 )
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import PendingReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +56,14 @@ RECONNECT = BackoffTimes(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two attempts to reach the database; 30 s at most."""
 
 
+End = BatchResult | Failure | None
+"""What is reported of a claim: its result, why it failed, or None to hand the batch back."""
+
+
 class Backoff:
     """The waits between the attempts at one thing."""
 
-    def __init__(self, times: BackoffTimes, rng: random.Random) -> None:
+    def __init__(self, times: BackoffTimes, rng: Random) -> None:
         self._times = times
         self._rng = rng
         self._attempts = 0
@@ -89,7 +91,7 @@ class DatabaseClient:
         self._store = store
         self._info = info
         self._lease = lease
-        self._reports: deque[PendingReport] = deque()
+        self._reports: deque[tuple[Claim, End]] = deque()
         self._retries = Backoff(reconnect, Random())
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
@@ -131,9 +133,9 @@ class DatabaseClient:
             self.last_error = None
             self._retries.reset()
 
-    def enqueue(self, report: PendingReport) -> None:
-        """Keep a report until it is delivered."""
-        self._reports.append(report)
+    def enqueue(self, claim: Claim, end: End) -> None:
+        """Keep the report of a claim until it is delivered."""
+        self._reports.append((claim, end))
 
     def renew(
         self, claim_ids: Collection[str], nps: float | None, scale: float | None = None
@@ -181,7 +183,7 @@ class DatabaseClient:
     def deliver(self) -> None:
         """Deliver all reports; each is kept until the database has responded."""
         while self._reports:
-            self._deliver(self._reports[0])
+            self._deliver(*self._reports[0])
             self._reports.popleft()
 
     def drop_reports(self) -> None:
@@ -244,41 +246,36 @@ class DatabaseClient:
             self._claim_id = uuid4().hex
             return None
 
-    def _deliver(self, report: PendingReport) -> None:
+    def _deliver(self, claim: Claim, end: End) -> None:
         """Send a report; one that the database refuses costs the batch, not the worker."""
         try:
-            self._send(report)
+            self._send(claim, end)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except LeaseLost as error:
             log.warning("the games of a batch are dropped: %s", error)
         except TuningError as error:
             log.error("the games of a batch were refused, they are dropped: %s", error)
-            self._fail_refused(report, error)
+            if isinstance(end, BatchResult):  # else the lease expires by itself
+                self._fail_refused(claim, error)
 
-    def _send(self, report: PendingReport) -> None:
-        claim = report.claim
-        if report.result is not None:
-            self._report(claim, report.result)
-        elif report.failure is not None:
-            self._store.fail(claim, report.failure)
-        else:
+    def _send(self, claim: Claim, end: End) -> None:
+        if end is None:
             self._store.release(claim)
+        elif isinstance(end, Failure):
+            self._store.fail(claim, end)
+        else:
+            try:
+                self._store.report(claim, end)
+            except IllegalTransition:
+                # The iteration was abandoned in between, or the first of two calls was answered
+                # only now. The next response says which.
+                self._store.report(claim, end)
 
-    def _report(self, claim: Claim, result: BatchResult) -> None:
-        try:
-            self._store.report(claim, result)
-        except IllegalTransition:
-            # The iteration was abandoned in between, or the first of two calls was answered only
-            # now. The next response says which.
-            self._store.report(claim, result)
-
-    def _fail_refused(self, report: PendingReport, refusal: TuningError) -> None:
-        if report.result is None:
-            return  # the lease expires by itself
+    def _fail_refused(self, claim: Claim, refusal: TuningError) -> None:
         try:
             reason = printable(f"the result was refused: {refusal}", FAILURE_LENGTH)
-            self._store.fail(report.claim, Failure(reason=reason))
+            self._store.fail(claim, Failure(reason=reason))
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except TuningError as error:

@@ -1,6 +1,7 @@
 """The live view of a worker: its slots and what each of them plays, games an hour, faults."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Self
 
@@ -10,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from spsa.live_display import LiveDisplay, Rate
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, Activity
+from worker.runner.game import counts
 
 SECONDS = 1.0
 """Between two pictures: engines need the processor more."""
@@ -69,20 +71,17 @@ class LiveView:
 
 def _faults(activity: Activity) -> Text:
     played = activity.played
-    reasons = ", ".join(f"{count} {reason}" for reason, count in played.voids.most_common(3))
+    voids = Counter(played.voids)
+    reasons = ", ".join(f"{count} {reason}" for reason, count in voids.most_common(3))
     lost_on_time = played.plus_time_losses + played.minus_time_losses
     found = (
-        (played.voids.total(), "void game", f" ({reasons})"),
-        (lost_on_time, "game", " lost on time"),
-        (activity.failed, "failed batch", ""),
-        (activity.unreported, "result", " to be sent"),
+        (voids.total(), "void game", "s", f" ({reasons})"),
+        (lost_on_time, "game", "s", " lost on time"),
+        (activity.failed, "failed batch", "es", ""),
+        (activity.unreported, "result", "s", " to be sent"),
     )
-    told = ", ".join(f"{_plural(count, what)}{more}" for count, what, more in found if count)
+    told = ", ".join(f"{plural(n, what, end)}{more}" for n, what, end, more in found if n)
     return _line(told or "no faults")
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "es" if what.endswith("ch") else "s")
 
 
 def _slots(slots: Sequence[ActiveBatch | None]) -> Table:
@@ -91,10 +90,11 @@ def _slots(slots: Sequence[ActiveBatch | None]) -> Table:
         if batch is None:
             rows.add_row(f"slot {number}", "no batch")
         else:
-            done, pairs = batch.count.tally.pairs, batch.claim.pairs
+            tally, pairs = batch.result.tally, batch.claim.pairs
             name = _line(str(batch))
-            bar = ProgressBar(pairs, done, width=12)
-            rows.add_row(f"slot {number}", name, bar, f"{done}/{pairs} pairs", str(batch.count))
+            bar = ProgressBar(pairs, tally.pairs, width=12)
+            done = f"{tally.pairs}/{pairs} pairs"
+            rows.add_row(f"slot {number}", name, bar, done, counts(tally))
     return rows
 
 

@@ -5,19 +5,22 @@ It runs in the main thread, the only one that talks to the database or the serve
 
 import logging
 import time
+from dataclasses import replace
 from random import Random
 
 from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
-from spsa.protocol import Claim, Failure
+from spsa.protocol import BatchResult, Claim, Failure
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, PendingReport, View
-from worker.batches.database_client import Backoff, DatabaseClient
+from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
+from worker.batches.claiming import ActiveBatches, Leaving
+from worker.batches.database_client import FAILURE, POLL, Backoff, BackoffTimes, DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.leaving import Leaving, NoUpdates, Updates, WorkerOptions
-from worker.batches.scaling import KEPT_SECONDS, MeasuredSpeeds, OutsideScale, WaitingJobs
-from worker.runner.count import GameTotals
+from worker.batches.scaling import KEPT_SECONDS, MachineSpeed, OutsideScale
+from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
 from worker.runner.interrupts import Interrupts
-from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Ended, Event, PairPlayed, PairVoid, Pool
+from worker.settings import WorkerSettings
+from worker.update import Updates
 
 log = logging.getLogger(__name__)
 
@@ -32,28 +35,31 @@ class Worker:
         client: DatabaseClient,
         pool: Pool,
         engines: EngineCache,
-        options: WorkerOptions,
+        settings: WorkerSettings,
         interrupts: Interrupts,
         view: View | None = None,
         updates: Updates | None = None,
+        *,
+        poll: BackoffTimes = POLL,
+        after_failure: BackoffTimes = FAILURE,
     ) -> None:
         self._client = client
         self._pool = pool
-        self._jobs = JobMaker(engines, pool.timeouts, options.syzygy)
-        self._options = options
+        self._jobs = JobMaker(engines, pool.timeouts, settings.syzygy)
+        self._once = settings.once
         self._interrupts = interrupts
         self._view = view
-        self._updates: Updates = updates or NoUpdates()
-        self._leaving = Leaving(options, interrupts)
-        self._played = GameTotals()
+        self._updates = updates or Updates()
+        self._leaving = Leaving(settings, interrupts)
+        self._played: BatchResult = NOTHING_PLAYED
         self._done = self._failed = 0
-        self._active: dict[str, ActiveBatch] = {}
-        self._waiting = WaitingJobs(pool, MeasuredSpeeds(pool, lambda: interrupts.count > 1))
+        self._speed = MachineSpeed(pool, lambda: interrupts.count > 1)
+        self._active = ActiveBatches(pool, self._speed)
         self._last_failure: TuningError | None = None
         self._nps: float | None = None
         self._scale: float | None = None
-        self._polls = Backoff(options.poll, Random())
-        self._failures = Backoff(options.after_failure, Random())
+        self._polls = Backoff(poll, Random())
+        self._failures = Backoff(after_failure, Random())
         self._is_idle = False
         self._claim_at = time.monotonic()
 
@@ -67,7 +73,7 @@ class Worker:
             while not self._is_finished_after_a_turn():
                 self._handle_events()
         except BaseException:
-            self._stop_batches()
+            self._active.stop()
             raise
         return self._exit_code()
 
@@ -77,7 +83,9 @@ class Worker:
         self._contact_database()
         if self._view is not None and time.monotonic() >= self._view.due_at:
             self._view.show(self._activity())
-        return self._is_finished()
+        if self._active:
+            return False
+        return self._leaving.is_at_once if self._client.unreported else self._leaving.is_over
 
     def keep_leases(self) -> None:
         """Renew leases while a file is fetched, which may take longer than they last.
@@ -92,18 +100,10 @@ class Worker:
 
     def _handle_interrupts(self) -> None:
         if self._leaving.begins():
-            self._withdraw_queued_jobs()
+            self._active.withdraw()
             log.info("interrupted: no more claims; interrupt again to stop at once")
         if self._leaving.is_at_once:
-            self._stop_batches()
-
-    def _withdraw_queued_jobs(self) -> None:
-        self._waiting.withdraw_queued_jobs()
-        self._pool.withdraw_queued_jobs()
-
-    def _stop_batches(self) -> None:
-        for key in self._active:
-            self._pool.stop(key)
+            self._active.stop()
 
     def _contact_database(self) -> None:
         """Renew, report and claim, unless nothing could be reached a moment ago."""
@@ -113,13 +113,13 @@ class Worker:
             if not self._updates.is_needed:
                 self._exchange()
             elif self._active:  # nothing that is played now can be reported any more
-                self._withdraw_queued_jobs()
-                self._stop_batches()
+                self._active.withdraw()
+                self._active.stop()
             self._update()
 
     def _exchange(self) -> None:
         try:
-            if self._updates.is_due:
+            if self._updates.is_due():
                 self._updates.check()
             self._renew_leases()
             self._client.deliver()
@@ -145,11 +145,6 @@ class Worker:
         if not (self._client.unreported or self._leaving.has_begun):
             self._updates.install(self._leaving.is_interrupted)
 
-    def _is_finished(self) -> bool:
-        if self._active:
-            return False
-        return self._leaving.is_at_once if self._client.unreported else self._leaving.is_over
-
     def _activity(self) -> Activity:
         return Activity(
             state=self._state(),
@@ -161,7 +156,7 @@ class Worker:
         )
 
     def _state(self) -> str:
-        if self._leaving.has_begun or self._updates.is_wanted:
+        if self._is_ending:
             return "ending its batches"
         if self._client.last_error is not None:
             return "cannot reach the database or the server"
@@ -189,8 +184,16 @@ class Worker:
             self._handle(event)
             event = self._pool.next_event(0)
 
+    @property
+    def _is_ending(self) -> bool:
+        return self._leaving.has_begun or self._updates.is_wanted
+
+    @property
+    def _wants_batches(self) -> bool:
+        return not self._is_ending and self._active.wanted() > 0
+
     def _claim_batches(self) -> None:
-        while self._wanted and time.monotonic() >= self._claim_at:
+        while self._wants_batches and time.monotonic() >= self._claim_at:
             claim = self._client.claim()
             if claim is None:
                 self._wait_for_work()
@@ -200,55 +203,48 @@ class Worker:
             self._start(claim)
             self._leaving.claimed += 1
 
-    @property
-    def _wanted(self) -> int:
-        """How many batches to claim now."""
-        is_ending = self._leaving.has_begun or self._updates.is_wanted
-        return 0 if is_ending else self._waiting.wanted(self._active)
-
     def _wait_for_work(self) -> None:
         if not (self._is_idle or self._active):
             log.info("no batch to play, waiting for work")
         self._is_idle = not self._active
         self._claim_at = time.monotonic() + self._polls.next()
-        if self._options.once and self._is_idle:
+        if self._once and self._is_idle:
             plays_nothing = self._last_failure is not None and not self._done
             self._leaving.no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
-        batch = ActiveBatch(claim, time.monotonic())
-        self._active[claim.claim_id] = batch  # its lease is renewed while its files are fetched
+        batch = self._active.add(claim)
         try:
-            self._waiting.add(batch, self._jobs.job(claim))
-        except TuningError as error:
+            self._active.let_wait(batch, self._jobs.job(claim))
+        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             del self._active[claim.claim_id]
-            if isinstance(error, DatabaseUnreachable | SchemaMismatch | NotPermitted):
-                self._client.enqueue(PendingReport(claim=claim))
-                raise
+            self._client.enqueue(claim, None)
+            raise
+        except TuningError as error:
             self._cannot_play(batch, error)
             return
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
         self._submit_waiting()
 
     def _submit_waiting(self) -> None:
-        for batch, error in self._waiting.submit(self._active):
-            del self._active[batch.claim.claim_id]
+        for batch, error in self._active.submit():
             self._cannot_play(batch, error)
 
     def _cannot_play(self, batch: ActiveBatch, error: TuningError) -> None:
         """This costs one batch, which other machines may play. This worker plays what it can."""
+        claim = batch.claim
+        del self._active[claim.claim_id]
         log.error("%s: this machine cannot play it: %s", batch, error)
         if isinstance(error, OutsideScale):  # no fault of the machine: it hands the batch back
-            self._client.leave_out(batch.claim.run_name, str(error), KEPT_SECONDS)
-            self._client.enqueue(PendingReport(claim=batch.claim))
+            self._client.leave_out(claim.run_name, str(error), KEPT_SECONDS)
+            self._client.enqueue(claim, None)
             self._last_failure = error
             return
-        failure = Failure(reason=printable(str(error), FAILURE_LENGTH))
-        self._fail(PendingReport(claim=batch.claim, failure=failure), error)
+        self._fail(claim, Failure(reason=printable(str(error), FAILURE_LENGTH)), error)
 
-    def _fail(self, report: PendingReport, error: TuningError) -> None:
+    def _fail(self, claim: Claim, failure: Failure, error: TuningError) -> None:
         """Wait longer after each failure, so that a machine that plays nothing does little harm."""
-        self._client.enqueue(report)
+        self._client.enqueue(claim, failure)
         self._last_failure = error
         self._claim_at = time.monotonic() + self._failures.next()
 
@@ -256,37 +252,40 @@ class Worker:
         batch = self._active[event.key]
         match event:
             case PairPlayed(pair=pair, slot=slot):
-                batch.count.add(pair)
-                self._played.add(pair)
-                batch.slot = slot
-            case PairVoid(detail=detail):
+                batch.result = replace(with_pair(batch.result, pair), slot=slot)
+                self._played = with_pair(self._played, pair)
+            case PairVoid(fault=fault):
                 batch.add_void(event)
-                self._played.add_void(event.reason)
-                log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
+                self._played = with_void(self._played, fault.reason)
+                log.warning("%s pair %d void: %s", batch, event.pairing.number, fault)
             case _:
                 del self._active[event.key]
                 self._end(event, batch)
 
     def _end(self, event: Ended, batch: ActiveBatch) -> None:
         self._leaving.idle_since = self._claim_at = time.monotonic()
-        report = batch.report(event)
-        if isinstance(event, JobFailed):
+        end = batch.end(event)
+        if isinstance(end, Failure):
             self._failed += 1
-            log.error("%s: failed, %s", batch, event.reason)
-            self._fail(report, BatchFailed(f"{batch}: {event.reason}"))
+            log.error("%s: failed, %s", batch, end.reason)
+            self._fail(batch.claim, end, BatchFailed(f"{batch}: {end.reason}"))
             return
-        self._client.enqueue(report)
-        if isinstance(event, JobDone):
-            self._done += 1
-            self._failures.reset()
-            self._waiting.ended(batch)
-            self._nps = batch.count.nps()
-            self._scale = batch.scale if batch.claim.game_settings.scale else self._scale
-            log.info("%s: %s", batch, batch.count)
-            if self._nps is not None:
-                log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)
+        self._client.enqueue(batch.claim, end)
+        if end is not None:
+            self._note_played(batch)
         else:
             log.info("%s: handed back", batch)
+
+    def _note_played(self, batch: ActiveBatch) -> None:
+        result = batch.result
+        self._done += 1
+        self._failures.reset()
+        self._nps = nps(result)
+        self._speed.played(batch.claim, self._nps)
+        self._scale = result.scale if batch.claim.game_settings.scale else self._scale
+        log.info("%s: %s", batch, counts(result.tally))
+        if self._nps is not None:
+            log.info("slot %s: %.0f nodes a second", result.slot, self._nps)
 
     def _deadlines(self) -> list[float]:
         """When the loop has to go on, though no event comes."""
@@ -295,6 +294,6 @@ class Worker:
             deadlines.append(self._updates.due_at)
         if self._view is not None:
             deadlines.append(self._view.due_at)
-        if self._wanted and not self._client.backing_off:
+        if self._wants_batches and not self._client.backing_off:
             deadlines.append(self._claim_at)
         return deadlines

@@ -7,8 +7,7 @@ parameters, the mean of the two is the speed at theta, whichever iteration they 
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -19,14 +18,11 @@ from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import load
 from spsa.openings.positions import Opening
 from spsa.protocol import Claim
-from spsa.uci.engine import UciEngine
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.search_reply import SearchReply
-from worker.batches.active_batch import ActiveBatch
 from worker.runner.clock import game_clock
 from worker.runner.engine_pair import EnginePair
-from worker.runner.game import Conditions
-from worker.runner.pool import Job, JobStopped, Pool, objection_to
+from worker.runner.pool import Job, Pool
 from worker.runner.position import Position
 
 log = logging.getLogger(__name__)
@@ -43,6 +39,10 @@ _BATCHES, _CHANGE = 8, 0.2
 _POSITIONS = 6
 _SECONDS = {TimeKind.MOVETIME: 0.25, TimeKind.CLOCK: 8.0}
 """Of a measured search, or of its clock, of which engines use a thirtieth or so."""
+
+
+class OutsideScale(TuningError):
+    """This machine is too slow or too fast for a run: others play it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,8 @@ class Speed:
         return has_changed or time.monotonic() - self.measured_at > KEPT_SECONDS
 
 
-class OutsideScale(TuningError):
-    """This machine is too slow or too fast for a run: others play it."""
-
-
-class MeasuredSpeeds:
-    """This machine's speed in each run that scales times, measured with all slots busy."""
+class MachineSpeed:
+    """This machine's speed in each run that scales times."""
 
     def __init__(self, pool: Pool, is_stopping: Callable[[], bool]) -> None:
         self._pool = pool
@@ -79,88 +75,47 @@ class MeasuredSpeeds:
 
     def is_due(self, claim: Claim) -> bool:
         """Whether the speed has to be measured before a batch of this run is played."""
-        if _wanted(claim) is None:
-            return False
         known = self._by_run.get(claim.run_id)
-        return known is None or known.is_old
+        return _wanted(claim) is not None and (known is None or known.is_old)
 
     def played(self, claim: Claim, nps: float | None) -> None:
         """Note the speed in the games of a batch of this run, where the engines tell it."""
         if nps is not None and (known := self._by_run.get(claim.run_id)) is not None:
             known.in_games.append(nps)
 
-    def measure(self, claim: Claim, job: Job) -> None:
-        """Measure with the engines of this job, for some seconds. No slot may play at that time.
+    def scale(self, claim: Claim, job: Job) -> float:
+        """By what the times of a batch are multiplied here; 1 where its run does not scale them.
+
+        The speed is measured first if that is due, for some seconds in which no slot may play.
 
         Raises:
             EngineFault: an engine does not search, or does not count its nodes.
+            OutsideScale: this machine is too slow or too fast for the run.
             Stopped: the worker has to stop.
         """
-        games = len(self._pool) // job.slots
-        openings = _openings(chess960=job.pairings[0].opening.chess960)
-        with ThreadPoolExecutor(games) as threads:
-            parts = list(
-                threads.map(lambda slot: self._searches(slot, job, openings), range(games))
-            )
-        replies = [reply for part in parts for reply in part]
-        nodes, seconds = (sum(r.nodes for r in replies), sum(r.seconds for r in replies))
-        if not nodes:
-            raise EngineFault("no nodes", "it does not say how many nodes it searches")
-        self._keep(claim, Speed(nodes / seconds, time.monotonic()))
-
-    def scale(self, claim: Claim) -> float:
-        """By what its times are multiplied here; 1 where the run does not scale them.
-
-        Raises:
-            OutsideScale: this machine is too slow or too fast for the run.
-        """
-        wanted, known = _wanted(claim), self._by_run.get(claim.run_id)
-        if wanted is None or known is None:
+        if (wanted := _wanted(claim)) is None:
             return 1.0
-        scale = wanted.target_nps / known.nps
+        if self.is_due(claim):
+            self._measure(claim, job, wanted)
+        nps = self._by_run[claim.run_id].nps
+        scale = wanted.target_nps / nps
         if not wanted.least <= scale <= wanted.most:
             raise OutsideScale(
-                f"an engine searches {known.nps:,.0f} nodes a second here, so the scale is "
-                f"{scale:.3g}; the run allows {wanted.least:g} to {wanted.most:g}"
+                f"an engine searches {nps:,.0f} nodes a second here, so the scale is {scale:.3g}; "
+                f"the run allows {wanted.least:g} to {wanted.most:g}"
             )
         return scale
 
-    def _keep(self, claim: Claim, speed: Speed) -> None:
+    def _measure(self, claim: Claim, job: Job, wanted: Scale) -> None:
         before = self._by_run.get(claim.run_id)
-        self._by_run[claim.run_id] = speed
-        wanted = _wanted(claim)
-        scale = 1.0 if wanted is None else wanted.target_nps / speed.nps
+        nps = measured(self._pool, job, self._is_stopping)
+        self._by_run[claim.run_id] = Speed(nps, time.monotonic())
         log.info(
             "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
-            *(claim.run_name, speed.nps, scale),
+            *(claim.run_name, nps, wanted.target_nps / nps),
         )
-        if before is not None and abs(speed.nps / before.nps - 1) > DRIFT:
+        if before is not None and abs(nps / before.nps - 1) > DRIFT:
             log.warning("%s: it was %.0f before", claim.run_name, before.nps)
-
-    def _searches(self, slot: int, job: Job, openings: Sequence[Opening]) -> Sequence[SearchReply]:
-        """What both engines find in each position, one after the other as in a game."""
-        limits = self._pool.limits.of_slot(slot)
-        with (
-            closing(StopSignal()) as stop_signal,
-            EnginePair(stop_signal, self._pool.timeouts, limits) as pair,
-        ):
-            engines = pair.engines(job.plus, job.minus)
-            return [
-                self._search(engine, opening, job.conditions)
-                for opening in openings
-                for engine in engines
-            ]
-
-    def _search(self, engine: UciEngine, opening: Opening, conditions: Conditions) -> SearchReply:
-        if self._is_stopping():
-            raise Stopped
-        engine.prepare()
-        engine.await_ready()
-        position = Position(opening)
-        seconds = _SECONDS[conditions.time_control.kind]
-        control = TimeControl(kind=conditions.time_control.kind, low=seconds, high=seconds)
-        clock = game_clock(control, seconds, conditions.timeouts)
-        return engine.search(position.command, clock.limit(position.turn))
 
 
 def _wanted(claim: Claim) -> Scale | None:
@@ -169,91 +124,44 @@ def _wanted(claim: Claim) -> Scale | None:
     return None if settings.time_control.reproducible else settings.scale
 
 
-class WaitingJobs:
-    """Claimed jobs that wait until the slots have room for them, the first claimed first.
+def measured(pool: Pool, job: Job, is_stopping: Callable[[], bool]) -> float:
+    """Nodes a second of the engines of this job while as many search as in games.
 
-    A batch whose run scales times waits until this machine's speed is known. That is measured when
-    no slot plays, because then as many engines search as in games.
+    EngineFault where they do not count their nodes; Stopped when the worker has to stop.
     """
-
-    def __init__(self, pool: Pool, speeds: MeasuredSpeeds) -> None:
-        self._pool = pool
-        self._speeds = speeds
-        self._jobs: deque[tuple[ActiveBatch, Job]] = deque()
-
-    def ended(self, batch: ActiveBatch) -> None:
-        """Note the speed of a batch that has been played."""
-        self._speeds.played(batch.claim, batch.count.nps())
-
-    def add(self, batch: ActiveBatch, job: Job) -> None:
-        """TuningError where its engines have more threads or memory than this machine can give."""
-        if (objection := objection_to(job, len(self._pool), self._pool.limits)) is not None:
-            raise TuningError(objection)
-        self._jobs.append((batch, job))
-
-    def withdraw_queued_jobs(self) -> None:
-        """Withdraw all; JobStopped follows for each, as from the pool."""
-        while self._jobs:
-            self._pool.events.put(JobStopped(self._jobs.popleft()[1].key))
-
-    def wanted(self, active: Mapping[str, ActiveBatch]) -> int:
-        """How many batches to claim: one a slot, and a few more while slots play their last pairs.
-
-        So no slot waits for the database, and no claimed batch waits long for a slot. None while
-        claimed batches wait for room.
-        """
-        if self._jobs:
-            return 0
-        slots, ending = len(self._pool), sum(batch.on_last_pair for batch in active.values())
-        busy = sum(batch.slots for batch in active.values())
-        return max(0, slots + min(ending, 1 + slots // 4) - busy)
-
-    def submit(
-        self, active: Mapping[str, ActiveBatch]
-    ) -> Iterator[tuple[ActiveBatch, TuningError]]:
-        """Submit those for which there is room; yields those that this machine cannot play.
-
-        `active` are all batches of the worker.
-        """
-        while self._jobs and self._has_room(*self._jobs[0], active):
-            batch, job = self._jobs[0]
-            try:
-                self._measure(batch, job)
-            except Stopped:
-                return  # the worker returns it
-            except TuningError as error:
-                yield batch, error
-            else:
-                batch.started, batch.slots = time.monotonic(), job.slots
-                self._pool.submit(scaled(job, batch.scale))
-            self._jobs.popleft()
-
-    def _has_room(self, batch: ActiveBatch, job: Job, active: Mapping[str, ActiveBatch]) -> bool:
-        busy = [one.slots for one in active.values() if one.slots]
-        if self._speeds.is_due(batch.claim):
-            return not busy
-        # The pool itself keeps jobs of one slot until one is free, and so no slot waits for this
-        # thread between two of them.
-        return max(*busy, job.slots, 1) == 1 or sum(busy) + job.slots <= len(self._pool)
-
-    def _measure(self, batch: ActiveBatch, job: Job) -> None:
-        if self._speeds.is_due(batch.claim):
-            self._speeds.measure(batch.claim, job)
-        batch.scale = self._speeds.scale(batch.claim)
+    games = len(pool) // job.slots
+    with ThreadPoolExecutor(games) as threads:
+        parts = threads.map(
+            lambda slot: list(_searches(pool, slot, job, is_stopping)), range(games)
+        )
+        replies = [reply for part in parts for reply in part]
+    nodes, seconds = (sum(r.nodes for r in replies), sum(r.seconds for r in replies))
+    if not nodes:
+        raise EngineFault("no nodes", "it does not say how many nodes it searches")
+    return nodes / seconds
 
 
-def scaled(job: Job, scale: float) -> Job:
-    """The job with its times multiplied."""
-    conditions = job.conditions
-    return replace(
-        job,
-        pairings=tuple(replace(one, time=scale * one.time) for one in job.pairings),
-        conditions=replace(conditions, time_control=conditions.time_control.scaled(scale)),
-    )
+def _searches(
+    pool: Pool, slot: int, job: Job, is_stopping: Callable[[], bool]
+) -> Iterator[SearchReply]:
+    """What both engines find in each position, one after the other as in a game.
 
-
-def _openings(*, chess960: bool) -> Sequence[Opening]:
-    """The same ones on every machine, from all over the built-in book."""
-    book = load(Book()).openings
-    found = book[:: len(book) // _POSITIONS][:_POSITIONS]
-    return [Opening.of(replace(one, chess960=chess960).board()) for one in found]
+    The positions are the same on every machine, from all over the built-in book.
+    """
+    book, kind = load(Book()).openings, job.conditions.time_control.kind
+    control = TimeControl(kind=kind, low=_SECONDS[kind], high=_SECONDS[kind])
+    chess960 = job.pairings[0].opening.chess960
+    with (
+        closing(StopSignal()) as stop_signal,
+        EnginePair(stop_signal, pool.timeouts, pool.limits.of_slot(slot)) as pair,
+    ):
+        engines = pair.engines(job.plus, job.minus)
+        for opening in book[:: len(book) // _POSITIONS][:_POSITIONS]:
+            position = Position(Opening.of(replace(opening, chess960=chess960).board()))
+            for engine in engines:
+                if is_stopping():
+                    raise Stopped
+                engine.prepare()
+                engine.await_ready()
+                clock = game_clock(control, control.low, pool.timeouts)
+                yield engine.search(position.command, clock.limit(position.turn))

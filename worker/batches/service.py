@@ -7,10 +7,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from secrets import token_hex
 from socket import gethostname
 from typing import TypeVar
 from uuid import uuid4
@@ -19,85 +18,19 @@ from spsa import __version__
 from spsa.builds.requirements import BUILDS, provided
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
 from spsa.files import cache_folder, private_folder
-from spsa.protocol import DEFAULT_LEASE_SECONDS, WorkerInfo, WorkerStore
+from spsa.protocol import WorkerInfo, WorkerStore
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.engine import UciTimeouts
-from spsa.uci.spawning import EngineLimits
-from spsa.uci.system import NO_FOLLOW
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
-from worker.batches.leaving import Updates, WorkerOptions
 from worker.batches.loop import Worker
 from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
+from worker.settings import Server, WorkerSettings
+from worker.update import TRIAL, SelfUpdate, Updates, running_zipapp
 
 log = logging.getLogger(__name__)
-
-_FILE = "machine-secret"
-
-
-def machine_secret(folder: Path) -> str:
-    """The secret in this folder, made by the first call; 64 hexadecimal digits.
-
-    Where the folder cannot be used, the secret lasts as long as this process, and the database
-    takes the process for another machine.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _stored(folder / _FILE)
-    except OSError as error:
-        place = printable(str(folder), NAME_LENGTH)
-        log.warning("cannot keep this machine's secret in %s: %s", place, error.strerror)
-        return token_hex(32)
-
-
-def _stored(file: Path) -> str:
-    """Write it under another name and link it, so that no process reads half of it."""
-    if not file.exists():
-        fresh = file.with_name(f"{_FILE}.{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(token_hex(32))
-        try:
-            os.link(fresh, file)
-        except FileExistsError:
-            pass  # another process of this machine was faster
-        finally:
-            fresh.unlink()
-    return file.read_text(encoding="ascii").strip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """The URL of a server, and the token of this machine."""
-
-    url: str
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """The settings of one worker process; times in seconds.
-
-    It plays for the `server`, or without one for the database.
-    """
-
-    server: Server | None = None
-    database_url: str = field(default="", repr=False)
-    concurrency: int
-    name: str | None = None
-    only_runs: tuple[str, ...] = ()
-    not_runs: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    lease: float = DEFAULT_LEASE_SECONDS
-    engines_cache: Path | None = None
-    build: bool = False
-    options: WorkerOptions = field(default_factory=WorkerOptions)
-    timeouts: UciTimeouts = field(default_factory=UciTimeouts)
-    limits: EngineLimits = field(default_factory=EngineLimits)
-    log_format: str = "text"
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -114,11 +47,11 @@ def run_worker(settings: WorkerSettings) -> int:
 
 def _run_direct(settings: WorkerSettings, received: Interrupts) -> int:
     # Imported late: a remote worker has no SQLAlchemy.
-    from worker.direct import opened
+    from worker.direct import machine_secret, opened
 
     info = _info(settings, machine_secret(cache_folder()))
     url = settings.database_url
-    found = _awaited(lambda: opened(url, lambda: received.count > 0), settings.options, received)
+    found = _awaited(lambda: opened(url, lambda: received.count > 0), settings, received)
     if found is None:
         return received.exit_code
     with closing(found) as store:
@@ -128,11 +61,8 @@ def _run_direct(settings: WorkerSettings, received: Interrupts) -> int:
 def _run_remote(settings: WorkerSettings, server: Server, received: Interrupts) -> int:
     # Imported late: a direct worker needs no HTTP.
     from worker.remote import RemoteStore
-    from worker.update import TRIAL, SelfUpdate
-    from worker.zipapp import Zipapp
 
-    is_trial, zipapp, info = TRIAL in os.environ, Zipapp.running(), _info(settings)
-    options = replace(settings.options, once=True) if is_trial else settings.options
+    is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), _info(settings)
     with (
         closing(RemoteStore(server.url, server.token)) as store,
         closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
@@ -147,7 +77,7 @@ def _run_remote(settings: WorkerSettings, server: Server, received: Interrupts) 
                 store.register_worker(info)
             return True
 
-        if _awaited(begin, options, received) is None:
+        if _awaited(begin, replace(settings, once=settings.once or is_trial), received) is None:
             return received.exit_code
         if is_trial:
             return 0
@@ -174,7 +104,7 @@ def _play(
         client = DatabaseClient(store, info, settings.lease, RECONNECT)
         engines = engine_cache(settings, store)
         with _view(settings, info.name) as view, _building(settings, info, builds):
-            worker = Worker(client, pool, engines, settings.options, received, view, updates)
+            worker = Worker(client, pool, engines, settings, received, view, updates)
             on_start(worker)
             return worker.run()
 
@@ -183,16 +113,16 @@ Found = TypeVar("Found")
 
 
 def _awaited(
-    attempt: Callable[[], Found], options: WorkerOptions, received: Interrupts
+    attempt: Callable[[], Found], settings: WorkerSettings, received: Interrupts
 ) -> Found | None:
     """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
     backoff = Backoff(RECONNECT, Random())
-    give_up_at = time.monotonic() + (options.idle_timeout or float("inf"))
+    give_up_at = time.monotonic() + (settings.idle_timeout or float("inf"))
     while not received.count:
         try:
             return attempt()
         except (DatabaseUnreachable, TablesMissing) as error:
-            if options.once or time.monotonic() >= give_up_at:
+            if settings.once or time.monotonic() >= give_up_at:
                 raise
             seconds = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
             log.warning("%s; next attempt in %.1f s", error, seconds)

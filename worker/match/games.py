@@ -1,17 +1,26 @@
-"""A match of two engines: its settings, its pairs and their counts."""
+"""A match of two engines: its settings, its pairs and their sums."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from spsa.core.scoring import Model, Sprt, Tally, sprt
 from spsa.openings.book import BookOrder, OpeningBook
 from spsa.openings.positions import Opening, drawn_time
+from spsa.protocol import BatchResult
 from spsa.uci.engine import EngineSpec
-from worker.runner.count import GameTotals, Speeds
-from worker.runner.game import Conditions, Pair, Pairing
+from worker.runner.game import (
+    NOTHING_PLAYED,
+    Conditions,
+    Pair,
+    Pairing,
+    nps,
+    with_pair,
+    with_void,
+)
 from worker.runner.interrupts import Interrupts
-from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Ended, Event, Job, JobFailed, PairPlayed, PairVoid, Pool
 
 _LONG_WAIT = 3600.0  # seconds; an interrupt ends the wait
 
@@ -49,6 +58,7 @@ class Match:
         return self.book.opening(self.seed, place)
 
     def job(self, number: int) -> Job:
+        """The job of one pair."""
         pairing = Pairing(
             number=number,
             opening=self.opening(number),
@@ -65,13 +75,25 @@ class Match:
 
 @dataclass(slots=True)
 class PlayedMatch:
-    """A match as far as it was played; `failure` is why it ended early."""
+    """A match as far as it was played; `failure` is why it ended early.
 
-    count: GameTotals = field(default_factory=GameTotals)
-    speeds: Speeds = field(default_factory=Speeds)
+    `by_slot` are the sums of each slot: one that is slower than the others shares its core.
+    """
+
+    count: BatchResult = NOTHING_PLAYED
+    by_slot: dict[int, BatchResult] = field(default_factory=dict)
     seconds: float = 0.0
     failure: str | None = None
     interrupted: bool = False
+
+    def add(self, pair: Pair, slot: int) -> None:
+        self.count = with_pair(self.count, pair)
+        self.by_slot[slot] = with_pair(self.by_slot.get(slot, NOTHING_PLAYED), pair)
+
+    def nps_by_slot(self) -> list[float]:
+        """Nodes a second of an engine while it thinks, of each slot that knows it."""
+        speeds = (nps(total) for _, total in sorted(self.by_slot.items()))
+        return [speed for speed in speeds if speed is not None]
 
 
 def play_match(
@@ -79,73 +101,52 @@ def play_match(
     pool: Pool,
     interrupts: Interrupts,
     *,
-    on_pair: Callable[[Pair, GameTotals], None],
+    on_pair: Callable[[Pair, BatchResult], None],
     on_void: Callable[[PairVoid], None],
 ) -> PlayedMatch:
     """Play it. The first interrupt breaks off the pairs that are being played; the others count."""
-    return _MatchLoop(match, pool, interrupts, on_pair, on_void).run()
+    played = PlayedMatch()
 
-
-class _MatchLoop:
-    """A match while it is played: the pairs in the pool, and the counts of those that ended."""
-
-    def __init__(
-        self,
-        match: Match,
-        pool: Pool,
-        interrupts: Interrupts,
-        on_pair: Callable[[Pair, GameTotals], None],
-        on_void: Callable[[PairVoid], None],
-    ) -> None:
-        self._match = match
-        self._pool = pool
-        self._interrupts = interrupts
-        self._on_pair = on_pair
-        self._on_void = on_void
-        self._next = 0
-        self._active: set[str] = set()
-        self._played = PlayedMatch()
-
-    def run(self) -> PlayedMatch:
-        self._interrupts.on_each(self._pool.wake)
-        began = time.monotonic()
-        self._submit_pairs()
-        while self._active:
-            self._handle_event()
-            self._played.interrupted = bool(self._interrupts.count)
-            decided = self._match.decided(self._played.count.tally)
-            if self._played.interrupted or self._played.failure or decided:
-                self._stop_pairs()
-            else:
-                self._submit_pairs()
-        self._played.seconds = time.monotonic() - began
-        return self._played
-
-    def _submit_pairs(self) -> None:
-        """Keep one pair more in the pool than slots, so that no slot waits for this thread."""
-        while len(self._active) <= len(self._pool) and self._next < self._match.pairs:
-            job = self._match.job(self._next)
-            self._next += 1
-            self._active.add(job.key)
-            self._pool.submit(job)
-
-    def _stop_pairs(self) -> None:
-        for key in self._active:
-            self._pool.stop(key)
-
-    def _handle_event(self) -> None:
-        match event := self._pool.next_event(_LONG_WAIT):
-            case None:
-                return
+    def handle(event: Event) -> bool:
+        match event:
             case PairPlayed(pair=pair, slot=slot):
-                self._played.count.add(pair)
-                self._played.speeds.add(slot, pair)
-                self._on_pair(pair, self._played.count)
-            case PairVoid():
-                self._played.count.add_void(f"{event.culprit}: {event.reason}")
-                self._on_void(event)
+                played.add(pair, slot)
+                on_pair(pair, played.count)
+            case PairVoid(fault=fault):
+                played.count = with_void(played.count, f"{fault.culprit}: {fault.reason}")
+                on_void(event)
             case JobFailed(reason=reason):
-                self._played.failure = reason
-                self._active.discard(event.key)
-            case _:
-                self._active.discard(event.key)
+                played.failure = reason
+        return played.failure is None and not is_decided(played.count.tally)
+
+    is_decided, began = match.decided, time.monotonic()
+    play_jobs(map(match.job, range(match.pairs)), pool, interrupts, handle)
+    played.seconds = time.monotonic() - began
+    played.interrupted = bool(interrupts.count)
+    return played
+
+
+def play_jobs(
+    jobs: Iterator[Job], pool: Pool, interrupts: Interrupts, handle: Callable[[Event], bool]
+) -> None:
+    """Have jobs played until there are none, an interrupt comes, or `handle` returns False.
+
+    `handle` gets each event. Games that are still being played in the end are broken off.
+    """
+    interrupts.on_each(pool.wake)
+    active: set[str] = set()
+    goes_on = True
+    while goes_on or active:
+        # One job more in the pool than slots, so that no slot waits for this thread.
+        for job in islice(jobs, len(pool) + 1 - len(active)) if goes_on else ():
+            active.add(job.key)
+            pool.submit(job)
+        if not active:
+            return
+        event = pool.next_event(_LONG_WAIT)
+        if isinstance(event, Ended):
+            active.discard(event.key)
+        goes_on = (event is None or handle(event)) and goes_on and not interrupts.count
+        if not goes_on:
+            for key in active:
+                pool.stop(key)

@@ -18,14 +18,14 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
         "losses": tally.losses,
         "draws": tally.draws,
         "pentanomial": list(tally.pentanomial),
-        **_estimates(played),
+        **_estimates(tally),
         "voids": dict(count.voids),
         "time_losses": [count.plus_time_losses, count.minus_time_losses],
         "moves": count.moves,
         "nodes": [count.plus_nodes, count.minus_nodes],
         "seconds": round(played.seconds, 3),
         "games_per_second": round(_rate(played), 3),
-        "nps_by_slot": [round(nps) for nps in played.speeds.nps().values()],
+        "nps_by_slot": [round(nps) for nps in played.nps_by_slot()],
         "seed": match.seed,
         "book_sha256": match.book.sha256,
         "sprt": None if (test := match.test(tally)) is None else asdict(test),
@@ -41,21 +41,20 @@ def report_lines(match: Match, played: PlayedMatch) -> list[str]:
         f"{match.first.name} against {match.second.name}: {tally.games} of {2 * match.pairs} games",
         f"W-L-D        {tally.wins}-{tally.losses}-{tally.draws}",
         f"Ptnml(0-2)   {', '.join(str(n) for n in tally.pentanomial)}",
-        *_estimate_lines(played),
+        *_estimate_lines(tally),
         *_test_lines(match, tally),
         f"void games   {_voids(played)}",
         f"time losses  {count.plus_time_losses} / {count.minus_time_losses}",
         f"speed        {_rate(played):.2f} games/s, {count.moves} moves in {played.seconds:.1f} s",
     ]
-    if speeds := played.speeds.nps():
-        lines.append(f"nps by slot  {' '.join(f'{nps:.0f}' for nps in speeds.values())}")
+    if speeds := played.nps_by_slot():
+        lines.append(f"nps by slot  {' '.join(f'{nps:.0f}' for nps in speeds)}")
     if played.failure is not None:
         lines.append(f"ended early  {played.failure}")
     return lines
 
 
-def _estimates(played: PlayedMatch) -> dict[str, Any]:
-    tally = played.count.tally
+def _estimates(tally: Tally) -> dict[str, Any]:
     if not tally.pairs:
         return {"elo": None, "elo_error": None, "nelo": None, "nelo_error": None, "los": None}
     plain, normalized = elo(tally), nelo(tally)
@@ -68,15 +67,14 @@ def _estimates(played: PlayedMatch) -> dict[str, Any]:
     }
 
 
-def _estimate_lines(played: PlayedMatch) -> list[str]:
-    tally = played.count.tally
+def _estimate_lines(tally: Tally) -> list[str]:
     if not tally.pairs:
         return []
-    plain, normalized = elo(tally), nelo(tally)
+    found = _estimates(tally)
     return [
-        f"Elo          {plain.value:+.1f} ± {plain.error:.1f} (95 %)",
-        f"nElo         {normalized.value:+.1f} ± {normalized.error:.1f} (95 %)",
-        f"LOS          {100 * los(tally):.1f} %",
+        f"Elo          {found['elo']:+.1f} ± {found['elo_error']:.1f} (95 %)",
+        f"nElo         {found['nelo']:+.1f} ± {found['nelo_error']:.1f} (95 %)",
+        f"LOS          {100 * found['los']:.1f} %",
     ]
 
 

@@ -1,20 +1,22 @@
-"""One game between two players, and one pair: the same opening and time, colours swapped.
+"""One game between two players; a pair: the same opening and time, colours swapped; sums of pairs.
 
 This module knows chess, but no processes, SQL or SPSA.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chess import BLACK, WHITE, Color
 
 from spsa.core.game_settings import Adjudication, TimeControl
+from spsa.core.game_settings.numbers import MAX_NODES_OF_BATCH
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
-from spsa.text import FAILURE_LENGTH, printable
+from spsa.protocol import BatchResult
+from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from spsa.uci.engine import Limit, UciTimeouts
 from spsa.uci.search_reply import SearchReply
 from worker.runner.adjudication import Adjudicator, Tables
@@ -99,36 +101,54 @@ class Pair:
     second: Game
 
     @property
-    def games(self) -> tuple[Game, Game]:
-        return self.first, self.second
-
-    @property
     def tally(self) -> Tally:
         return Tally.of_pair(self.first.ending.white, 2 - self.second.ending.white)
 
-    @property
-    def moves(self) -> int:
-        """Plies of both games."""
-        return len(self.first.moves) + len(self.second.moves)
 
-    @property
-    def seconds(self) -> float:
-        """The time that both engines took to think."""
-        return sum(reply.seconds for game in self.games for reply in game.moves)
+NOTHING_PLAYED = BatchResult(tally=Tally())
 
-    def nodes(self) -> tuple[int, int]:
-        """Nodes of plus and of minus."""
-        return (
-            self.first.nodes(WHITE) + self.second.nodes(BLACK),
-            self.first.nodes(BLACK) + self.second.nodes(WHITE),
-        )
 
-    def time_losses(self) -> tuple[int, int]:
-        """Games that plus and minus lost on time."""
-        return (
-            self.first.lost_on_time_by(WHITE) + self.second.lost_on_time_by(BLACK),
-            self.first.lost_on_time_by(BLACK) + self.second.lost_on_time_by(WHITE),
-        )
+def with_pair(total: BatchResult, pair: Pair) -> BatchResult:
+    """The sums of a batch, a match or a slot, with one more pair."""
+    first, second = pair.first, pair.second
+    plus_nodes = total.plus_nodes + first.nodes(WHITE) + second.nodes(BLACK)
+    minus_nodes = total.minus_nodes + first.nodes(BLACK) + second.nodes(WHITE)
+    lost_by_plus = first.lost_on_time_by(WHITE) + second.lost_on_time_by(BLACK)
+    lost_by_minus = first.lost_on_time_by(BLACK) + second.lost_on_time_by(WHITE)
+    replies = (*first.moves, *second.moves)
+    return replace(
+        total,
+        tally=total.tally + pair.tally,
+        plus_nodes=min(plus_nodes, MAX_NODES_OF_BATCH),
+        minus_nodes=min(minus_nodes, MAX_NODES_OF_BATCH),
+        plus_time_losses=total.plus_time_losses + lost_by_plus,
+        minus_time_losses=total.minus_time_losses + lost_by_minus,
+        moves=total.moves + len(replies),
+        think_seconds=total.think_seconds + sum(reply.seconds for reply in replies),
+    )
+
+
+def with_void(total: BatchResult, reason: str) -> BatchResult:
+    """The sums with one more void game; the other game of its pair does not count as void.
+
+    Engines can cause any number of different reasons: those after the first few share one.
+    """
+    known, voids = printable(reason, VOID_REASON_LENGTH), total.voids
+    if known not in voids and len(voids) >= VOID_REASONS - 1:
+        known = OTHER_REASONS
+    return replace(total, voids={**voids, known: voids.get(known, 0) + 1})
+
+
+def nps(total: BatchResult) -> float | None:
+    """Nodes a second of one engine while it thinks."""
+    nodes = total.plus_nodes + total.minus_nodes
+    return nodes / total.think_seconds if total.think_seconds > 0 else None
+
+
+def counts(tally: Tally) -> str:
+    """Wins, losses, draws and the pentanomial, as a line of the log shows them."""
+    pairs = " ".join(str(count) for count in tally.pentanomial)
+    return f"+{tally.wins} -{tally.losses} ={tally.draws} [{pairs}]"
 
 
 def play_pair(

@@ -8,7 +8,7 @@ import gc
 import logging
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
@@ -16,7 +16,6 @@ from typing import Self
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits
-from worker.machine import room_objection
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 
@@ -65,13 +64,14 @@ class Job:
         """Of both engines."""
         return self.plus.hash_mebibytes + self.minus.hash_mebibytes
 
-
-def objection_to(job: Job, slots: int, limits: EngineLimits) -> str | None:
-    """Why this machine has no room for such jobs in its `slots`; None if it has."""
-    if limits.cores and job.slots > 1:
-        return f"Threads = {job.slots} does not go with --pin, which gives an engine one core"
-    memory = limits.of_threads(job.slots).memory
-    return room_objection(job.slots, slots, job.hash_mebibytes, memory)
+    def scaled(self, factor: float) -> "Job":
+        """The job with its times multiplied."""
+        conditions = self.conditions
+        return replace(
+            self,
+            pairings=tuple(replace(one, time=factor * one.time) for one in self.pairings),
+            conditions=replace(conditions, time_control=conditions.time_control.scaled(factor)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +85,11 @@ class PairPlayed:
 
 @dataclass(frozen=True, slots=True)
 class PairVoid:
-    """A pair that does not count; `detail` names the engine and its fault.
-
-    `output` is what this engine has written last; `position` and `white` are those of VoidGame.
-    """
+    """A pair that does not count; `output` is what the engine at fault has written last."""
 
     key: str
     pairing: Pairing
-    culprit: str
-    reason: str
-    detail: str
-    position: str = ""
-    white: str = ""
+    fault: VoidGame
     output: str = ""
 
 
@@ -192,7 +185,7 @@ class Slot:
             except VoidGame as error:
                 void, output = error, engines.last_lines(error.culprit)
                 engines.close(at_once=True)
-                self._pool.events.put(_void(job.key, pairing, error, output))
+                self._pool.events.put(PairVoid(job.key, pairing, error, output))
                 if error.reason in PERMANENT:
                     return f"pair {pairing.number} is void and would be void again: {void}"
         return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
@@ -204,11 +197,6 @@ class Slot:
 
         plus, minus = engines.engines(job.plus, job.minus)
         return play_pair(plus, minus, pairing, job.conditions, start_next)
-
-
-def _void(key: str, pairing: Pairing, error: VoidGame, output: str) -> PairVoid:
-    what = (error.culprit, error.reason, str(error), error.position, error.white)
-    return PairVoid(key, pairing, *what, output)
 
 
 class Pool:
