@@ -201,7 +201,7 @@ def own_values(config: Config, space: Space) -> dict[str, float]:
     texts = read_sources(space, source_of(config), constants)
     files = {name: parse(text, name) for name, text in texts.items()}
     return {
-        p.name: element(files[p.place.location.file or constants], p.place.location).literal.number
+        p.name: element(files[p.place.location.file or constants], p.place.location).number
         / (p.scale or 1)
         for p in space.parameters
         if isinstance(p.place, Constant)

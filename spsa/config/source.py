@@ -105,7 +105,7 @@ def _try_corners(knobs: tuple[Parameter, ...], file: SourceFile) -> None:
     found = _elements(place.location, file) if isinstance(place, Constant) else None
     found = elements(file, target(place)) if found is None else found
     _check_range(knobs, len(found))
-    current = {location: one.literal.number for location, one in found.items()}
+    current = {location: one.number for location, one in found.items()}
     for corner in _corners(knobs):
         for location, number in assignments(Space(knobs), corner, lambda _: current).items():
             found[location].check(number)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.sources import ConstantRefused, element, elements, parse, path_of, rewrite
+from spsa.builds.sources import ConstantRefused, element, elements, parse, rewrite
 from spsa.config import starter_params
 from spsa.config.suggestions import select
 from spsa.core.params import Location
@@ -89,19 +89,19 @@ PLACES = {
 @pytest.mark.parametrize(("place", "found"), PLACES.items(), ids=PLACES)
 def test_numbers_are_found_with_their_types(place, found):
     there = element(FILE, Location.parse(place))
-    assert (there.literal.number, there.type) == found
-    raw = SOURCE.encode()[there.literal.start : there.literal.end].decode()
-    assert raw == there.literal.text
+    assert (there.number, there.type) == found
+    raw = SOURCE.encode()[there.start : there.end].decode()
+    assert raw == there.text
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_number_is_rewritten_and_nothing_else(place):
     location = Location.parse(place)
     old = element(FILE, location)
-    number = old.literal.number + (0.125 if old.real else 3)
+    number = old.number + (0.125 if old.real else 3)
     after = rewrite(SOURCE, {location: number}, "params.h")
-    assert element(parse(after, "params.h"), location).literal.number == number
-    before, behind = SOURCE.encode()[: old.literal.start], SOURCE.encode()[old.literal.end :]
+    assert element(parse(after, "params.h"), location).number == number
+    before, behind = SOURCE.encode()[: old.start], SOURCE.encode()[old.end :]
     assert after.encode().startswith(before)
     assert after.encode().endswith(behind)
 
@@ -132,8 +132,11 @@ def test_a_number_keeps_its_style(place, number, line):
         ("Split", "write crate::FAST::Split or crate::not_FAST::Split"),
         ("flag", "a bool"),
         ("places[0]", "a list with places out of order"),
-        ("Table", "is a whole array of 2"),
-        ("Steps[2]", "use 0 to 1"),
+        (
+            "Table",
+            "has 6 numbers; name one, such as Table[0][0], Table[0][1], Table[0][2], ...",
+        ),
+        ("Steps[2]", "is not among the 2 numbers of Steps; name one, such as Steps[0], Steps[1]"),
     ],
 )
 def test_what_cannot_be_rewritten_is_refused_with_a_remedy(place, said):
@@ -149,14 +152,14 @@ def test_what_a_type_cannot_hold_is_refused():
 
 def test_octal_and_hexadecimal_numbers_are_read_as_the_compiler_reads_them():
     found = parse("int a = 017; int b = 0XFFu; int c = 0b101; float d = .5f; long e = 10L;", "a.c")
-    numbers = {c.name: element(found, Location(c.name)).literal.number for c in found.constants}
+    numbers = {c.name: element(found, Location(c.name)).number for c in found.constants}
     assert numbers == {"a": 15, "b": 255, "c": 5, "d": 0.5, "e": 10}
 
 
 def test_a_whole_table_is_found_in_the_order_of_the_text():
     found = elements(FILE, Location.parse("Table"))
     assert [str(place) for place in found][:2] == ["Table[0][0]", "Table[0][1]"]
-    assert [one.literal.number for one in found.values()] == [1, 2, 3, 4, -5, 6]
+    assert [one.number for one in found.values()] == [1, 2, 3, 4, -5, 6]
 
 
 def test_init_proposes_what_an_author_would_tune():
@@ -191,11 +194,11 @@ def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
     file = parse(text, name)
     select({name: text})
     for one in file.constants[:5]:
-        place = Location.parse(path_of(one).removeprefix("crate::"))
+        place = Location.parse(one.path.removeprefix("crate::"))
         try:
             numbers = elements(file, place)
         except ConstantRefused:
             continue
-        wanted = {at: number.literal.number + 1 for at, number in numbers.items()}
+        wanted = {at: number.number + 1 for at, number in numbers.items()}
         after = elements(parse(rewrite(text, wanted, name), name), place)
-        assert {at: number.literal.number for at, number in after.items()} == wanted
+        assert {at: number.number for at, number in after.items()} == wanted

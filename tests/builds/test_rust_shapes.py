@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.sources import ConstantRefused, element, literals, parse, path_of, rewrite
+from spsa.builds.sources import ConstantRefused, element, parse, rewrite
 from spsa.core.params import Location
 
 SHAPES = (Path(__file__).parents[1] / "fixtures" / "rust" / "shapes.rs").read_text(encoding="utf-8")
@@ -49,17 +49,17 @@ PLACES = {
 @pytest.mark.parametrize(("place", "found"), PLACES.items(), ids=PLACES)
 def test_numbers_are_found_with_their_types(place, found):
     there = element(FILE, Location.parse(place))
-    assert (there.literal.number, there.type) == found
+    assert (there.number, there.type) == found
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_number_is_rewritten_and_nothing_else(place):
     location = Location.parse(place)
     old = element(FILE, location)
-    number = old.literal.number + (0.125 if old.real else 3 if old.literal.number > 0 else -3)
+    number = old.number + (0.125 if old.real else 3 if old.number > 0 else -3)
     after = rewrite(SHAPES, {location: number})
-    assert element(parse(after), location).literal.number == number
-    source, found = SHAPES.encode(), old.literal
+    assert element(parse(after), location).number == number
+    source, found = SHAPES.encode(), old
     changed = after.encode()[found.start : len(after.encode()) - len(source) + found.end]
     assert source[: found.start] + changed + source[found.end :] == after.encode()
     assert float(changed.decode().replace("i8", "").replace(" ", "")) == number
@@ -70,24 +70,24 @@ def test_all_of_them_at_once():
     assert rewrite(SHAPES, wanted) == SHAPES
     raised = {place: number + 1 for place, number in wanted.items()}
     after = parse(rewrite(SHAPES, raised))
-    assert {place: element(after, place).literal.number for place in raised} == raised
+    assert {place: element(after, place).number for place in raised} == raised
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("MARGINS", 'a whole struct of 2; name one number, as in constant = "MARGINS.razor"'),
-        ("MARGINS.depth", "has no field depth; use one of razor, futility"),
-        ("MARGINS[0]", "has no field 0; use one of razor, futility"),
-        ("DOUBLED[0]", "is a tuple, entered by .; write DOUBLED.0"),
-        ("DOUBLED.razor", "has 2 elements and none at razor; use 0 to 1"),
+        ("MARGINS", "has 3 numbers; name one, such as MARGINS.razor, MARGINS.futility.base"),
+        ("MARGINS.futility", "has 2 numbers; name one, such as MARGINS.futility.base"),
+        ("MARGINS.depth", "is not among the 3 numbers of MARGINS; name one, such as MARGINS.razor"),
+        ("MARGINS[0]", "name one, such as MARGINS.razor, MARGINS.futility.base"),
+        ("DOUBLED[0]", "name one, such as DOUBLED.0, DOUBLED.1"),
         ("LADDER[2]", "LADDER[2] is an expression: Pair::NONE"),
         ("CORNER", "computed by a call: SMALL.max(3)"),
         ("SUM", "there is no constant SUM"),
         ("BOOK", "there is no constant BOOK"),
         ("WINDOW", "write crate::feature_fast::WINDOW or crate::not_feature_fast::WINDOW"),
-        ("futility.1", "has 1 elements and none at 1"),
-        ("build_reductions", "whole list of the numbers in an expression of 3"),
+        ("futility.1", "is not among the 1 number in expressions of futility"),
+        ("build_reductions", "has 3 numbers in expressions; name one, such as build_reductions.0"),
     ],
 )
 def test_what_is_no_number_is_refused_with_a_remedy(place, said):
@@ -105,13 +105,13 @@ def test_the_type_of_a_field_bounds_it(place, number):
 
 
 def test_every_number_has_one_place():
-    numbers = [one for owner in FILE.constants for one in literals(owner.value)]
+    numbers = [one for owner in FILE.constants for one in owner.numbers()]
     assert len({(one.start, one.end) for one in numbers}) == len(numbers)
-    paths = [path_of(owner) for owner in FILE.constants if not owner.test_only]
+    paths = [owner.path for owner in FILE.constants if not owner.test_only]
     assert len(set(paths)) == len(paths)
 
 
 def test_a_constant_goes_before_a_variable_of_its_name():
     file = parse("const A: i32 = 1; fn f() { let A = 2; } tunable! { A = 3; }")
-    assert element(file, Location.parse("A")).literal.number == 1
-    assert element(file, Location.parse("f::A")).literal.number == 2
+    assert element(file, Location.parse("A")).number == 1
+    assert element(file, Location.parse("f::A")).number == 2

@@ -29,7 +29,7 @@ from spsa.builds.sources import (
     rewrite,
 )
 from spsa.config import check_against_source, load_config, load_space, starter_params
-from spsa.config.suggestions import suggest
+from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
 from spsa.db.database import parsed
@@ -287,7 +287,7 @@ def numbers_of(file: SourceFile) -> Iterator[Element]:
 
 def raised(element: Element) -> int | float:
     """The number after it, where its type has one."""
-    number = float(element.literal.number) if element.real else element.literal.number
+    number = float(element.number) if element.real else element.number
     try:
         element.check(number + 1)
     except ConstantRefused:
@@ -299,18 +299,18 @@ def hold_source(text: str) -> None:
     """Every number that is found can be written anew, and is read again as it was written."""
     file = parse(text)
     found = list(numbers_of(file))
-    assert all(isfinite(element.literal.number) for element in found)
+    assert all(isfinite(element.number) for element in found)
     new = {element.location: raised(element) for element in found}
     try:
         again = numbers_of(parse(rewrite(text, new)))
-        assert {element.location: element.literal.number for element in again} == new
+        assert {element.location: element.number for element in again} == new
     except ConstantRefused as refused:  # a number that is written where its type has no room
         assert "cannot hold" in str(refused)
 
 
 def hold_proposals(folder: Path, text: str) -> None:
     """What `init` would write is accepted as it is."""
-    suggestions = suggest(parse(text))
+    suggestions = select({"c.rs": text}, "c.rs").suggestions["c.rs"]
     if any(not proposal.reason for proposal in suggestions):
         path = written(folder, "params.toml", starter_params({"c.rs": suggestions}))
         faults = check_against_source(load_space(path), {"c.rs": text}, "c.rs")

@@ -1,24 +1,159 @@
-"""Reads a source in its language, writes numbers into it, and verifies what has changed."""
+"""Finds the number at a location, writes numbers into a source, and verifies what has changed."""
 
-from collections.abc import Callable, Iterator, Mapping
-from difflib import unified_diff
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches, unified_diff
 
-import spsa.builds.sources.literal as literal
-from spsa.builds.sources.c import parse as parse_c
-from spsa.builds.sources.lookup import Element, element, elements
-from spsa.builds.sources.rust import parse as parse_rust
-from spsa.builds.sources.shape import Opaque, SourceConstant, SourceFile, literals
-from spsa.core.params import SOURCE_SUFFIXES, Location, Number, Space, assignments, target
+from spsa.builds.sources.constant import (
+    ConstantRefused,
+    Element,
+    Kind,
+    Opaque,
+    SourceConstant,
+    SourceFile,
+)
+from spsa.builds.sources.reading import parse
+from spsa.core.params import Access, Location, Number, Space, assignments, target
 from spsa.errors import TuningError
+from spsa.text import plural
 
-_PARSERS: Mapping[str, Callable[[str, str], SourceFile]] = {
-    suffix: parse_rust if suffix == "rs" else parse_c for suffix in SOURCE_SUFFIXES
-}
+_MAX_COMPARED = 5000
+"""Names that a misspelt name is compared with."""
+
+_MAX_NAMED = 10
+"""Constants of one name that a message lists."""
+
+_MAX_LISTED = 4
+"""Numbers of a constant that a message lists."""
 
 
-def parse(text: str, name: str = "the constants file") -> SourceFile:
-    """Read a file, called `name` in messages; one whose name tells no language is Rust."""
-    return _PARSERS.get(name.rpartition(".")[2], parse_rust)(text, name)
+def constant(file: SourceFile, location: Location) -> SourceConstant:
+    """The one constant that `location` names, whatever its value is.
+
+    A `const` or `static` goes before a variable or a macro's entry of the same name. Raises
+    ConstantRefused if it is absent, ambiguous, or only in tests.
+    """
+    if file.broken is not None:
+        raise ConstantRefused(
+            f"{file.name}:{file.broken} is not valid Rust", "correct the file; does it compile?"
+        )
+    found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
+    shipped = [c for c in found if not c.test_only]
+    declared = [c for c in shipped if c.kind is Kind.CONSTANT]
+    if len(shipped) == 1 or len(declared) == 1:
+        return (declared or shipped)[0]
+    raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
+
+
+def element(file: SourceFile, location: Location) -> Element:
+    """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
+    found = written(file, location)
+    first = next(iter(found.values()))
+    here = first if len(found) == 1 and isinstance(first, Opaque) else found.get(location)
+    if here is None:
+        raise _not_one(constant(file, location), location)
+    if isinstance(here, Opaque):
+        raise _opaque(here)
+    return here
+
+
+def elements(file: SourceFile, location: Location) -> dict[Location, Element]:
+    """All the numbers inside `location`, in the order they are written.
+
+    Raises ConstantRefused when one of them is not written out as a number.
+    """
+    found = written(file, location)
+    for one in found.values():
+        if isinstance(one, Opaque):
+            raise _opaque(one)
+    return {place: one for place, one in found.items() if isinstance(one, Element)}
+
+
+def written(file: SourceFile, location: Location) -> dict[Location, Element | Opaque]:
+    """All that stands inside `location`, whether it is written out as a number or not.
+
+    Raises ConstantRefused where there is no such place.
+    """
+    owner = constant(file, location)
+    placed = (
+        replace(one, location=replace(location, accesses=one.location.accesses))
+        for one in _inside(owner, location.accesses)
+    )
+    if found := {one.location: one for one in placed}:
+        return found
+    raise _not_one(owner, location)
+
+
+def _inside(owner: SourceConstant, accesses: tuple[Access, ...]) -> list[Element | Opaque]:
+    """The items that these accesses lead to; also what is no number and would be entered."""
+    return [
+        one
+        for one in owner.items
+        if all(a == b for a, b in zip(one.location.accesses, accesses, strict=False))
+        and (isinstance(one, Opaque) or len(one.location.accesses) >= len(accesses))
+    ]
+
+
+def _matches(candidate: SourceConstant, scope: tuple[str, ...]) -> bool:
+    wanted = scope[1:] if scope[:1] == ("crate",) else scope
+    if wanted and wanted[-1] == candidate.condition:
+        wanted, scope = wanted[:-1], scope[:-1]
+    if scope == ("crate",):
+        return not candidate.scope
+    return not wanted or candidate.scope[-len(wanted) :] == wanted
+
+
+def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
+    """Why a location does not name one number: it has several inside, or there are only others."""
+    inside = _inside(owner, location.accesses)
+    numbers = inside or list(owner.items)
+    names = [str(replace(location, accesses=one.location.accesses)) for one in numbers]
+    listed = names if len(names) <= _MAX_LISTED else [*names[: _MAX_LISTED - 1], f"... {names[-1]}"]
+    several = plural(len(names), "number") + (" in expressions" if owner.computed else "")
+    found = f"has {several}" if inside else f"is not among the {several} of {owner.name}"
+    array = inside and not inside[0].location.accesses[len(location.accesses)].field
+    knobs = ", or use array or table knobs" if array else ""
+    return ConstantRefused(f"{location} {found}", f"name one, such as {', '.join(listed)}{knobs}")
+
+
+def _absent(
+    file: SourceFile, location: Location, found: Sequence[SourceConstant]
+) -> ConstantRefused:
+    if found:
+        return ConstantRefused(
+            f"{location} is only in tests, {file.name}:{found[0].line}",
+            "name a constant that the engine itself uses",
+        )
+    names = {name.upper(): name for name in [*file.by_name][:_MAX_COMPARED]}
+    close = get_close_matches(location.name.upper(), names, n=1)
+    if elsewhere := file.by_name.get(location.name):
+        remedy = f'write constant = "{elsewhere[0].path}"'
+    elif close:
+        remedy = f"did you mean {names[close[0]]}?"
+    else:
+        remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
+    return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
+
+
+def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRefused:
+    lines = " and ".join(str(c.line) for c in found[:_MAX_NAMED])
+    paths = [c.path for c in found[:_MAX_NAMED]]
+    distinct = len(set(paths)) == len(paths)
+    remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
+    count = "twice" if len(found) == 2 else f"{len(found)} times"
+    lines += " and others" if len(found) > _MAX_NAMED else ""
+    return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
+
+
+def _opaque(shape: Opaque) -> ConstantRefused:
+    value = shape.text if len(shape.text) <= 60 else f"{shape.text[:57]}..."
+    if shape.what == "one number repeated":
+        remedy = "write its elements out in the source"
+    elif shape.names:
+        remedy = f"it follows by itself: tune {', '.join(shape.names)}"
+    else:
+        remedy = "only numbers that are written out can be tuned"
+    return ConstantRefused(f"{shape.location} is {shape.what}: {value}", remedy)
 
 
 class RewriteDiffers(TuningError):
@@ -29,22 +164,51 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
     """`text` with each number at its location; every other byte stays.
 
     Raises ConstantRefused for a location that cannot take its number, and RewriteDiffers when the
-    result, parsed again, holds anything but the same file with these numbers.
+    result, parsed again, holds anything but the same constants with these numbers.
     """
     if not numbers:
         return text  # also one that this parser does not take for Rust
     before = parse(text, name)
-    places = {location: element(before, location) for location in numbers}
-    for location, place in places.items():
-        place.check(numbers[location])
-    wanted = {place: _typed(place, numbers[location]) for location, place in places.items()}
-    spliced = _splice(text, wanted)
-    _compare(before, parse(spliced, name), wanted)
+    wanted: dict[int, tuple[Element, Number]] = {}
+    for location, number in numbers.items():
+        place = element(before, location)
+        place.check(number)
+        wanted[place.start] = place, float(number) if place.real else number
+    spliced = _splice(text, [wanted[start] for start in sorted(wanted)])
+    _compare(before, parse(spliced, name), {at: number for at, (_, number) in wanted.items()})
     return spliced
 
 
-def _typed(place: Element, number: Number) -> Number:
-    return float(number) if place.real else number
+def _splice(text: str, numbers: Sequence[tuple[Element, Number]]) -> str:
+    """Tree-sitter counts bytes, so the cutting is done on them."""
+    source = text.encode("utf-8", "surrogatepass")
+    parts, kept = [], 0
+    for place, number in numbers:
+        if place.number != number:  # 0xFF stays as it is written
+            new = place.notation.write(number, place.text, real=place.real)
+            parts += [source[kept : place.start], new.encode()]
+            kept = place.end
+    return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
+
+
+def _compare(before: SourceFile, after: SourceFile, wanted: Mapping[int, Number]) -> None:
+    """Raise RewriteDiffers unless `after` is `before` with the wanted numbers, by their bytes."""
+    if after.broken is not None:
+        raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
+    if before.comments != after.comments or len(before.constants) != len(after.constants):
+        raise RewriteDiffers(f"{after.name}: comments or constants were lost in rewriting")
+    for old, new in zip(before.constants, after.constants, strict=True):
+        expected = [_content(one, wanted) for one in old.items]
+        same = (old.name, old.scope, old.line) == (new.name, new.scope, new.line)
+        if not same or [_content(one, {}) for one in new.items] != expected:
+            raise RewriteDiffers(f"{after.name}: {old.name} reads back otherwise after rewriting")
+
+
+def _content(item: Element | Opaque, wanted: Mapping[int, Number]) -> tuple[object, ...]:
+    """What an item is, with the number that is wanted there."""
+    if isinstance(item, Element):
+        return item.location, item.type, wanted.get(item.start, item.number)
+    return item.location, item.what
 
 
 def render(
@@ -64,7 +228,7 @@ def render(
 
     def current(location: Location) -> dict[Location, Number]:
         found = elements(files[location.file or usual], location)
-        return {place: one.literal.number for place, one in found.items()}
+        return {place: one.number for place, one in found.items()}
 
     by_file: dict[str, dict[Location, Number]] = {name: {} for name in texts}
     for location, number in assignments(space, values, current).items():
@@ -78,54 +242,16 @@ def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
     return (constants_file, *sorted(named - {constants_file}))
 
 
-def _splice(text: str, numbers: Mapping[Element, Number]) -> str:
-    """Tree-sitter counts bytes, so the cutting is done on them."""
-    source = text.encode("utf-8", "surrogatepass")
-    parts, kept = [], 0
-    for place in sorted(numbers, key=lambda place: place.literal.start):
-        old = place.literal
-        if old.number == numbers[place]:
-            continue  # 0xFF stays as it is written
-        new = literal.write(numbers[place], old.text, real=place.real, notation=old.notation)
-        parts += [source[kept : old.start], new.encode()]
-        kept = old.end
-    return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
-
-
-def _compare(before: SourceFile, after: SourceFile, numbers: Mapping[Element, Number]) -> None:
-    if after.broken is not None:
-        raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
-    if before.comments != after.comments or len(before.constants) != len(after.constants):
-        raise RewriteDiffers(f"{after.name}: comments or constants were lost in rewriting")
-    wanted = {place.literal: number for place, number in numbers.items()}
-    for old, new in zip(before.constants, after.constants, strict=True):
-        _compare_constant(after.name, old, new, wanted)
-
-
-def _compare_constant(
-    file: str, old: SourceConstant, new: SourceConstant, wanted: Mapping[literal.Literal, Number]
-) -> None:
-    olds, news = tuple(literals(old.value)), tuple(literals(new.value))
-    # what an untouched block computes may hold constants of its own that are touched
-    kept = not isinstance(old.value, Opaque) and not any(one in wanted for one in olds)
-    expected = [wanted.get(one, one.number) for one in olds]
-    same = (old.name, old.scope, old.type) == (new.name, new.scope, new.type)
-    if not same or [n.number for n in news] != expected or (kept and old.text != new.text):
-        raise RewriteDiffers(f"{file}: {old.name} reads back as {new.text!r} after rewriting")
-
-
 def unified_patch(before: str, after: str, name: str) -> str:
     """A unified diff of the file `name` (relative to the tree); "" when nothing changed."""
     lines = unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="\n")
-    return "".join(_marked(lines))
+    marked = (
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+    return "".join(marked)
 
 
 def _lines(text: str) -> list[str]:
     """Lines with their ends. Not splitlines, which also splits at form feeds and the like."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-
-
-def _marked(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,6 +1,5 @@
 """From the constants of an engine to the parameters that `init` suggests."""
 
-from spsa.config.suggestions.constants import suggest
 from spsa.config.suggestions.engine_source import EngineSource, read_source
 from spsa.config.suggestions.options import suggest_options
 from spsa.config.suggestions.ranges import Suggested
@@ -12,6 +11,5 @@ __all__ = [
     "Suggested",
     "read_source",
     "select",
-    "suggest",
     "suggest_options",
 ]

@@ -16,8 +16,8 @@ from spsa.files import content
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source")
 _MAX_BYTES_OF_MAKEFILE = 2**20
-_PROGRAM = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
-_NAME = re.compile(rf"^[ \t]*({'|'.join(_PROGRAM)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
+_NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
+_PROGRAM = re.compile(rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
 _EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
 _PROJECT = re.compile(r"project\s*\(\s*([\w.+-]+)")
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
@@ -48,9 +48,9 @@ def _make(root: Path) -> BuildCommand | None:
 
 def _made_by(makefile: str) -> str:
     """What a Makefile calls its program; with EXE, as test frameworks have it, first."""
-    named = [one for one in _NAME.findall(makefile) if not one[1].endswith((")", ".exe"))]
+    named = [one for one in _PROGRAM.findall(makefile) if not one[1].endswith((")", ".exe"))]
     found = dict(reversed(named))
-    return next((found[name] for name in _PROGRAM if name in found), "engine")
+    return next((found[name] for name in _NAMES if name in found), "engine")
 
 
 def _cmake(root: Path) -> BuildCommand | None:
@@ -136,7 +136,7 @@ def _workspace(source: Path) -> Path | None:
     for folder in source.resolve().parents:
         workspace = _manifest(folder).get("workspace") if (folder / "Cargo.toml").is_file() else {}
         relative = source.resolve().relative_to(folder).as_posix()
-        if isinstance(workspace, dict) and _names(workspace.get("members"), relative):
+        if isinstance(workspace, dict) and _includes(workspace.get("members"), relative):
             return folder
     return None
 
@@ -181,7 +181,7 @@ def _manifest(folder: Path) -> Mapping[str, object]:
         raise _refused(folder, f"has a Cargo.toml that cannot be read: {error}") from None
 
 
-def _names(members: object, relative: str) -> bool:
+def _includes(members: object, relative: str) -> bool:
     patterns = members if isinstance(members, list) else []
     return any(fnmatch(relative, normpath(str(pattern))) for pattern in patterns)
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 from itertools import accumulate
 
 from spsa.config.space import MAX_PARAMETERS
-from spsa.config.suggestions.ranges import Suggested, around, bounds
+from spsa.config.suggestions.ranges import Suggested, around, bounds, opposed
 from spsa.config.suggestions.ranking import Objection, objection_to_name, snake
-from spsa.config.suggestions.tables import opposed
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 

@@ -1,18 +1,36 @@
-"""A range and a step for a number, from the number and its type alone.
+"""From the numbers of one constant to parameters, each with a range and a step. Pure.
 
 A constant does not show what a step of it is worth in Elo. A step is therefore about a tenth of
-the value, and the range goes from half of it to twice it. A person edits these starts.
+the value, and the range goes from half of it to twice it. A person edits these starts. A long
+array is tuned by knobs: alone, one of its numbers hardly changes a game.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, product
 from math import ceil, floor
 from statistics import fmean
 
-from spsa.builds.sources import INTEGERS, Element
-from spsa.core.params import Number
+from spsa.builds.sources import ConstantRefused, Element
+from spsa.config.suggestions.ranking import Objection, objection_to_factor, objection_to_number
+from spsa.core.params import Location, Number
 
 _PART = 0.09
+_WIDEST = 0.25
+"""Of the step of an amplitude: four steps from the value to either bound."""
+
+_SHORTEST_TABLE = 3
+_MAX_ELEMENTS = 8
+"""Numbers of an array that is tuned number by number."""
+_MAX_ROWS = 4
+_MAX_LISTED = 32
+MAX_NUMBERS = 256
+"""A constant of more numbers is not suggested number by number."""
+
+_ONE_OF_MANY = Objection("one number of a table: alone it hardly changes a game", left_out=False)
+_ONE_OF_VERY_MANY = Objection("one number of a long table")
+
+Numbers = Mapping[Location, Element]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,34 +52,82 @@ class Suggested:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def scalar(name: str, element: Element) -> Suggested:
-    """A range that the type of the number can hold."""
-    found = around(name, element.literal.number, real=element.real)
-    if (limits := INTEGERS.get(element.type or "")) is None:
-        return found
-    low, high = max(found.minimum, limits[0]), min(found.maximum, limits[1])
-    return replace(found, minimum=low, maximum=high)
+def opposed(suggested: Suggested, objection: Objection | None) -> Suggested:
+    """The same parameter with a reason against it; a stronger one that it has already stays."""
+    if objection is None or suggested.left_out:
+        return suggested
+    return replace(suggested, reason=objection.reason, left_out=objection.left_out)
 
 
 def around(name: str, value: Number, *, real: bool) -> Suggested:
     """A range around a number of which nothing else is known."""
-    step = _PART * abs(value) if real else _whole_step(value)
+    step = _PART * abs(value) if real else max(1, round(_PART * abs(value)))
     low, high = bounds(value, step, real=real)
     return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
 
 
-def line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, Suggested] | None:
-    """Base and slope for an array that is a line of whole numbers; None for any other."""
+def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
+    """Half to twice the value, and room for two steps either way."""
+    least, most = sorted((value / 2, value * 2))
+    low, high = min(least, value - 2 * step), max(most, value + 2 * step)
+    if value > 0:
+        low = max(low, 1 if not real and value > 1 else 0)
+    return (low, high) if real else (floor(low), ceil(high))
+
+
+def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggested]:
+    """A few long rows are tables of their own, such as those of middle game and endgame."""
+    items = [dict(own) for _, own in groupby(found.items(), lambda item: item[0].accesses[:1])]
+    inner = [next(iter(item)).accesses[1:2] for item in items]
+    rows = sum(bool(below) and not below[0].field for below in inner)
+    pairs = any(below and below[0].field for below in inner)  # which one knob would mix
+    if rows == len(items) <= _MAX_ROWS and len(found) > rows * _MAX_ELEMENTS:
+        for item in items:
+            place = replace(location, accesses=next(iter(item)).accesses[:1])
+            yield from _of_table(name, place, item, flat=False)
+    elif (
+        len(found) < _SHORTEST_TABLE
+        or (rows and len(found) <= rows * _MAX_ELEMENTS <= 32)
+        or (pairs and len(items) <= _MAX_ELEMENTS)
+    ):
+        yield from of_each(name, found)
+    else:
+        yield from _of_table(name, location, found, flat=not any(inner))
+
+
+def _of_table(name: str, location: Location, found: Numbers, *, flat: bool) -> Iterator[Suggested]:
+    """Knobs for an array: base and slope for a line, else amplitude and bias.
+
+    A short array is tuned by its numbers, and so is one whose knobs would leave its type.
+    """
+    numbers = [element.number for element in found.values()]
+    whole = not any(element.real for element in found.values())
+    own = _own_name(name, location)
+    line = _line(own, numbers) if flat and whole else ()
+    if line and _fit(line, found):
+        yield from (replace(k, keys={"array": str(location), **k.keys}) for k in line)
+    elif len(found) <= _MAX_ELEMENTS:
+        yield from of_each(name, found)
+    else:
+        bends = _bends(own, numbers)
+        choices = (bends, bends[:1], bends[-1:]) if whole else ()
+        knobs = next((choice for choice in choices if _fit(choice, found)), ())
+        yield from (replace(k, keys={"table": str(location), **k.keys}) for k in knobs)
+        if not knobs and len(found) <= MAX_NUMBERS:
+            yield from of_each(name, found)
+
+
+def _line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
+    """Base and slope for an array that is a line; nothing for any other."""
     slope = numbers[1] - numbers[0]
     if slope == 0 or any(numbers[0] + i * slope != number for i, number in enumerate(numbers)):
-        return None
-    return (
-        _knob(f"{name}_base", numbers[0], "base"),
-        _knob(f"{name}_per_index", slope, "per_index"),
-    )
+        return ()
+    base = around(f"{name}_base", numbers[0], real=False)
+    per_index = around(f"{name}_per_index", slope, real=False)
+    return replace(base, keys={"knob": "base"}), replace(per_index, keys={"knob": "per_index"})
 
 
-def bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
+def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
     """Amplitude and bias for a table; a step of each changes at least one entry."""
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
@@ -88,24 +154,50 @@ def bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
     return amplitude, bias
 
 
-_WIDEST = 0.25  # of an amplitude's step: four steps from the value to either bound
+def _fit(knobs: Sequence[Suggested], found: Numbers) -> bool:
+    """Whether every number stays within its type at the corners of the knobs' ranges."""
+    mean = fmean(element.number for element in found.values())
+    for corner in product(*((knob.minimum, knob.maximum) for knob in knobs)):
+        at = dict(zip((knob.keys["knob"] for knob in knobs), corner, strict=True))
+        for i, element in enumerate(found.values()):
+            if "base" in at:
+                number = at["base"] + i * at["per_index"]
+            else:
+                spread = at.get("amplitude", 1.0) * (element.number - mean)
+                number = mean + spread + at.get("bias", 0)
+            if not fits(element, floor(number + 0.5)):
+                return False
+    return True
 
 
-def _knob(name: str, value: Number, role: str) -> Suggested:
-    step = _whole_step(value)
-    low, high = bounds(value, step, real=False)
-    keys = {"knob": role}
-    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
+def fits(element: Element, number: Number) -> bool:
+    """Whether a number can stand in the place of an element."""
+    try:
+        element.check(number)
+    except ConstantRefused:
+        return False
+    return True
 
 
-def _whole_step(value: Number) -> int:
-    return max(1, round(_PART * abs(value)))
+def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
+    """Each number alone; of an expression if `computed`."""
+    many = None
+    if len(found) > _MAX_ELEMENTS:
+        many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
+    for place, element in found.items():
+        indexed = any(not access.field for access in place.accesses)
+        objection = objection_to_number(element, indexed=indexed)
+        objection = objection or (objection_to_factor(element.number) if computed else None)
+        suggested = replace(_scalar(_own_name(name, place), element), keys={"constant": str(place)})
+        yield opposed(suggested, objection or many)
 
 
-def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
-    """Half to twice the value, and room for two steps either way."""
-    least, most = sorted((value / 2, value * 2))
-    low, high = min(least, value - 2 * step), max(most, value + 2 * step)
-    if value > 0:
-        low = max(low, 1 if not real and value > 1 else 0)
-    return (low, high) if real else (floor(low), ceil(high))
+def _scalar(name: str, element: Element) -> Suggested:
+    """A range that the type of the number can hold."""
+    found = around(name, element.number, real=element.real)
+    low, high = element.limits or (found.minimum, found.maximum)
+    return replace(found, minimum=max(found.minimum, low), maximum=min(found.maximum, high))
+
+
+def _own_name(name: str, place: Location) -> str:
+    return "_".join((name, *(str(access.position).lower() for access in place.accesses)))

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from spsa.builds.sources import Literal
+from spsa.builds.sources import Element
 from spsa.core.params import Number
 
 
@@ -132,13 +132,13 @@ def _any(pattern: re.Pattern[str], parts: list[str]) -> bool:
     return any(pattern.fullmatch(part) for part in parts)
 
 
-def objection_to_number(literal: Literal, *, indexed: bool = False) -> Objection | None:
+def objection_to_number(element: Element, *, indexed: bool = False) -> Objection | None:
     """Why a number as it is written is not tunable; None where nothing says so.
 
     A 0 inside an array most often fills a place that is not used.
     """
-    number = literal.number
-    if literal.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")):
+    number = element.number
+    if element.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")):
         return Objection("written as a bit pattern")
     if number == 0 and indexed:
         return Objection("0 inside an array: most often a place that is not used")

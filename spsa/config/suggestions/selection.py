@@ -1,28 +1,52 @@
 """Which of all the numbers of an engine are suggested, and what the user reads about the others."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from spsa.builds.sources import Kind, Opaque, SourceFile, parse
-from spsa.builds.sources.literal import ValueType
-from spsa.config.suggestions.constants import Source, suggest_from
-from spsa.config.suggestions.ranges import Suggested
+from spsa.builds.sources import (
+    ConstantRefused,
+    Element,
+    Kind,
+    Opaque,
+    SourceConstant,
+    SourceFile,
+    constant,
+    parse_all,
+    written,
+)
+from spsa.config.suggestions.ranges import (
+    MAX_NUMBERS,
+    Suggested,
+    fits,
+    of_array,
+    of_each,
+    opposed,
+)
 from spsa.config.suggestions.ranking import (
     OF_CLOCK,
     Objection,
     is_about_time,
+    objection_to_name,
     rank_of_file,
     rank_of_name,
+    snake,
 )
-from spsa.config.suggestions.tables import opposed
+from spsa.core.params import Location, Number
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
 _MAX_PROPOSED = 1000
+_MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
+_NUMBERED = Objection("numbered one after the other, as indexes and flags are")
+_LENGTH = Objection("the length of an array")
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
 _TOO_MANY = Objection(f"there are {_MAX_PROPOSED:,} parameters already", left_out=False)
 _QUIET = ("a bool", "a character", "a string", "declared without a value", "nothing")
+
+_Found = tuple[SourceConstant, Suggested]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,93 +86,163 @@ class Selection:
 
 def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selection:
     """Choose from all files, the likeliest first, or from `constants_file` alone."""
-    files = _parsed(texts)
+    files = parse_all(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
+    named = constants_file is not None
+    searched = {path: file for path, file in files.items() if constants_file in (None, path)}
+    found = {path: list(_of_file(file, lengths, named=named)) for path, file in searched.items()}
+    active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
+    ordered = sorted(found, key=lambda path: (-rank_of_file(path), -active[path], path))
+    main = constants_file or _main(ordered, active)
+    suggestions = _named(sorted(ordered, key=lambda path: path != main), found, main)
+    return Selection(main, suggestions, _unusable(searched))
+
+
+def _main(ordered: Sequence[str], active: Mapping[str, int]) -> str:
+    if DEFAULT_CONSTANTS in active:
+        return DEFAULT_CONSTANTS
+    return max(ordered, key=lambda path: active[path], default=DEFAULT_CONSTANTS)
+
+
+def _unusable(files: Mapping[str, SourceFile]) -> dict[str, list[str]]:
     unusable: dict[str, list[str]] = {}
-    chosen: dict[str, tuple[Suggested, ...]] = {}
-    for path, file in files.items():
-        if constants_file in (None, path):
-            _note_unusable(file, unusable)
-            named = constants_file is not None
-            chosen[path] = tuple(_of_file(Source(file, lengths, path), path, named=named))
-    ordered = sorted(chosen, key=lambda path: (-rank_of_file(path), -_active(chosen[path]), path))
-    main = constants_file or _main(ordered, chosen)
-    renamed = _renamed(sorted(ordered, key=lambda path: path != main), chosen)
-    final = {path: tuple(_local(one, main) for one in each) for path, each in renamed.items()}
-    return Selection(main, final, unusable)
-
-
-def _parsed(texts: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Every file, with the types of all of them: one file's alias is declared in another."""
-    files = {path: parse(text, path) for path, text in texts.items()}
-    meanings: dict[str, set[ValueType]] = {}
     for file in files.values():
-        for name, kind in file.aliases.items():
-            meanings.setdefault(name, set()).add(kind)
-    known = {name: kinds.pop() for name, kinds in meanings.items() if len(kinds) == 1}
-    return {path: replace(file, aliases=known | dict(file.aliases)) for path, file in files.items()}
+        if file.broken is not None:
+            reason = "not valid Rust, by this parser"
+            unusable.setdefault(reason, []).append(f"{file.name}:{file.broken}")
+        for one in file.constants:
+            value = one.single if one.kind is Kind.CONSTANT and not one.test_only else None
+            if isinstance(value, Opaque) and value.what not in _QUIET:
+                unusable.setdefault(value.what, []).append(one.name)
+    return unusable
 
 
-def _note_unusable(file: SourceFile, unusable: dict[str, list[str]]) -> None:
-    if file.broken is not None:
-        reason = "not valid Rust, by this parser"
-        unusable.setdefault(reason, []).append(f"{file.name}:{file.broken}")
+def _of_file(file: SourceFile, lengths: Collection[str], *, named: bool) -> Iterator[_Found]:
+    """All the numbers of a file; one that a person named needs no rank."""
+    rank = 1 if named else rank_of_file(file.name)
+    of_clock = is_about_time(file.name) and not named
+    groups, numbered = _groups(file), _numbered(file)
     for one in file.constants:
-        value = one.value if one.kind is Kind.CONSTANT and not one.test_only else None
-        if isinstance(value, Opaque) and value.what not in _QUIET:
-            unusable.setdefault(value.what, []).append(one.name)
-
-
-def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Suggested]:
-    """A file that a person named needs no rank; what is no constant has to have both."""
-    rank = 1 if named else rank_of_file(path)
-    of_clock = is_about_time(path) and not named
-    for one, suggested in suggest_from(source):
+        objection = _LENGTH if one.name in lengths else objection_to_name(_name(one))
+        objection = _NUMBERED if id(one) in numbered else objection
         least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
         related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
-        timed = suggested if suggested.reason or not of_clock else opposed(suggested, OF_CLOCK)
-        yield timed if related else opposed(timed, _UNRELATED)
+        for suggested in _of_constant(file, one):
+            told = opposed(suggested, objection)
+            timed = opposed(told, OF_CLOCK if of_clock and not told.reason else None)
+            group = groups.get(one.line, "")
+            yield one, replace(opposed(timed, None if related else _UNRELATED), group=group)
 
 
-def _active(suggestions: Iterable[Suggested]) -> int:
-    return sum(not one.reason for one in suggestions)
+def _numbered(file: SourceFile) -> set[int]:
+    """The ids of constants that count up, or double, one after the other: indexes and flags."""
+    found: set[int] = set()
+    run: list[tuple[SourceConstant, Number]] = []
+    for one in file.constants:
+        if one.kind is not Kind.CONSTANT or not isinstance(one.single, Element):
+            continue
+        number = one.single.number
+        if run and number - run[-1][1] not in (1, run[-1][1] or 1):
+            run = []
+        run.append((one, number))
+        if len(run) >= (3 if run[0][1] in (0, 1) else 5):
+            found.update(id(each) for each, _ in run)
+    return found
 
 
-def _main(ordered: list[str], chosen: Mapping[str, tuple[Suggested, ...]]) -> str:
-    if DEFAULT_CONSTANTS in chosen:
-        return DEFAULT_CONSTANTS
-    return max(ordered, key=lambda path: _active(chosen[path]), default=DEFAULT_CONSTANTS)
+def _of_constant(file: SourceFile, one: SourceConstant) -> Iterator[Suggested]:
+    location = _location(file, one)
+    try:
+        if one.test_only or not _is_settled(one) or constant(file, location) is not one:
+            return
+        found = written(file, location)
+    except ConstantRefused:
+        return  # ambiguous, or the file is no Rust: nothing to be tuned
+    numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
+    if not numbers or (len(numbers) > MAX_NUMBERS and len(numbers) < len(found)):
+        return
+    name, inside = snake(_name(one)), next(iter(found)).accesses
+    if inside and not inside[0].field and len(numbers) == len(found):
+        yield from of_array(name, location, numbers)
+    else:
+        yield from of_each(name, numbers, computed=one.computed)
 
 
-def _renamed(
-    ordered: list[str], chosen: Mapping[str, tuple[Suggested, ...]]
+def _is_settled(one: SourceConstant) -> bool:
+    """A value written out, or what a `const fn` computes: other numbers in functions are code."""
+    if one.kind is Kind.FUNCTION:
+        field = one.items[0].location.accesses[:1]
+        struct = bool(field) and isinstance(field[0].position, str)
+        return struct or isinstance(one.single, Element)
+    return one.kind is not Kind.LOCAL
+
+
+def _is_usable(element: Element) -> bool:
+    return fits(element, element.number) and abs(element.number) <= _MAX_NUMBER
+
+
+def _location(file: SourceFile, one: SourceConstant) -> Location:
+    alone = len(file.by_name[one.name]) == 1
+    scope = one.scope or (() if alone else ("crate",))
+    scope = (*scope, one.condition) if one.condition and not alone else scope
+    return Location(one.name, scope=scope)
+
+
+def _name(one: SourceConstant) -> str:
+    """What a constant's parameters are called; a `default` is named by its type."""
+    if one.name in ("default", "new") and one.scope:
+        return one.scope[-1]
+    inner = one.kind is Kind.CONST_FUNCTION and one.single is None
+    if one.scope and (inner or one.kind is Kind.MACRO):
+        return f"{one.scope[-1]}_{one.name}"
+    return one.name
+
+
+def _groups(file: SourceFile) -> dict[int, str]:
+    """For each constant's line the heading above it: a comment alone between blank lines."""
+    lines = ["", *(line.strip() for line in file.text.split("\n")), ""]
+    alone = {n: text for n, text in file.headings.items() if not lines[n - 1] and not lines[n + 1]}
+    slugs = {n: "-".join(re.findall(r"[a-z0-9]+", text.lower())[:4]) for n, text in alone.items()}
+    above = sorted(slugs)
+    before = {one.line: bisect_left(above, one.line) for one in file.constants}
+    return {line: slugs[above[n - 1]] for line, n in before.items() if n}
+
+
+def _named(
+    ordered: Sequence[str], found: Mapping[str, Sequence[_Found]], main: str
 ) -> dict[str, tuple[Suggested, ...]]:
-    """The suggestions with names that no two files share, and no more than can be tuned."""
+    """The suggestions with names of their own, and no more than can be tuned."""
     taken: set[str] = set()
-    renamed: dict[str, tuple[Suggested, ...]] = {}
+    named: dict[str, tuple[Suggested, ...]] = {}
     active = 0
     for path in ordered:
-        found = []
-        for one in chosen[path]:
-            name = one.name if one.left_out else _free_name(one.name, path, taken)
-            taken.add(name)
-            active += not one.reason
-            kept = replace(one, name=name)
-            found.append(opposed(kept, _TOO_MANY) if active > _MAX_PROPOSED else kept)
-        renamed[path] = tuple(found)
-    return renamed
+        folders = [
+            part for part in PurePosixPath(path).with_suffix("").parts if part.isidentifier()
+        ]
+        kept = []
+        for one, suggested in found[path]:
+            name = _free_name(suggested.name, (*folders, *one.scope, one.condition), taken)
+            if not (name.isascii() and name.isidentifier()):
+                continue  # as the names of parameters are
+            taken |= set() if suggested.left_out else {name}
+            active += not suggested.reason
+            over = _TOO_MANY if active > _MAX_PROPOSED else None
+            keys = _keys(suggested, name, "" if path == main else f"{path}::")
+            kept.append(opposed(replace(suggested, name=name, keys=keys), over))
+        named[path] = tuple(kept)
+    return named
 
 
-def _free_name(name: str, path: str, taken: set[str]) -> str:
-    folders = [part for part in PurePosixPath(path).with_suffix("").parts if part.isidentifier()]
-    wider = ("_".join((*folders[-n:], name)).lower() for n in range(1, len(folders) + 1))
+def _free_name(name: str, around: Sequence[str], taken: Collection[str]) -> str:
+    named = [part for part in around if part]
+    wider = ("_".join((*named[-n:], name)).lower() for n in range(1, len(named) + 1))
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
     return next(each for each in (name, *wider, *numbered) if each not in taken)
 
 
-def _local(one: Suggested, main: str) -> Suggested:
-    """Without the file's name for what stands in the constants file."""
-    keys = {key: text.removeprefix(f"{main}::") for key, text in one.keys.items()}
-    if keys.get("constant") == one.name.upper():
-        del keys["constant"]
-    return replace(one, keys=keys)
+def _keys(one: Suggested, name: str, file: str) -> dict[str, str]:
+    """Where it stands, without what its name says."""
+    places = {key: one.keys[key] for key in ("constant", "array", "table") if key in one.keys}
+    keys = {**{key: file + place for key, place in places.items()}}
+    keys |= {key: text for key, text in one.keys.items() if key not in places}
+    return {key: text for key, text in keys.items() if (key, text) != ("constant", name.upper())}

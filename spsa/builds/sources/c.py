@@ -1,0 +1,146 @@
+"""C and C++: which nodes of their syntax trees hold numbers, and how they write them.
+
+A macro may stand for any text, so a part that the parser does not understand is passed over. What
+is written is compared as for Rust, and the compiler has the last word.
+"""
+
+import re
+from dataclasses import replace
+
+import tree_sitter
+import tree_sitter_c
+import tree_sitter_cpp
+
+from spsa.builds.sources.constant import Notation, signed, unsigned
+from spsa.builds.sources.language import Language
+
+_MARKS = r"""
+(declaration type: (_) @type declarator: (init_declarator
+  declarator: [(identifier) (array_declarator)] @name value: (_) @value)) @variable
+(enumerator name: (_) @name value: (_) @value) @constant
+(preproc_def name: (_) @name value: (_) @value) @constant
+(function_definition type: (_) @type declarator: [
+  (function_declarator declarator: (identifier) @name)
+  (pointer_declarator declarator: (function_declarator declarator: (identifier) @name))]
+  body: (_) @body) @function
+(expression_statement (call_expression arguments:
+  (argument_list . [(identifier) (string_literal)] @name . (_) @value))) @macro
+(type_definition type: (_) @type declarator: (type_identifier) @name) @alias
+
+(struct_specifier name: (_) @name) @scope
+(compound_statement) @block
+(preproc_ifdef "#ifdef" name: (_) @name) @if
+(preproc_ifdef "#ifndef" name: (_) @name) @unless
+(preproc_ifdef "#ifndef" name: (_) @_a (preproc_def name: (_) @_b) (#eq? @_a @_b)) @guard
+[(preproc_if condition: (_) @name) (preproc_elif condition: (_) @name)] @if
+(preproc_else) @else
+
+(number_literal) @number
+(unary_expression "-" (number_literal)) @number
+[(parenthesized_expression) (return_statement)] @inner
+(type_descriptor type: (_) @value) @same
+(cast_expression value: (_) @value) @same
+(initializer_list) @list
+(initializer_list . (string_literal) . (_) @value) @row
+(argument_list) @given
+(argument_list . (string_literal) . (_) @value) @row
+(initializer_pair designator: (_) @name value: (_) @value) @field
+(call_expression function: (_) @callee arguments: (argument_list) @arguments
+  (#not-match? @callee "\\.|->")) @call
+(compound_literal_expression type: (_) @callee value: (_) @arguments) @call
+(preproc_arg) @text
+(array_declarator declarator: (_) @value) @array_of
+
+[(true) (false)] @a_bool
+(char_literal) @a_character
+[(string_literal) (concatenated_string)] @a_string
+(call_expression) @computed_by_a_call
+[(array_declarator) (declaration) (enum_specifier) (parameter_list) (sizeof_expression)
+  (struct_specifier) (type_descriptor) (preproc_if) (preproc_ifdef) (preproc_def)
+  (preproc_function_def) (preproc_call) (preproc_include)] @bare
+(subscript_expression (_) . (_) @bare)
+(case_statement value: (_) @bare)
+(for_statement initializer: (_) @bare)
+(for_statement condition: (_) @bare)
+(for_statement update: (_) @bare)
+
+(comment) @comment
+(array_declarator size: (_) @length)
+"""
+_UNIT = r"""
+(binary_expression left: (_) @value operator: "*" right: (_) @_unit
+  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
+"""
+_MARKS_OF_CPP = r"""
+(declaration type: (_) @type declarator: (init_declarator
+  declarator: (qualified_identifier) @name value: (_) @value)) @variable
+(field_declaration type: (_) @type declarator: [(field_identifier) (array_declarator)] @name
+  . default_value: (_) @value) @variable
+(function_definition type: (_)? @type declarator: [
+  (function_declarator declarator: [(field_identifier) (qualified_identifier)] @name)
+  (pointer_declarator declarator: (function_declarator declarator:
+    [(field_identifier) (qualified_identifier)] @name))]
+  body: (_) @body) @function
+(alias_declaration name: (_) @name type: (_) @type) @alias
+[(namespace_definition name: (_) @name) (class_specifier name: (_) @name)] @scope
+(qualified_identifier name: (_) @value) @same
+(template_type name: (_) @_name arguments: (template_argument_list . (_) @value)
+  (#eq? @_name "array")) @array_of
+(raw_string_literal) @a_string
+[(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]
+  @bare
+(for_range_loop declarator: (_) @bare)
+(for_range_loop right: (_) @bare)
+"""
+
+_WIDTHS = {"char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
+_INTEGERS = {
+    **{name: signed(bits) for name, bits in _WIDTHS.items()},
+    **{f"unsigned {name}": unsigned(bits) for name, bits in _WIDTHS.items()},
+    **{f"int{bits}_t": signed(bits) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": unsigned(bits) for bits in (8, 16, 32, 64)},
+    "unsigned": unsigned(32),
+    "signed char": signed(8),
+    "size_t": unsigned(64),
+}
+_REALS = {"float": 24, "double": 53}
+_NOTATION = Notation(
+    pattern=re.compile(
+        r"(?P<digits>0[xX][0-9a-fA-F']*[0-9a-fA-F]|0[bB][01']*[01]"
+        r"|(?=\.?[0-9])[0-9']*(?:\.[0-9']*)?(?:[eE][+-]?[0-9]+)?)"
+        r"(?P<suffix>[uUlLzZ]{1,3}|[fF])?"
+    ),
+    separator="'",
+    suffixes={"f": "float", "u": "unsigned", "l": "long", "ll": "long long"}
+    | dict.fromkeys(("ul", "lu", "ull", "llu"), "unsigned long long"),
+    integers=_INTEGERS,
+    reals=_REALS,
+    octal=True,
+)
+
+
+def _type_name(text: str) -> str:
+    """One name for each type of numbers: `unsigned` and `unsigned int` are one."""
+    words = [word for word in text.split() if word not in ("const", "signed", "constexpr")]
+    if text.split() == ["signed", "char"]:
+        return "signed char"
+    if len(words) > 1 and words[-1] == "int":
+        words.pop()
+    name = " ".join(words) or "int"
+    return name if name in _INTEGERS or name in _REALS else (words[-1] if words else "")
+
+
+C = Language(
+    suffixes=("c",),
+    grammar=tree_sitter.Language(tree_sitter_c.language()),
+    marks=_MARKS + _UNIT,
+    notation=_NOTATION,
+    frame=(b"int x = ", b"\n;"),
+    type_name=_type_name,
+)
+CPP = replace(
+    C,
+    suffixes=("h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def"),
+    grammar=tree_sitter.Language(tree_sitter_cpp.language()),
+    marks=_MARKS + _UNIT + _MARKS_OF_CPP,
+)

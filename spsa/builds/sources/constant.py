@@ -1,0 +1,265 @@
+"""A constant in a source: its numbers, how its language writes them, and what their types hold."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from math import isfinite
+from struct import pack, unpack
+
+from spsa.core.params import Location, Number
+from spsa.errors import TuningError
+
+_LONGEST = 400
+"""Characters of a literal: the longest f64 that is not written with zeros to no purpose."""
+_TOO_LARGE = 2**128
+_LARGEST_OF_24_BITS = 3.4028234663852886e38
+_BASES = {"0x": 16, "0o": 8, "0b": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How a language writes numbers, and which types they have.
+
+    `pattern` has the groups `digits` and `suffix`. `separator` may stand between digits, and
+    `suffixes` maps a suffix in lower case to its type. With `octal`, 017 is 15. `integers` has the
+    least and the greatest number of a type, `reals` the bits of its significand.
+    """
+
+    pattern: re.Pattern[str]
+    separator: str
+    suffixes: Mapping[str, str]
+    integers: Mapping[str, tuple[int, int]]
+    reals: Mapping[str, int]
+    octal: bool = False
+
+    def split(self, text: str) -> tuple[str, str]:
+        """The digits and the suffix of a literal, whatever its sign; ("", "") if it is none."""
+        found = self.pattern.fullmatch(text.lstrip("-+ "))
+        return (found["digits"], found["suffix"] or "") if found else ("", "")
+
+    def type_of(self, text: str) -> str:
+        """The type that is written behind the digits of a literal, "" for none."""
+        return self.suffixes.get(self.split(text)[1].lower(), "")
+
+    def read(self, text: str) -> Number:
+        """The number a literal (with or without a minus before it) stands for.
+
+        Raises ValueError if it is not a number literal.
+        """
+        sign, rest = (-1, text[1:].strip()) if text.startswith("-") else (1, text)
+        plain = len(rest) <= _LONGEST and not rest.startswith(("-", "+"))
+        digits, suffix = self.split(rest) if plain else ("", "")
+        if not digits:
+            raise ValueError(f"{text!r} is not a number")
+        number = sign * self._magnitude(digits.replace(self.separator, ""), suffix)
+        if abs(number) >= _TOO_LARGE if isinstance(number, int) else not isfinite(number):
+            raise ValueError(f"{text!r} is too large for any type")
+        return number
+
+    def write(self, number: Number, like: str, *, real: bool) -> str:
+        """`number` in the style of the literal `like`: its suffix, and marks between thousands.
+
+        `real` asks for a literal of a floating point type. Hexadecimal and the like become decimal.
+        """
+        digits, suffix = self.split(like)
+        mark = self.separator
+        grouped = mark if re.search(rf"\d{mark}\d{{3}}(?!\d)", digits) else ""
+        gap = mark if suffix and like.removesuffix(suffix).endswith(mark) else ""
+        return _digits(number, grouped, real=real) + gap + suffix
+
+    def _magnitude(self, digits: str, suffix: str) -> Number:
+        base = _BASES.get(digits[:2].lower())
+        if base is not None:
+            return int(digits, base)
+        if suffix.lower().startswith("f") or any(mark in digits for mark in ".eE"):
+            return float(digits)
+        return int(digits, 8 if self.octal and digits.startswith("0") else 10)
+
+
+def _digits(number: Number, grouped: str, *, real: bool) -> str:
+    if not isfinite(number):
+        raise ValueError(f"{number} cannot be written as a literal")
+    if real:
+        text = repr(float(number))
+        return text if "e" in text or not grouped else f"{float(number):,}".replace(",", grouped)
+    whole = f"{int(number):,}"
+    return whole.replace(",", grouped)
+
+
+def signed(bits: int) -> tuple[int, int]:
+    """The range of a signed integer."""
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def unsigned(bits: int) -> tuple[int, int]:
+    """The range of an unsigned integer."""
+    return 0, 2**bits - 1
+
+
+class ConstantRefused(TuningError):
+    """A constant cannot be read or written as asked; `found` and `remedy` are as in a Fault."""
+
+    exit_code = 2
+
+    def __init__(self, found: str, remedy: str) -> None:
+        self.found = found
+        self.remedy = remedy
+        super().__init__(f"{found}; {remedy}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """One number of a constant as it stands in the source, in the bytes [start, end).
+
+    `type` is its type as far as the file tells, or None.
+    """
+
+    location: Location
+    number: Number
+    text: str
+    start: int
+    end: int
+    type: str | None
+    notation: Notation = field(compare=False, repr=False)
+
+    @property
+    def real(self) -> bool:
+        """Whether it is of a floating point type."""
+        if self.limits is not None:
+            return False
+        return self.type in self.notation.reals or isinstance(self.number, float)
+
+    @property
+    def limits(self) -> tuple[int, int] | None:
+        """What its type can hold; None for a type that is real or not known."""
+        return self.notation.integers.get(self.type or "")
+
+    @property
+    def _of_24_bits(self) -> bool:
+        return self.notation.reals.get(self.type or "") == 24
+
+    def check(self, number: Number) -> None:
+        """Raise ConstantRefused when `number` cannot stand here."""
+        if remedy := self._objection(number):
+            kind = self.type or "a whole number"
+            shown = f"{number:g}" if self.real and isfinite(number) else number
+            raise ConstantRefused(
+                f"{self.location} is of type {kind} and cannot hold {shown}", remedy
+            )
+
+    def _objection(self, number: Number) -> str:
+        if not isfinite(number):
+            return "use a finite number"
+        if self.real:
+            too_large = self._of_24_bits and abs(number) > _LARGEST_OF_24_BITS
+            return f"keep it within {_LARGEST_OF_24_BITS:g}" if too_large else ""
+        if number != int(number):
+            return 'give the parameter type = "int" or a scale'
+        low, high = self.limits or (number, number)
+        return "" if low <= number <= high else f"keep min and max within {low} to {high}"
+
+    def check_step(self, value: Number, step: float) -> None:
+        """Raise ConstantRefused when `value` and `value` + `step` are one number here."""
+        if self.real and self._stored(value) == self._stored(value + step):
+            raise ConstantRefused(
+                f"step {step:g} is lost in an {self.type or 'f64'} beside {value:g}",
+                "use a larger step",
+            )
+
+    def _stored(self, number: float) -> float:
+        """A real number as a constant of this type has it."""
+        if not self._of_24_bits or abs(number) > _LARGEST_OF_24_BITS:
+            return number
+        stored: float = unpack("f", pack("f", number))[0]
+        return stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque:
+    """What stands in the place of a number and is none; `what` says in words what it is instead.
+
+    `names` are the constants that it is derived from.
+    """
+
+    location: Location
+    what: str
+    text: str
+    names: tuple[str, ...] = ()
+
+
+class Kind(StrEnum):
+    """What a number belongs to.
+
+    A constant is a `const`, `static`, `constexpr`, `#define` or enumerator; a variable is a global
+    one of C that may change. An unchanged local variable of a `const fn` is a part of that.
+    """
+
+    CONSTANT = "constant"
+    VARIABLE = "variable"
+    MACRO = "macro"
+    CONST_FUNCTION = "const fn"
+    FUNCTION = "fn"
+    LOCAL = "let"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConstant:
+    """A constant, an entry of a macro, a function, or a local variable; line from 1.
+
+    `items` are its numbers, and what stands in the place of one, in the order of the text. With
+    `computed` they are the numbers in the expressions that a function or a variable is made of.
+    `scope` names what it stands in, the nearest last, and of very many only the nearest.
+    `condition` is its `#[cfg]` or `#if` as a name, such as `not_feature_big`, or "".
+    """
+
+    kind: Kind
+    name: str
+    scope: tuple[str, ...]
+    line: int
+    test_only: bool
+    condition: str
+    items: tuple[Element | Opaque, ...]
+    computed: bool = False
+
+    @property
+    def single(self) -> Element | Opaque | None:
+        """Its one item; None for an array, a tuple, a struct and the numbers of an expression."""
+        alone = len(self.items) == 1 and not self.items[0].location.accesses
+        return self.items[0] if alone else None
+
+    @property
+    def path(self) -> str:
+        """How a location names it among others of its name."""
+        condition = (self.condition,) if self.condition else ()
+        return "::".join((*(self.scope or ("crate",)), *condition, self.name))
+
+    def numbers(self) -> Iterator[Element]:
+        return (item for item in self.items if isinstance(item, Element))
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: the look-up by name is computed once
+class SourceFile:
+    """All that is known of one file's text.
+
+    `headings` are the comments that stand alone on their lines, by line. `broken` is the first line
+    that is not Rust; no file of C or C++ has one, because a macro may stand for any text. `lengths`
+    are the names of array lengths.
+    """
+
+    name: str
+    text: str
+    constants: tuple[SourceConstant, ...]
+    comments: tuple[str, ...]
+    headings: Mapping[int, str]
+    broken: int | None
+    lengths: frozenset[str]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[SourceConstant, ...]]:
+        """The constants of each name, in the order of the text."""
+        found: dict[str, list[SourceConstant]] = {}
+        for constant in self.constants:
+            found.setdefault(constant.name, []).append(constant)
+        return {name: tuple(constants) for name, constants in found.items()}

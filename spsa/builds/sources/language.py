@@ -1,0 +1,196 @@
+"""What is special to a language, and the syntax tree of a text with the marks of its language.
+
+A language marks the nodes of its syntax tree by one query. The name of a mark is the part that a
+node plays here: `@constant`, `@list`, `@number`. What else a pattern captures (`@name`, `@value`)
+are the parts of that node. `Language` lists the marks.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import tree_sitter
+from tree_sitter import Node, Parser, Query, QueryCursor
+
+from spsa.builds.sources.constant import Notation
+
+DEEPEST = 32
+"""Levels of brackets in a value or a type that are looked into."""
+
+Parts = Mapping[str, Node]
+Range = tuple[int, int]
+_PARTS = ("name", "type", "value", "body", "callee", "arguments", "below")
+
+
+class Entry(NamedTuple):
+    """A name in a macro's brackets with the bytes of its value; `scope` are the blocks around."""
+
+    name: Node
+    scope: tuple[str, ...]
+    type: str
+    value: Range
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A type by its last name, and of what a value of it is made.
+
+    `parts` are by position or by the name of a field; all positions have the one of None.
+    """
+
+    name: str = ""
+    parts: tuple[tuple[int | str | None, "ValueType"], ...] = ()
+
+    def inside(self, position: int | str) -> "ValueType":
+        """The type of one part of a value of this type."""
+        parts = dict(self.parts)
+        return parts.get(position) or parts.get(None) or UNKNOWN
+
+
+UNKNOWN = ValueType()
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: the query is compiled once
+class Language:
+    """All that is special to one language.
+
+    `marks` is a query with these marks, and the parts of the marked nodes in brackets.
+
+    Of what has a name: @constant, @variable (name, type, value), @function (name, type, body),
+    @macro (name, value; or body), @alias (name, type) and @structure (name, body) of types.
+    Of what is around that: @scope (name), @block (a function without a name), @if and @unless
+    (name: the words of the condition), @else, @guard (an @unless that always holds), @test, @when
+    (name) and @above (below: what an attribute or a comment is about).
+    Of values: @number, @inner (brackets around a value), @same (value: that of another node),
+    @array, @list (an array, or brackets around one value), @tuple, @record (body), @field (name,
+    value), @call (callee, arguments), @given (to a constructor), @row (value: what stands behind a
+    name), @text (to be parsed), @bare (its numbers have no strength), and in words what is no
+    number, such as @a_string or @computed_by_a_call.
+    Of types: @inner, @same, @tuple, @array_of (value) and @member (name, type) of a structure.
+    And @comment, @aside (which is passed over), @length (of an array), @path, @broken.
+
+    `frame` stands before and behind a value in a text that declares nothing else. `type_name` is
+    the name of a type from its text. `entries` are those in the body of a macro, and `separated`
+    the values in its brackets.
+    """
+
+    suffixes: tuple[str, ...]
+    grammar: tree_sitter.Language
+    marks: str
+    notation: Notation
+    frame: tuple[bytes, bytes]
+    type_name: Callable[[str], str]
+    entries: Callable[[Node], Iterator[Entry]] = lambda _: iter(())
+    separated: Callable[[Node], list[Range]] = lambda _: []
+
+    @cached_property
+    def query(self) -> Query:
+        return Query(self.grammar, self.marks)
+
+
+class Mark(NamedTuple):
+    node: Node
+    name: str
+    parts: Parts
+
+
+class Tree:
+    """The syntax tree of a text that begins at the byte `offset` of its file, with its marks."""
+
+    def __init__(self, language: Language, source: bytes, offset: int = 0) -> None:
+        self.language, self.source, self.offset = language, source, offset
+        self.root = Parser(language.grammar).parse(source).root_node
+        self.marks = [_mark(found) for _, found in QueryCursor(language.query).matches(self.root)]
+        self._by_node: dict[int, dict[str, Parts]] = {}
+        for node, name, parts in self.marks:
+            self._by_node.setdefault(node.id, {}).setdefault(name, parts)
+
+    def of(self, node: Node) -> Mapping[str, Parts]:
+        """The marks of a node."""
+        return self._by_node.get(node.id, {})
+
+    def marked(self, name: str) -> Iterator[Mark]:
+        return (mark for mark in self.marks if mark.name == name)
+
+    def content(self, node: Node) -> list[Node]:
+        """The named children of a node that are not comments, attributes and the like."""
+        return [one for one in node.named_children if self.of(one).keys().isdisjoint(_PASSED)]
+
+    def below(self, node: Node) -> Iterator[Node]:
+        """`node` and all below it that is not bare, in the order of the text."""
+        waiting = [node]
+        while waiting:
+            current = waiting.pop()
+            if "bare" not in self.of(current):
+                yield current
+                number = "number" in self.of(current)
+                waiting.extend([] if number else reversed(self.content(current)))
+
+    def only_value(self) -> Node | None:
+        """The value of the one constant that is the whole text; None for any other text."""
+        if self.root.has_error or self.root.child_count != 1:
+            return None
+        whole = self.root.children[0]
+        values = [
+            mark.parts["value"]
+            for mark in self.marks
+            if mark.node == whole and "value" in mark.parts
+        ]
+        return values[0] if len(values) == 1 else None
+
+    def types(self) -> dict[str, ValueType]:
+        """What the types and structs of the text are; a name with two meanings is left out."""
+        named = [
+            (text_of(parts["name"]), self._meaning(parts))
+            for _, name, parts in self.marks
+            if name in ("alias", "structure")
+        ]
+        return unambiguous(named)
+
+    def _meaning(self, parts: Parts) -> ValueType:
+        if "type" in parts:
+            return self.type_of(parts["type"])
+        inner = self.content(parts["body"])
+        members = [self.of(one).get("member") for one in inner]
+        if any(members):
+            named = [(text_of(one["name"]), one["type"]) for one in members if one]
+            return ValueType("", tuple((name, self.type_of(kind)) for name, kind in named))
+        return ValueType("", tuple((i, self.type_of(one)) for i, one in enumerate(inner)))
+
+    def type_of(self, node: Node | None, depth: int = 0) -> ValueType:
+        """The type that `node` writes, inside `depth` brackets."""
+        if node is None or depth > DEEPEST:
+            return UNKNOWN
+        marks, inner = self.of(node), self.content(node)
+        if "same" in marks:
+            return self.type_of(marks["same"]["value"], depth + 1)
+        if "array_of" in marks:
+            return ValueType("", ((None, self.type_of(marks["array_of"]["value"], depth + 1)),))
+        if "inner" in marks and inner:
+            return self.type_of(inner[-1], depth + 1)
+        if "tuple" in marks:
+            fields = (self.type_of(field, depth + 1) for field in inner)
+            return ValueType("", tuple(enumerate(fields)))
+        return ValueType(self.language.type_name(text_of(node)))
+
+
+_PASSED = frozenset({"comment", "aside"})
+
+
+def text_of(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _mark(captures: Mapping[str, list[Node]]) -> Mark:
+    parts = {part: captures[part][0] for part in _PARTS if part in captures}
+    name = next(name for name in captures if name not in parts and name[0] != "_")
+    return Mark(captures[name][0], name, parts)
+
+
+def unambiguous(named: Iterable[tuple[str, ValueType]]) -> dict[str, ValueType]:
+    """The types by name, without the names of several."""
+    meanings: dict[str, set[ValueType]] = {}
+    for name, meaning in named:
+        meanings.setdefault(name, set()).add(meaning)
+    return {name: found.pop() for name, found in meanings.items() if len(found) == 1}

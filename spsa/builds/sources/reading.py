@@ -1,0 +1,257 @@
+"""From the text of a source to its constants, by the marks of its language."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from math import inf
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from spsa.builds.sources.c import CPP, C
+from spsa.builds.sources.constant import Kind, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.language import Mark, Tree, ValueType, text_of, unambiguous
+from spsa.builds.sources.rust import RUST
+from spsa.builds.sources.values import Items, Place, Values
+from spsa.core.params import MAX_SCOPES, Location
+
+_LANGUAGES = (RUST, C, CPP)
+_BY_SUFFIX = {suffix: language for language in _LANGUAGES for suffix in language.suffixes}
+
+
+def parse(text: str, name: str = "the constants file") -> SourceFile:
+    """Read a file, called `name` in messages; one whose name tells no language is Rust."""
+    return parse_all({name: text})[name]
+
+
+def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
+    """Read files by their names. A type of one may be declared in another."""
+    trees = {
+        name: Tree(_BY_SUFFIX.get(name.rpartition(".")[2], RUST), _encoded(text))
+        for name, text in texts.items()
+    }
+    own = {name: tree.types() for name, tree in trees.items()}
+    shared = unambiguous(chain.from_iterable(types.items() for types in own.values()))
+    return {
+        name: _file(name, texts[name], tree, shared | own[name]) for name, tree in trees.items()
+    }
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _file(name: str, text: str, tree: Tree, types: Mapping[str, ValueType]) -> SourceFile:
+    comments = [mark.node for mark in tree.marked("comment")]
+    broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
+    return SourceFile(
+        name=name,
+        text=text,
+        constants=tuple(_constants(Values(tree, types))),
+        comments=tuple(text_of(comment) for comment in comments),
+        headings={
+            comment.start_point.row + 1: text_of(comment).strip("/*! \t\r\n")
+            for comment in comments
+            if _stands_alone(comment, tree.source)
+        },
+        broken=min(broken, default=None),
+        lengths=frozenset(
+            word
+            for mark in tree.marked("length")
+            for word in re.findall(r"[^\W\d]\w*", text_of(mark.node))
+        ),
+    )
+
+
+def _stands_alone(comment: Node, source: bytes) -> bool:
+    line = source.rfind(b"\n", 0, comment.start_byte) + 1
+    return not source[line : comment.start_byte].strip()
+
+
+class _Around(NamedTuple):
+    """What is known of the place inside a node that ends at the byte `end`."""
+
+    end: float = inf
+    scope: tuple[str, ...] = ()
+    condition: str = ""
+    test_only: bool = False
+    function: Kind | None = None
+
+
+def _constants(values: Values) -> Iterator[SourceConstant]:
+    """All that holds a number by a name, in the order of the text."""
+    tree = values.tree
+    told = _attributed(tree)
+    around = [_Around()]
+    for mark in sorted(tree.marks, key=_position):
+        while mark.node.start_byte >= around[-1].end:
+            around.pop()
+        here = _with(around[-1], told.get(mark.node.id))
+        yield from _named(values, mark, here)
+        inherited = here._replace(condition=around[-1].condition)
+        if (inside := _inside(tree, mark, inherited)) is not None:
+            around.append(inside._replace(end=mark.node.end_byte))
+
+
+def _position(mark: Mark) -> tuple[int, int]:
+    """What is around comes before what is inside."""
+    return mark.node.start_byte, -mark.node.end_byte
+
+
+def _attributed(tree: Tree) -> dict[int, tuple[str, bool]]:
+    """By node, the condition that its attributes name, and whether it is for tests alone."""
+    told: dict[int, tuple[str, bool]] = {}
+    for node, _, parts in tree.marked("above"):
+        condition, test_only = told.get(node.id, ("", False))
+        marks = tree.of(node)
+        words = [condition, *_words(marks["when"]["name"])] if "when" in marks else [condition]
+        below = "_".join(word for word in words if word)
+        told[parts["below"].id] = below, test_only or "test" in marks
+    return told
+
+
+def _with(around: _Around, attributes: tuple[str, bool] | None) -> _Around:
+    condition, test_only = attributes or ("", False)
+    return around._replace(
+        condition=condition or around.condition, test_only=test_only or around.test_only
+    )
+
+
+def _inside(tree: Tree, mark: Mark, here: _Around) -> _Around | None:
+    """What is known inside a node with this mark; None where that is no more than around it."""
+    if "guard" in tree.of(mark.node):
+        return None
+    named = _words(mark.parts["name"]) if "name" in mark.parts else []
+    scope = (*here.scope, *named)[-MAX_SCOPES:]
+    match mark.name:
+        case "scope":
+            return here._replace(scope=scope)
+        case "function":
+            return here._replace(scope=scope, function=_kind_of_function(mark))
+        case "block":
+            return here._replace(function=here.function or Kind.FUNCTION)
+        case "if":
+            return here._replace(condition="_".join(named))
+        case "unless":
+            return here._replace(condition="_".join(("not", *named)))
+        case "else":
+            return here._replace(condition=_otherwise(here.condition))
+    return None
+
+
+def _otherwise(condition: str) -> str:
+    negated = condition.startswith("not_")
+    return condition.removeprefix("not_") if negated else f"not_{condition}"
+
+
+def _words(node: Node) -> list[str]:
+    return re.findall(r"\w+", text_of(node))
+
+
+def _named(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
+    """The constants of a mark: one, several for a macro, or none."""
+    tree, parts = values.tree, mark.parts
+    match mark.name:
+        case "constant" | "variable":
+            yield from _declared(values, mark, here)
+        case "function":
+            inner = tree.content(parts["body"])
+            alone = inner[0] if len(inner) == 1 else parts["body"]
+            named = _Name(_kind_of_function(mark), parts["name"], here)
+            yield from named.made_of(values, alone, _known(values, mark, here))
+        case "macro" if here.function is None and "body" in parts:
+            for entry in tree.language.entries(parts["body"]):
+                inside = here._replace(scope=(*here.scope, *entry.scope))
+                named = _Name(Kind.MACRO, entry.name, inside)
+                found = values.snippet(entry.value, Place(named.location, ValueType(entry.type)))
+                yield from named.of(_written_out(found))
+        case "macro" if here.function is None:
+            named = _Name(Kind.MACRO, parts["name"], here)
+            yield from named.of(_written_out(values.items(parts["value"], Place(named.location))))
+
+
+def _declared(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
+    name, written = mark.parts["name"], _known(values, mark, here)
+    kind = written
+    while (inner := values.tree.of(name).get("array_of")) is not None:
+        name, kind = inner["value"], ValueType("", ((None, kind),))
+    named = _Name(_kind(mark, here), name, here)
+    value = mark.parts.get("value")
+    if value is None:
+        yield from named.of([named.opaque("declared without a value")])
+    elif named.kind in (Kind.LOCAL, Kind.CONST_FUNCTION):
+        yield from named.made_of(values, value, kind)
+    elif written.name == "bool":
+        yield from named.of([named.opaque("a bool", text_of(value))])
+    else:
+        yield from named.of(values.value(value, Place(named.location, kind)))
+
+
+class _Name(NamedTuple):
+    """The name of a constant, of which only the items are missing."""
+
+    kind: Kind
+    node: Node
+    here: _Around
+
+    @property
+    def location(self) -> Location:
+        return Location((_words(self.node) or [""])[-1])
+
+    def opaque(self, what: str, text: str = "") -> Opaque:
+        return Opaque(location=self.location, what=what, text=text)
+
+    def made_of(self, values: Values, node: Node, kind: ValueType) -> Iterator[SourceConstant]:
+        """With the value that is written out, else with the numbers of its expressions."""
+        found = _written_out(values.value(node, Place(self.location, kind)))
+        numbers = [] if found else values.numbers_in(node, self.location)
+        yield from self.of(found or numbers, computed=not found)
+
+    def of(self, items: Items, *, computed: bool = False) -> Iterator[SourceConstant]:
+        """One constant; none for a name that is no word, and where there are no items."""
+        *outer, own = _words(self.node) or [""]
+        if own and items and self.node.type.endswith(("identifier", "string_literal")):
+            yield SourceConstant(
+                kind=self.kind,
+                name=own,
+                scope=(*self.here.scope, *outer)[-MAX_SCOPES:],
+                line=self.node.start_point.row + 1,
+                test_only=self.here.test_only,
+                condition=self.here.condition,
+                items=tuple(items),
+                computed=computed,
+            )
+
+
+def _written_out(found: Items) -> Items:
+    """The items of a value, but for one that is no number."""
+    return [] if len(found) == 1 and isinstance(found[0], Opaque) else found
+
+
+def _known(values: Values, mark: Mark, here: _Around) -> ValueType:
+    """The type that is written; `Self` is the one whose `impl` this stands in."""
+    found = values.tree.type_of(mark.parts.get("type"))
+    return ValueType(here.scope[-1]) if found.name == "Self" and here.scope else found
+
+
+def _kind(mark: Mark, here: _Around) -> Kind:
+    if mark.name == "constant":
+        return Kind.CONSTANT
+    words = _before_name(mark)
+    if here.function is None and "let" not in words:
+        return Kind.CONSTANT if words & {"const", "constexpr"} else Kind.VARIABLE
+    if words & {"constexpr", "static"}:
+        return Kind.CONSTANT
+    unchanged = "const" in words or ("let" in words and "mut" not in words)
+    return Kind.CONST_FUNCTION if unchanged and here.function is Kind.CONST_FUNCTION else Kind.LOCAL
+
+
+def _kind_of_function(mark: Mark) -> Kind:
+    words = _before_name(mark)
+    constant = "constexpr" in words or {"const", "fn"} <= words
+    return Kind.CONST_FUNCTION if constant else Kind.FUNCTION
+
+
+def _before_name(mark: Mark) -> set[str]:
+    length = mark.parts["name"].start_byte - mark.node.start_byte
+    return set(re.findall(r"\w+", text_of(mark.node)[:length]))

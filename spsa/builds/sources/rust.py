@@ -1,0 +1,190 @@
+"""Rust: which nodes of its syntax tree hold numbers, how it writes them, what macros are given."""
+
+import re
+from collections.abc import Iterator
+
+import tree_sitter
+import tree_sitter_rust
+from tree_sitter import Node
+
+from spsa.builds.sources.constant import Notation, signed, unsigned
+from spsa.builds.sources.language import DEEPEST, Entry, Language, Range, text_of
+
+_MARKS = r"""
+[(const_item) (static_item)] @bare
+(const_item name: (_) @name type: (_) @type value: (_)? @value) @constant
+(static_item name: (_) @name type: (_) @type value: (_)? @value) @constant
+(let_declaration pattern: (identifier) @name type: (_)? @type value: (_) @value) @variable
+(function_item name: (_) @name return_type: (_)? @type body: (_) @body) @function
+(source_file [(macro_invocation (token_tree) @body)
+  (expression_statement (macro_invocation (token_tree) @body))] @macro)
+(declaration_list [(macro_invocation (token_tree) @body)
+  (expression_statement (macro_invocation (token_tree) @body))] @macro)
+(type_item name: (_) @name type: (_) @type) @alias
+(struct_item name: (_) @name body: (_) @body) @structure
+(field_declaration name: (_) @name type: (_) @type) @member
+
+[(mod_item name: (_) @name) (trait_item name: (_) @name)] @scope
+(impl_item type: [(type_identifier) @name (scoped_type_identifier name: (_) @name)
+  (reference_type type: (type_identifier) @name) (generic_type type: (type_identifier) @name)
+  (generic_type type: (scoped_type_identifier name: (_) @name))]) @scope
+([(attribute_item) (line_comment) (block_comment)] @above . (_) @below)
+(attribute_item (attribute (identifier) @_cfg arguments: (_) @name) (#eq? @_cfg "cfg")) @when
+((attribute_item) @test (#match? @test "^#\\[\\s*(test|cfg\\s*\\(\\s*test\\s*\\))\\s*\\]$"))
+
+[(integer_literal) (float_literal)] @number
+(unary_expression "-" [(integer_literal) (float_literal)]) @number
+[(parenthesized_expression) (reference_expression) (reference_type)] @inner
+(type_cast_expression value: (_) @value) @same
+(binary_expression left: (_) @value operator: "*" right: (_) @_unit
+  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
+(array_expression !length) @array
+(array_expression length: (_)) @one_number_repeated
+(array_expression length: (_) @bare)
+[(tuple_expression) (tuple_type)] @tuple
+(struct_expression body: (_) @body) @record
+(field_initializer field: (_) @name value: (_) @value) @field
+(call_expression function: (_) @callee arguments: (_) @arguments (#not-match? @callee "\\.")) @call
+(macro_invocation macro: (_) @callee (token_tree) @arguments) @call
+(array_type element: (_) @value) @array_of
+
+(boolean_literal) @a_bool
+(char_literal) @a_character
+[(string_literal) (raw_string_literal)] @a_string
+(call_expression) @computed_by_a_call
+(macro_invocation) @computed_by_a_macro
+[(function_item) (macro_definition) (macro_invocation) (parameters) (range_expression)
+  (type_arguments) (array_type)] @bare
+(let_declaration pattern: (identifier)) @bare
+(_ pattern: (_) @bare)
+(_ type: (_) @bare)
+(_ return_type: (_) @bare)
+(index_expression (_) . (_) @bare)
+(field_expression (_) . (_) @bare)
+(field_expression . [(integer_literal) (float_literal)] @bare)
+(index_expression . [(integer_literal) (float_literal)] @bare)
+
+[(line_comment) (block_comment)] @comment
+[(attribute_item) (mutable_specifier) (visibility_modifier)] @aside
+(array_type length: (_) @length)
+(array_expression length: (_) @length)
+(scoped_identifier) @path
+(ERROR) @broken
+(MISSING) @broken
+"""
+
+_BITS = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "size": 64}
+_INTEGERS = {f"i{name}": signed(bits) for name, bits in _BITS.items()} | {
+    f"u{name}": unsigned(bits) for name, bits in _BITS.items()
+}
+_REALS = {"f32": 24, "f64": 53}
+_NOTATION = Notation(
+    pattern=re.compile(
+        # the digits of a hexadecimal number go on for as long as they can: 0x1f32 is no f32
+        r"(?P<digits>0x[0-9a-fA-F_]*[0-9a-fA-F]|0o[0-7_]*[0-7]|0b[01_]*[01]"
+        r"|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?_*[0-9][0-9_]*)?)"
+        r"_*(?P<suffix>[iu](?:8|16|32|64|128|size)|f(?:32|64))?"
+    ),
+    separator="_",
+    suffixes={name: name for name in (*_INTEGERS, *_REALS)},
+    integers=_INTEGERS,
+    reals=_REALS,
+)
+_ATOMIC = {f"Atomic{name.capitalize()}": name for name in (*_INTEGERS, "bool")}
+
+
+def _type_name(text: str) -> str:
+    """The last name of a path; an atomic is the number in it."""
+    name = text.rsplit("::", 1)[-1]
+    return _ATOMIC.get(name, name)
+
+
+_NAMES = ("identifier", "type_identifier")
+_MARKS_OF_VALUES = ("=", ":", ",", "=>")
+
+
+def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterator[Entry]:
+    """The entries of a macro's brackets, in the order of the text: `tunable! { NAME = 3; }`.
+
+    They are written `name = value`, `name: type = value`, `type name: value` or, where they end
+    with semicolons, also `name, value, and more`.
+    """
+    tokens = tree.children[1:-1]
+    listed = any(token.type == ";" for token in tokens)
+    statements = (s for part in _split(tokens, ";" if listed else ",") for s in _blocks(part))
+    for statement in statements if depth <= DEEPEST else ():
+        if _is_block(statement[-1]):
+            name = next((text_of(token) for token in statement if token.type in _NAMES), "")
+            inner = (*scope, name) if name else scope
+            yield from _entries(statement[-1], inner, depth + 1)
+        elif (entry := _entry(statement, scope, listed=listed)) is not None:
+            yield entry
+
+
+def _split(tokens: list[Node], separator: str) -> list[list[Node]]:
+    """Tokens between separators, without comments; what is empty is left out."""
+    parts: list[list[Node]] = [[]]
+    for token in tokens:
+        if token.type == separator:
+            parts.append([])
+        elif not token.type.endswith("comment"):
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _is_block(token: Node) -> bool:
+    return token.type == "token_tree" and token.children[0].type == "{"
+
+
+def _blocks(tokens: list[Node]) -> Iterator[list[Node]]:
+    """A block ends a statement, with or without a semicolon."""
+    start = 0
+    for i, token in enumerate(tokens):
+        if _is_block(token):
+            yield tokens[start : i + 1]
+            start = i + 1
+    if tokens[start:]:
+        yield tokens[start:]
+
+
+def _entry(tokens: list[Node], scope: tuple[str, ...], *, listed: bool) -> Entry | None:
+    kinds = [token.type for token in tokens]
+    mark = next((i for i, kind in enumerate(kinds) if kind in _MARKS_OF_VALUES), 0)
+    if mark == 0 or kinds[mark - 1] not in _NAMES or (kinds[mark] == "," and not listed):
+        return None
+    sign = "=" if "=" in kinds else kinds[mark]
+    start = kinds.index(sign) + 1
+    value = next(iter(_split(tokens[start:], ",")), [])
+    if not value or kinds[start] == ",":
+        return None
+    beside = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
+    return Entry(tokens[mark - 1], scope, _type_among(beside), _range(value))
+
+
+def _type_among(tokens: list[Node]) -> str:
+    """The type among the tokens beside a name: of numbers if there is one, else the last name."""
+    words = [text_of(token) for token in tokens if token.type in ("primitive_type", *_NAMES)]
+    numeric = [word for word in words if word in _INTEGERS or word in _REALS]
+    return next(reversed(numeric or words), "")
+
+
+def _separated(tree: Node) -> list[Range]:
+    """The values between the commas of a macro's brackets."""
+    values = _split(tree.children[1:-1], ",") if tree.type == "token_tree" else []
+    return [_range(value) for value in values]
+
+
+def _range(tokens: list[Node]) -> Range:
+    return tokens[0].start_byte, tokens[-1].end_byte
+
+
+RUST = Language(
+    suffixes=("rs",),
+    grammar=tree_sitter.Language(tree_sitter_rust.language()),
+    marks=_MARKS,
+    notation=_NOTATION,
+    frame=(b"const X: T = ", b"\n;"),
+    type_name=_type_name,
+    entries=_entries,
+    separated=_separated,
+)

@@ -1,0 +1,203 @@
+"""The numbers of a value, by the marks of its language, each with its type."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from spsa.builds.sources.constant import Element, Opaque
+from spsa.builds.sources.language import DEEPEST, UNKNOWN, Parts, Range, Tree, ValueType, text_of
+from spsa.core.params import Location
+
+_LONGEST = 400
+"""Bytes of a text that is no number; a message shows fewer."""
+_MOST_NODES = 1000
+"""Nodes of an expression that are searched for the constants it is derived from."""
+
+Items = list[Element | Opaque]
+
+
+class Place(NamedTuple):
+    """Where a value stands, of which type it is, and how many brackets are around it."""
+
+    location: Location
+    kind: ValueType = UNKNOWN
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Reads the values of a tree. `types` are what the names of types stand for."""
+
+    tree: Tree
+    types: Mapping[str, ValueType]
+
+    def value(self, node: Node, place: Place) -> Items:
+        """The numbers of a declared value; `{5}` is the 5 where the type is no array."""
+        inner = self.tree.content(node)
+        alone = len(inner) == 1 and "list" in self.tree.of(node) and not place.kind.parts
+        named = alone and "field" in self.tree.of(inner[0])
+        return self.items(inner[0] if alone and not named else node, place)
+
+    def snippet(self, part: Range, place: Place) -> Items:
+        """The numbers of a value that the parser gives as text or as tokens."""
+        before, behind = self.tree.language.frame
+        text = self.tree.source[part[0] : part[1]]
+        offset = self.tree.offset + part[0] - len(before)
+        tree = Tree(self.tree.language, before + text + behind, offset)
+        value = tree.only_value()
+        if value is None:
+            return [Opaque(location=place.location, what="an expression", text=_shown(text))]
+        return Values(tree, self.types).value(value, place)
+
+    def numbers_in(self, node: Node, at: Location) -> Items:
+        """The numbers that an expression is computed from, in the order they are written."""
+        found = chain.from_iterable(self._number(one, Place(at)) for one in self.tree.below(node))
+        return [replace(one, location=at.at(i, field=True)) for i, one in enumerate(found)]
+
+    def items(self, node: Node, place: Place) -> Items:
+        """The numbers of the value that `node` writes, and what stands in the place of one."""
+        if place.depth > DEEPEST:
+            return [self._opaque(node, place, "nested too deeply")]
+        marks, inner = self.tree.of(node), place._replace(depth=place.depth + 1)
+        found = (self._read(mark, node, marks[mark], inner) for mark in _READ if mark in marks)
+        return next(filter(None, found), None) or [self._opaque(node, place)]
+
+    def _read(self, mark: str, node: Node, parts: Parts, place: Place) -> Items:
+        """What a node with this mark holds; nothing where it holds no number."""
+        inner = self.tree.content(node)
+        match mark:
+            case "number":
+                return self._number(node, place)
+            case "same" | "row":
+                return _only(self.items(parts["value"], place), place)
+            case "inner":
+                return self.items(inner[-1], place) if inner else []
+            case "text":
+                return self.snippet((node.start_byte, node.end_byte), place)
+            case "record":
+                return _some(self._fields(self.tree.content(parts["body"]), place))
+            case "list" | "array":
+                return self._fields(inner, place) or self._each(inner, place, field=False)
+            case "tuple":
+                return self._each(inner, place, field=True)
+            case "given":
+                return self._arguments(inner, place, told=False)
+            case _:
+                callee = text_of(parts["callee"]).rsplit("::", 1)[-1]
+                values = self.tree.language.separated(parts["arguments"])
+                inner = self.tree.content(parts["arguments"])
+                told = callee in (place.kind.name, "Self")
+                return self._arguments(values or inner, place, told=told)
+
+    def _number(self, node: Node, place: Place) -> Items:
+        """A literal with the minus before it; nothing for any other node."""
+        notation, text = self.tree.language.notation, text_of(node)
+        try:
+            number = notation.read(text) if "number" in self.tree.of(node) else None
+        except ValueError:
+            number = None
+        if number is None:
+            return []
+        name = self._resolved(place.kind).name
+        known = name if name in notation.integers or name in notation.reals else None
+        return [
+            Element(
+                location=place.location,
+                number=number,
+                text=text,
+                start=node.start_byte + self.tree.offset,
+                end=node.end_byte + self.tree.offset,
+                type=notation.type_of(text) or known,
+                notation=notation,
+            )
+        ]
+
+    def _resolved(self, kind: ValueType) -> ValueType:
+        """A type with known names looked up; a circle of aliases ends where it starts."""
+        seen: set[str] = set()
+        while not kind.parts and kind.name in self.types and kind.name not in seen:
+            seen.add(kind.name)
+            kind = self.types[kind.name]
+        return kind
+
+    def _inside(self, place: Place, position: int | str, *, field: bool) -> Place:
+        kind = self._resolved(place.kind).inside(position)
+        return place._replace(location=place.location.at(position, field=field), kind=kind)
+
+    def _each(self, values: Sequence[Node | Range], place: Place, *, field: bool) -> Items:
+        found = (
+            self._any(one, self._inside(place, i, field=field)) for i, one in enumerate(values)
+        )
+        return list(chain.from_iterable(found))
+
+    def _any(self, value: Node | Range, place: Place) -> Items:
+        return self.items(value, place) if isinstance(value, Node) else self.snippet(value, place)
+
+    def _arguments(self, values: Sequence[Node | Range], place: Place, *, told: bool) -> Items:
+        """What a call is made with: its only argument, or all of them; their types are `told`."""
+        if len(values) == 1:
+            return _some(self._any(values[0], place))
+        inner = place if told else place._replace(kind=UNKNOWN)
+        return _some(self._each(values, inner, field=True))
+
+    def _fields(self, inner: Sequence[Node], place: Place) -> Items:
+        """The values of named fields; nothing where what is inside has no names."""
+        marks = (self.tree.of(one).get("field") for one in inner)
+        fields = {re.sub(r"\W", "", text_of(one["name"])): one["value"] for one in marks if one}
+        if not any(name.isdigit() for name in fields):
+            places = (self._inside(place, name, field=True) for name in fields)
+            found = map(self.items, fields.values(), places)
+            return list(chain.from_iterable(found))
+        if [*fields] == [str(i) for i in range(len(fields))]:
+            return self._each([*fields.values()], place, field=False)
+        return [Opaque(location=place.location, what="a list with places out of order", text="")]
+
+    def _opaque(self, node: Node, place: Place, what: str = "") -> Opaque:
+        names = tuple(dict.fromkeys(self._references(node)))
+        told = (mark for mark in self.tree.of(node) if mark.startswith(_IN_WORDS))
+        usual = "derived from other constants" if names else "an expression"
+        return Opaque(
+            location=place.location,
+            what=what or next(told, usual).replace("_", " "),
+            text=_shown(self.tree.source[node.start_byte : node.end_byte]),
+            names=names,
+        )
+
+    def _references(self, node: Node) -> Iterator[str]:
+        """The constants an expression mentions: its upper-case identifiers."""
+        waiting = [node]
+        for _ in range(_MOST_NODES):
+            if not waiting:
+                return
+            current = waiting.pop()
+            if current.type == "identifier" and text_of(current).isupper():
+                yield text_of(current)
+            if "path" not in self.tree.of(current):
+                waiting.extend(reversed(current.named_children[:_MOST_NODES]))
+
+
+_READ = (
+    *("number", "same", "row", "inner", "text", "record", "list", "array", "tuple", "given"),
+    "call",
+)
+"""The marks of values; of several that a node has, the first that holds a number counts."""
+
+_IN_WORDS = ("a_", "computed_", "one_")
+
+
+def _shown(text: bytes) -> str:
+    return " ".join(text[:_LONGEST].decode(errors="replace").split())
+
+
+def _only(found: Items, place: Place) -> Items:
+    """The one number that stands there itself."""
+    return found if isinstance(found[0], Element) and found[0].location == place.location else []
+
+
+def _some(found: Items) -> Items:
+    """What holds at least one number."""
+    return found if any(isinstance(one, Element) for one in found) else []
