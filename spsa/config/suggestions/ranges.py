@@ -114,7 +114,7 @@ def _of_table(name: str, location: Location, found: Numbers, *, flat: bool) -> I
         knobs = next((choice for choice in choices if _fit(choice, found)), ())
         yield from (replace(k, keys={"table": str(location), **k.keys}) for k in knobs)
         if not knobs and len(found) <= MAX_NUMBERS:
-            yield from of_each(name, found)
+            yield from of_many(name, found)
 
 
 def _line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
@@ -179,17 +179,22 @@ def fits(element: Element, number: Number) -> bool:
     return True
 
 
+def of_many(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
+    """Each number alone, with what is to be said against one of many."""
+    many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
+    for suggested in of_each(name, found, computed=computed):
+        few = len(found) <= _MAX_ELEMENTS or suggested.reason
+        yield suggested if few else opposed(suggested, many)
+
+
 def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
     """Each number alone; of an expression if `computed`."""
-    many = None
-    if len(found) > _MAX_ELEMENTS:
-        many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
     for place, element in found.items():
         indexed = any(not access.field for access in place.accesses)
         objection = objection_to_number(element, indexed=indexed)
         objection = objection or (objection_to_factor(element.number) if computed else None)
         suggested = replace(_scalar(_own_name(name, place), element), keys={"constant": str(place)})
-        yield opposed(suggested, objection or many)
+        yield opposed(suggested, objection)
 
 
 def _scalar(name: str, element: Element) -> Suggested:

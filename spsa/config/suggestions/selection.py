@@ -22,7 +22,7 @@ from spsa.config.suggestions.ranges import (
     Suggested,
     fits,
     of_array,
-    of_each,
+    of_many,
     opposed,
 )
 from spsa.config.suggestions.ranking import (
@@ -165,7 +165,7 @@ def _of_constant(file: SourceFile, one: SourceConstant) -> Iterator[Suggested]:
     if inside and not inside[0].field and len(numbers) == len(found):
         yield from of_array(name, location, numbers)
     else:
-        yield from of_each(name, numbers, computed=one.computed)
+        yield from of_many(name, numbers, computed=one.computed)
 
 
 def _is_settled(one: SourceConstant) -> bool:
