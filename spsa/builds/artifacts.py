@@ -1,80 +1,48 @@
-"""Binaries by the hash of their bytes: published once, fetched into a private cache, verified.
+"""Files by the hash of their bytes: put whole or not at all, verified at each use, evicted.
 
-Both the master and the workers use it, so it needs nothing but the standard library. Every hash is
-taken from the opened descriptor, never from a path that may have changed meanwhile.
+A store holds what a master has published, with an index of its engines by their build keys, or what
+a worker has fetched. Both use this module, so it needs nothing but the standard library. Every hash
+is taken from the opened descriptor, never from a path that may have changed meanwhile.
 """
 
 import hashlib
+import json
 import os
+import re
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from io import BufferedReader, BufferedWriter, BytesIO
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
+from spsa.builds.requirements import required
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.files import private_folder
+from spsa.files import MAX_TEXT, content, private_folder
 from spsa.uci.system import opened, set_mode, sync_folder
 
-_PROGRAM = 0o755
-_PRIVATE_PROGRAM = 0o700
 MAX_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""
 
-
-FILES = "files"
-"""The folder beside published engines that has books and side files, named by their hashes."""
+_PUBLIC, _PRIVATE = 0o755, 0o700
+_HASH = re.compile(r"[0-9a-f]{64}")
+_DRAFT = ".draft-"
+_STALE_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
-    """A published file: `sha256` in hexadecimal, `size` in bytes."""
+class HashedFile:
+    """A file that hashed to `sha256`; `mark` is its file system metadata at that moment."""
 
     path: Path
     sha256: str
-    size: int
-
-
-def sha256_of(path: Path) -> str:
-    """The hash of a regular file's bytes; TuningError if it is missing, a link or no file."""
-    with _opened(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def verify(path: Path, sha256: str) -> None:
-    """Return if the file hashes to `sha256`; ArtifactMismatch names both hashes if it does not."""
-    _agree(str(path), sha256_of(path), sha256)
-
-
-def shared_file(binary: Path, sha256: str) -> Path:
-    """Where a file of a run is in the folder of engines that has this published binary."""
-    return binary.parent.parent / FILES / sha256
-
-
-def publish(binary: Path, directory: Path, name: str) -> Artifact:
-    """Put a copy of `binary` at `directory/name`, whole or not at all, executable by all users.
-
-    An existing file is never modified: the new one replaces its name, and a process that runs the
-    old one keeps it. Any number of processes may publish at once.
-    """
-    target = directory / name
-    with _opened(binary) as source, _incoming(target, _PROGRAM) as copy:
-        sha256, size = _copy(source, copy)
-    return Artifact(target, sha256, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A verified file: its path, and its file system metadata when it was verified."""
-
-    path: Path
     mark: tuple[int, ...]
 
     @property
     def untouched(self) -> bool:
-        """Whether it was not written, replaced or renamed since it was verified.
+        """Whether it was not written, replaced or renamed since it was hashed.
 
         The kernel sets the time of the last change; not even the file's owner can.
         """
@@ -84,31 +52,164 @@ class Copy:
             return False
 
 
-def fetch(source: Path | bytes, sha256: str, cache: Path) -> Copy:
+@dataclass(frozen=True, slots=True)
+class BuiltEngine:
+    """A published binary: `size` in bytes, `target` a triple, `bench` a node count or None.
+
+    A machine runs it if it provides the words that it `requires`.
+    """
+
+    build_key: str
+    sha256: str
+    size: int
+    path: Path
+    target: str
+    bench: int | None
+    requires: tuple[str, ...] = ()
+
+
+def verify(path: Path, sha256: str) -> HashedFile:
+    """The file if it hashes to `sha256`; ArtifactMismatch names both hashes if it does not."""
+    found = _hashed(path)
+    _agree(path, found.sha256, sha256)
+    return found
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a regular file's bytes; TuningError if it is missing, a link or no file."""
+    return _hashed(path).sha256
+
+
+def _hashed(path: Path) -> HashedFile:
+    with _opened(path) as stream:
+        mark = _mark(os.fstat(stream.fileno()))
+        return HashedFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), mark)
+
+
+def shared_file(binary: Path, sha256: str) -> Path:
+    """Where a file of a run is in the store that has this published binary."""
+    return binary.with_name(sha256)
+
+
+def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
-    The copy is named by its hash and its bytes are hashed at every call: a damaged copy is
-    fetched again. Raises ArtifactMismatch with both hashes when `source` holds other bytes, and
-    TuningError when it is missing or a symbolic link. Any number of processes may share a cache.
+    Its bytes are hashed at every call: a damaged copy is fetched again. Raises ArtifactMismatch
+    with both hashes when `source` holds other bytes, and TuningError when it is missing or a
+    symbolic link.
     """
-    cached = private_folder(cache, "the engine cache") / sha256
-    if (copy := _verified(cached, sha256)) is not None:
+    store = ArtifactStore(private_folder(cache, "the engine cache"), _PRIVATE)
+    if (copy := store.get(sha256)) is not None:
         return copy
-    with _bytes_of(source) as stream, _incoming(cached, _PRIVATE_PROGRAM) as draft:
-        found, _ = _copy(stream, draft)
-        _agree(_described(source), found, sha256)
-    if (copy := _verified(cached, sha256)) is None:
-        raise ArtifactMismatch(f"{cached} was changed as soon as it was written; it is not used")
+    path = store.put(source, sha256)
+    if (copy := store.get(sha256)) is None:
+        raise ArtifactMismatch(f"{path} was changed as soon as it was written; it is not used")
     return copy
 
 
-def _agree(place: str, found: str, expected: str) -> None:
+@dataclass(frozen=True, slots=True)
+class ArtifactStore:
+    """A folder of executable files that are named by their hashes.
+
+    A file is there complete or not at all, and no byte of it is modified: a new one replaces its
+    name. Any number of processes may share the folder. `<build key>.json` says of an engine which
+    file it is.
+    """
+
+    folder: Path
+    mode: int = _PUBLIC
+
+    def get(self, sha256: str) -> HashedFile | None:
+        """The file with this hash; None if it is missing or damaged."""
+        try:
+            return verify(self.folder / sha256, sha256)
+        except TuningError:
+            return None
+
+    def put(self, source: Path | bytes, sha256: str | None = None) -> Path:
+        """Copy a file into the store; ArtifactMismatch if it has not the hash that was expected."""
+        with self._draft() as draft:
+            found = _copied(source, draft, self.mode)
+            _agree(source, found, sha256 or found)
+            return self._named(draft, found)
+
+    def find(self, key: str) -> BuiltEngine | None:
+        """The engine with this build key, if its bytes are here."""
+        engine = self._indexed(self.folder / f"{key}.json")
+        here = engine is not None and engine.build_key == key and self.get(engine.sha256)
+        return engine if here else None
+
+    def add(
+        self,
+        key: str,
+        binary: Path,
+        target: str,
+        level: str | None,
+        examine: Callable[[Path], int | None],
+    ) -> BuiltEngine:
+        """Publish an engine under `key` after `examine` has tested the copy and returned its bench.
+
+        `level` is the level of x86-64 that it was built for, where that is known.
+        """
+        with self._draft() as draft:
+            sha256 = _copied(binary, draft, self.mode)
+            path, size = self.folder / sha256, draft.stat().st_size
+            words = required(draft, level)
+            engine = BuiltEngine(key, sha256, size, path, target, examine(draft), words)
+            self._named(draft, sha256)
+        facts = json.dumps(asdict(engine) | {"path": path.name}, indent=1, sort_keys=True)
+        with self._draft() as draft:
+            _copied(facts.encode(), draft, self.mode & 0o666)
+            self._named(draft, f"{key}.json")
+        return engine
+
+    def evict(self, hashes: Collection[str]) -> None:
+        """Remove the files with these hashes, and drafts that killed processes left."""
+        for index in self.folder.glob("*.json"):
+            engine = self._indexed(index)
+            if engine is not None and engine.sha256 in hashes:
+                index.unlink(missing_ok=True)
+        for sha256 in filter(_HASH.fullmatch, hashes):
+            (self.folder / sha256).unlink(missing_ok=True)
+        for draft in self.folder.glob(f"{_DRAFT}*"):
+            with suppress(FileNotFoundError):
+                if time.time() - draft.lstat().st_mtime > _STALE_SECONDS:
+                    draft.unlink()
+
+    def _indexed(self, index: Path) -> BuiltEngine | None:
+        try:
+            facts = json.loads(content(index, MAX_TEXT))
+            path, requires = self.folder / facts["sha256"], tuple(facts["requires"])
+            return BuiltEngine(**facts | {"path": path, "requires": requires})
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    @contextmanager
+    def _draft(self) -> Iterator[Path]:
+        """A new file, which is gone at the end if it has no other name by then."""
+        draft: Path | None = None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(prefix=_DRAFT, dir=self.folder)
+            os.close(descriptor)
+            draft = Path(name)
+            yield draft
+        except OSError as error:
+            raise TuningError(f"{self.folder} cannot be written: {error.strerror}") from error
+        finally:
+            if draft is not None:
+                draft.unlink(missing_ok=True)
+
+    def _named(self, draft: Path, name: str) -> Path:
+        path = draft.replace(self.folder / name)
+        sync_folder(self.folder)
+        return path
+
+
+def _agree(source: Path | bytes, found: str, expected: str) -> None:
     if found != expected:
+        place = "the stored binary" if isinstance(source, bytes) else source
         raise ArtifactMismatch(f"{place} hashes to {found}, expected {expected}; it is not used")
-
-
-def _described(source: Path | bytes) -> str:
-    return "the stored binary" if isinstance(source, bytes) else str(source)
 
 
 @contextmanager
@@ -117,7 +218,8 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         descriptor = opened(path, follow=False)
     except OSError as error:
-        raise TuningError(f"{path} cannot be read: {_reason(path, error)}") from error
+        reason = "it is a symbolic link" if path.is_symlink() else error.strerror
+        raise TuningError(f"{path} cannot be read: {reason}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise TuningError(f"{path} cannot be read: it is no regular file")
@@ -125,61 +227,21 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         yield stream
 
 
-def _reason(path: Path, error: OSError) -> str:
-    return "it is a symbolic link" if path.is_symlink() else str(error.strerror)
-
-
-@contextmanager
-def _bytes_of(source: Path | bytes) -> Iterator[BufferedReader | BytesIO]:
-    if isinstance(source, bytes):
-        yield BytesIO(source)
-        return
-    with _opened(source) as stream:
-        yield stream
-
-
-@contextmanager
-def _incoming(target: Path, mode: int) -> Iterator[BufferedWriter]:
-    """A new file that takes the name `target` when the block ends well, and is gone otherwise."""
-    draft: Path | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=target.parent)
-        draft = Path(name)
-        with os.fdopen(descriptor, "wb") as copy:
-            yield copy
-            copy.flush()
-            set_mode(copy.fileno(), draft, mode)
-            os.fsync(copy.fileno())
-        draft.replace(target)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise TuningError(f"{target} cannot be written: {error.strerror}") from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-
-
-def _copy(source: BufferedReader | BytesIO, copy: BufferedWriter) -> tuple[str, int]:
-    digest = hashlib.sha256()
-    size = 0
-    while chunk := source.read(1 << 20):
-        digest.update(chunk)
-        size += copy.write(chunk)
-        if size > MAX_BYTES:
-            raise TuningError(f"an engine of more than {MAX_BYTES} bytes is not copied")
-    return digest.hexdigest(), size
-
-
-def _verified(cached: Path, sha256: str) -> Copy | None:
-    """The copy in the cache if it has these bytes; its metadata is that of the opened file."""
-    try:
-        with _opened(cached) as stream:
-            mark = _mark(os.fstat(stream.fileno()))
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
-    except TuningError:
-        return None
-    return Copy(cached, mark) if found == sha256 else None
+def _copied(source: Path | bytes, draft: Path, mode: int) -> str:
+    """Write a copy that survives a power cut; the hash of its bytes."""
+    digest, left = hashlib.sha256(), MAX_BYTES
+    reading = nullcontext(BytesIO(source)) if isinstance(source, bytes) else _opened(source)
+    with reading as stream, draft.open("wb") as copy:
+        while chunk := stream.read(1 << 20):
+            left -= len(chunk)
+            if left < 0:
+                raise TuningError(f"an engine of more than {MAX_BYTES} bytes is not copied")
+            digest.update(chunk)
+            copy.write(chunk)
+        copy.flush()
+        set_mode(copy.fileno(), draft, mode)
+        os.fsync(copy.fileno())
+    return digest.hexdigest()
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:

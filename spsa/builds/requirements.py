@@ -113,11 +113,6 @@ def lacking(requires: Collection[str], provides: Collection[str]) -> tuple[str, 
     return tuple(word for word in requires if word not in provides)
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text that has them between spaces."""
-    return tuple(word for word in text.split() if WORD.fullmatch(word))
-
-
 def _levels_within(features: Collection[str]) -> tuple[str, ...]:
     """The levels above the first whose features are all there, with those of all lower levels."""
     found: tuple[str, ...] = ()

@@ -1,6 +1,8 @@
 """Runs programs in their own process groups, each with a deadline, and can stop all of them."""
 
+import re
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +15,7 @@ from spsa.uci.system import kill
 
 _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
 _ELSE = "install it, or put the directory that has it into PATH"
-
+_SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 _ANSWER_SECONDS = 120.0
 _WATCH_SECONDS = 0.5
 
@@ -33,15 +35,15 @@ class Output:
     stderr: str
 
 
-WITHHELD = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE")
-"""Secrets that a build must not see, because it runs programs of the source."""
-
-
 class Commands:
-    """Runs programs for any number of threads; after `stop` none runs and none starts."""
+    """Runs programs for any number of threads; after `stop` none runs and none starts.
+
+    They get the environment without the variables that give access to the database, because a build
+    runs programs of the source.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = {k: v for k, v in environment.items() if k not in WITHHELD}
+        self.environment = {k: v for k, v in environment.items() if not _SECRET.fullmatch(k)}
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = threading.Event()
         self._guard = threading.Lock()
@@ -79,30 +81,24 @@ class Commands:
             old.unlink(missing_ok=True)  # which may be a link by now
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
-        status = self._finish(process, argv, timeout, watch)
+        try:
+            status = _finish(process, argv, timeout, watch)
+        finally:
+            with self._guard:
+                _kill(process)
+                self._running.discard(process)
+            process.wait()
         self.wait(0)
-        return Output(status, _text(out), _text(err))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
+        return Output(status, *texts)
 
     def answer(self, argv: Sequence[str], cwd: Path) -> str:
         """The output of a quick program; BuildFailed with its error output if it fails."""
-        words = " ".join(argv)
-        try:
-            done = subprocess.run(
-                argv,
-                cwd=cwd,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_ANSWER_SECONDS,
-            )
-        except OSError as error:
-            raise BuildFailed(_not_started(argv[0], error)) from error
-        except subprocess.TimeoutExpired as expired:
-            raise BuildFailed(_too_long(words, _ANSWER_SECONDS)) from expired
-        if done.returncode != 0:
-            raise BuildFailed(f"`{words}` failed: {done.stderr.strip()}")
-        return done.stdout
+        with tempfile.TemporaryDirectory(prefix="spsa-build-") as logs:
+            output = self.run(argv, cwd, Path(logs), _ANSWER_SECONDS)
+        if output.status != 0:
+            raise BuildFailed(f"`{' '.join(argv)}` failed: {output.stderr.strip()}")
+        return output.stdout
 
     def _start(
         self, argv: Sequence[str], cwd: Path, stdout: int, stderr: int
@@ -124,25 +120,20 @@ class Commands:
             self._running.add(process)
             return process
 
-    def _finish(
-        self,
-        process: subprocess.Popen[bytes],
-        argv: Sequence[str],
-        timeout: float,
-        watch: Callable[[], None],
-    ) -> int:
-        end = time.monotonic() + timeout
-        try:
-            while (left := end - time.monotonic()) > 0:
-                with suppress(subprocess.TimeoutExpired):
-                    return process.wait(min(left, _WATCH_SECONDS))
-                watch()
-            raise BuildFailed(_too_long(" ".join(argv[:2]), timeout))
-        finally:
-            with self._guard:
-                _kill(process)
-                self._running.discard(process)
-            process.wait()
+
+def _finish(
+    process: subprocess.Popen[bytes],
+    argv: Sequence[str],
+    timeout: float,
+    watch: Callable[[], None],
+) -> int:
+    """Wait for the end of a process; its status."""
+    end = time.monotonic() + timeout
+    while (left := end - time.monotonic()) > 0:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(min(left, _WATCH_SECONDS))
+        watch()
+    raise BuildFailed(f"`{' '.join(argv[:2])}` had not ended after {timeout:g} seconds")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -151,16 +142,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         kill(process)
 
 
-def _too_long(words: str, seconds: float) -> str:
-    return f"`{words}` had not ended after {seconds:g} seconds"
-
-
 def _not_started(program: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         remedy = _INSTALL if program in ("cargo", "rustc") else _ELSE
         return f"`{program}` is not found; {remedy}"
     return f"`{program}` cannot be started: {error.strerror}"
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")

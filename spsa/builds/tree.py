@@ -1,4 +1,4 @@
-"""A tree of files as a value, with one hash of it and copies of it.
+"""Trees of files: as values with one hash, as archives, and as private copies to be compiled.
 
 Names, execute permission, content and links count; modification times do not.
 """
@@ -7,13 +7,20 @@ import hashlib
 import io
 import json
 import lzma
+import os
+import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import TuningError
+from spsa.uci.system import lock
+
+_AHEAD_NS = 2_000_000_000
+_RETRY_SECONDS = 0.1
 
 Manifest = Mapping[str, str]
 """Relative path -> "file:<sha256>", "program:<sha256>" or "link:<where to>"."""
@@ -21,14 +28,22 @@ Manifest = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a tree: a link to `link`, or the content of the file at `path`."""
+    """One entry of a tree: a link to `link`, or a file like the one at `path`.
+
+    A file has the content `text` if that is given.
+    """
 
     path: Path
     link: str | None = None
+    text: str | None = None
 
     @property
     def mode(self) -> int:
         return 0o755 if self.path.stat().st_mode & 0o100 else 0o644
+
+    @property
+    def content(self) -> bytes:
+        return self.path.read_bytes() if self.text is None else self.text.encode()
 
     def fingerprint(self) -> str:
         if self.link is not None:
@@ -37,12 +52,17 @@ class Entry:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         return f"{'program' if self.mode == 0o755 else 'file'}:{content}"
 
+    def equals(self, other: "Entry | None") -> bool:
+        if other is None or self.link is not None or other.link is not None:
+            return other is not None and self.link == other.link
+        return self.mode == other.mode and self.content == other.content
+
     def copy_to(self, target: Path) -> None:
         """Make `target`, which does not exist; its directory does."""
         if self.link is not None:
             target.symlink_to(self.link)
         else:
-            target.write_bytes(self.path.read_bytes())
+            target.write_bytes(self.content)
             target.chmod(self.mode)
 
 
@@ -53,6 +73,16 @@ Tree = Mapping[str, Entry]
 def tree_at(root: Path) -> dict[str, Entry]:
     """Everything below a directory; links are not followed."""
     return {path.relative_to(root).as_posix(): entry for path, entry in _entries(root)}
+
+
+def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
+    for path in directory.iterdir():
+        if path.is_symlink():
+            yield path, Entry(path, str(path.readlink()))
+        elif path.is_dir():
+            yield from _entries(path)
+        else:
+            yield path, Entry(path)
 
 
 def manifest(tree: Tree) -> dict[str, str]:
@@ -69,9 +99,9 @@ def digest(entries: Manifest) -> str:
 def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
     """The files that were changed, added or removed, each labelled so."""
     return tuple(
-        f"{relative} ({_change(before.get(relative), now.get(relative))})"
-        for relative in sorted(before.keys() | now.keys())
-        if before.get(relative) != now.get(relative)
+        f"{name} ({'added' if name not in before else 'changed' if name in now else 'removed'})"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
     )
 
 
@@ -98,7 +128,7 @@ def _add(archive: tarfile.TarFile, relative: str, entry: Entry) -> None:
         member.type, member.linkname = tarfile.SYMTYPE, entry.link
         archive.addfile(member)
         return
-    content = entry.path.read_bytes()
+    content = entry.content
     member.size, member.mode = len(content), entry.mode
     archive.addfile(member, io.BytesIO(content))
 
@@ -129,17 +159,100 @@ def disk_errors_as_tuning_errors() -> Iterator[None]:
         raise TuningError(f"{error.filename}: {error.strerror}") from error
 
 
-def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
-    for path in directory.iterdir():
+@dataclass(frozen=True, slots=True)
+class WorkCopy:
+    """A private copy of a source in which one builder at a time compiles one engine after another.
+
+    `tree` is the source with one engine's values; `target-N` is cargo's output. Only files that
+    differ are written, so cargo compiles only what depends on them. Laying out the tree also
+    repairs what a killed builder left behind.
+    """
+
+    home: Path
+
+    @property
+    def tree(self) -> Path:
+        return self.home / "tree"
+
+    @contextmanager
+    def compiling(self) -> Iterator[Path]:
+        """The folder that cargo compiles into; a new, empty one after a build that did not finish.
+
+        What an interrupted compilation leaves there may never link again (seen: permanent undefined
+        hidden symbols), and a cargo that outlived its master may still write to it.
+        """
+        unfinished = self.home / "unfinished"
+        last = max((_generation(target) for target in self.home.glob("target-*")), default=0)
+        if unfinished.exists():
+            for old in self.home.glob("target-*"):
+                shutil.rmtree(old, ignore_errors=True)
+            last += 1
+        unfinished.touch()
+        yield self.home / f"target-{last}"
+        unfinished.unlink()
+
+    @contextmanager
+    def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
+        """Lock the copy; calls `wait(seconds)` between tries while another builder has it.
+
+        The kernel drops the lock with its process, so a killed builder leaves none behind.
+        """
+        _remove_links(self.home)
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "lock").open("w") as file:
+            while not lock(file.fileno()):
+                wait(_RETRY_SECONDS)
+            yield
+
+    def lay_out(self, wanted: Tree) -> None:
+        """Make the copy equal to this tree."""
+        self.tree.mkdir(parents=True, exist_ok=True)
+        present = tree_at(self.tree)
+        for name in present.keys() - wanted.keys():
+            present.pop(name).path.unlink()
+        _remove_empty(self.tree)
+        was_compiled = any(self.home.glob("target-*"))
+        for name, entry in wanted.items():
+            if not entry.equals(present.get(name)):
+                self._put(name, entry, present.get(name), was_compiled)
+
+    def _put(self, name: str, entry: Entry, present: Entry | None, was_compiled: bool) -> None:
+        draft, target = self.home / "draft", self.tree / name
+        draft.unlink(missing_ok=True)
+        entry.copy_to(draft)
+        if entry.link is None and (present is not None or was_compiled):
+            _touch(draft, present)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(target)
+
+
+def _remove_links(home: Path) -> None:
+    """Remove links outside of the tree: writing through one would overwrite other files."""
+    if home.is_symlink():
+        home.unlink()
+    for path in home.glob("*"):
         if path.is_symlink():
-            yield path, Entry(path, str(path.readlink()))
-        elif path.is_dir():
-            yield from _entries(path)
-        else:
-            yield path, Entry(path)
+            path.unlink()
 
 
-def _change(before: str | None, now: str | None) -> str:
-    if before is None:
-        return "added"
-    return "removed" if now is None else "changed"
+def _generation(target: Path) -> int:
+    return int(target.name.rpartition("-")[2])
+
+
+def _touch(draft: Path, present: Entry | None) -> None:
+    """Date a file later than every file that was compiled from this path before.
+
+    Cargo recompiles files dated *after* its last compilation. Two seconds are the coarsest clock
+    resolution of a file system (FAT), and the wall clock may have been set back.
+    """
+    last = present.path.lstat().st_mtime_ns if present is not None else 0
+    date = max(time.time_ns(), last) + _AHEAD_NS
+    os.utime(draft, ns=(date, date))
+
+
+def _remove_empty(directory: Path) -> None:
+    for child in directory.iterdir():
+        if child.is_dir() and not child.is_symlink():
+            _remove_empty(child)
+            if not any(child.iterdir()):
+                child.rmdir()

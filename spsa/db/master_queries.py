@@ -217,7 +217,7 @@ class MasterQueries(Database):
     def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
         """Delete the bytes of the binaries of iteration k that no later or open iteration uses.
 
-        Returns their build keys, so that the caller can delete the files.
+        Returns their hashes, so that the caller can delete the files.
         """
         with self._write() as connection:
             run = locked_run(connection, master_lease)
@@ -230,7 +230,7 @@ class MasterQueries(Database):
             later = sa.and_(mine, Iteration.iteration_number > at)
             unused = old - _engines_of(connection, later, IS_OPEN)
             forget = update(EngineFile).where(EngineFile.sha256.in_(unused)).values(content=None)
-            return list(connection.scalars(forget.returning(EngineFile.build_key)))
+            return list(connection.scalars(forget.returning(EngineFile.sha256)))
 
 
 def _open(

@@ -3,9 +3,12 @@
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from spsa.builds.builder import Builder, BuiltEngine, Rendered
+from spsa.builds.artifacts import BuiltEngine
+from spsa.builds.builder import Builder
+from spsa.builds.recipe import Rendered
+from spsa.builds.source import Pinned
 from spsa.builds.sources import render
 from spsa.core.params import Space
 from spsa.db.master_queries import Sides
@@ -14,140 +17,15 @@ from spsa.db.tables import EngineFile
 log = logging.getLogger("spsa.master")
 
 Values = Mapping[str, float]
-Benches = tuple[int | None, int | None]
+Engine = TypeVar("Engine", BuiltEngine, EngineFile)
 
 
 class Delivery(Protocol):
-    """Makes the two engines of an iteration."""
+    """Makes the two engines of an iteration, for `at_once` threads at a time.
 
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        """Build and publish two engines with these values, which may take minutes.
-
-        Up to `at_once` threads may call it at a time.
-
-        Raises:
-            BuildFailed: with the output of the compiler or the engine, and the values.
-        """
-        ...
-
-    def cancel(self) -> None:
-        """Stop every `prepare` that runs in another thread."""
-        ...
-
-    def discard(self, build_keys: Collection[str]) -> None:
-        """Delete binaries that no iteration will use again."""
-        ...
-
-    @property
-    def source_sha256(self) -> str | None:
-        """The hash of the source that engines are built from; None if none are built."""
-        ...
-
-    @property
-    def at_once(self) -> int:
-        """How many pairs of engines may be built at a time."""
-        ...
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """Which sides are being built."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class BuildDelivery:
-    """Constants of a source are rewritten in private copies; two binaries are built.
-
-    `higher` builds two more for each higher level of x86-64, the highest first. They have to answer
-    `bench` like the first ones, or the level is refused for as long as this master runs.
+    `source_sha256` is the hash of the source that engines are built from, None if none are built;
+    `sides` are the sides that are being built.
     """
-
-    space: Space
-    builder: Builder
-    source_sha256: str
-    sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
-    constants_file: str
-    keep_bytes: bool  # whether workers load the binaries from the database
-    require: tuple[str, ...] = ()
-    higher: Mapping[str, Builder] = field(default_factory=dict)
-    _refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def at_once(self) -> int:
-        return self.builder.at_once
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return next((found for builder in self._builders if (found := builder.sides)), ())
-
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        rendered = self._rendered(plus), self._rendered(minus)
-        built = self.builder.build(*rendered)
-        variants = {
-            level: builder.build(*rendered)
-            for level, builder in self.higher.items()
-            if level not in self._refused
-        }
-        for level, engines in variants.items():
-            self._compare(level, _benches(engines), _benches(built))
-        first, second = self._published(built)
-        return Sides(
-            plus=first,
-            minus=second,
-            requires=(*built[0].requires, *self.require),
-            variants={
-                level: self._published(engines)
-                for level, engines in variants.items()
-                if level not in self._refused
-            },
-            refused=dict(self._refused),
-        )
-
-    def cancel(self) -> None:
-        for builder in self._builders:
-            builder.cancel()
-
-    def discard(self, build_keys: Collection[str]) -> None:
-        self.builder.discard(build_keys)
-
-    def _rendered(self, values: Values) -> Rendered:
-        files = render(self.space, values, self.sources, self.constants_file)
-        return Rendered(files=files, values=dict(values))
-
-    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[EngineFile, EngineFile]:
-        plus, minus = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
-        return plus, minus
-
-    @property
-    def _builders(self) -> tuple[Builder, ...]:
-        return (self.builder, *self.higher.values())
-
-    def _compare(self, level: str, found: Benches, first: Benches) -> None:
-        """Refuse a level whose engines answer `bench` otherwise: they play another game."""
-        if (reason := different_benches(found, first)) is not None:
-            self._refused[level] = reason
-            log.warning("no binaries for %s are used: %s", level, reason)
-
-
-def different_benches(found: Benches, first: Benches) -> str | None:
-    """Why engines with these benches do not play the game of the first ones; None if they do."""
-    if found == first:
-        return None
-    return f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
-
-
-def _benches(engines: tuple[BuiltEngine, BuiltEngine]) -> Benches:
-    return engines[0].bench, engines[1].bench
-
-
-@dataclass(frozen=True, slots=True)
-class UciDelivery:
-    """One binary; the values are sent by `setoption` before the first game."""
-
-    space: Space
-    engine: BuiltEngine
-    keep_bytes: bool
-    require: tuple[str, ...] = ()
 
     @property
     def source_sha256(self) -> str | None:
@@ -162,6 +40,32 @@ class UciDelivery:
         return ()
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
+        """Build and publish two engines with these values, which may take minutes.
+
+        Raises:
+            BuildFailed: with the output of the compiler or the engine, and the values.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Stop every `prepare` that runs in another thread."""
+        return
+
+    def discard(self, hashes: Collection[str]) -> None:
+        """Delete binaries that no iteration will use again."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class UciDelivery(Delivery):
+    """One binary; the values are sent by `setoption` before the first game."""
+
+    space: Space
+    engine: BuiltEngine
+    keep_bytes: bool
+    require: tuple[str, ...] = ()
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
         binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
         return Sides(
             plus=binary,
@@ -171,14 +75,88 @@ class UciDelivery:
             requires=(*self.engine.requires, *self.require),
         )
 
-    def cancel(self) -> None:
-        """Do nothing: no build runs."""
-
-    def discard(self, build_keys: Collection[str]) -> None:
-        """Do nothing: all iterations use the same binary."""
-
     def _options(self, values: Values) -> dict[str, str]:
         return {name: str(number) for name, number in self.space.options(values).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """A pinned source; `texts` are its files that hold parameters, by path."""
+
+    space: Space
+    pinned: Pinned
+    constants_file: str
+    texts: Mapping[str, str]
+
+    def rendered(self, values: Values) -> Rendered:
+        files = render(self.space, values, self.texts, self.constants_file)
+        return Rendered(files=files, values=dict(values))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildDelivery(Delivery):
+    """Constants of a source are rewritten in private copies; two binaries are built.
+
+    `builders` are by levels of x86-64, the lowest first. The engines of a higher level have to
+    answer `bench` like those of the lowest, or it is refused for as long as this master runs.
+    """
+
+    source: EngineSource
+    builders: Mapping[str, Builder]
+    keep_bytes: bool  # whether workers load the binaries from the database
+    require: tuple[str, ...] = ()
+    _refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def source_sha256(self) -> str:
+        return self.source.pinned.sha256
+
+    @property
+    def at_once(self) -> int:
+        return next(iter(self.builders.values())).at_once
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return next((found for one in self.builders.values() if (found := one.sides)), ())
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        rendered = self.source.rendered(plus), self.source.rendered(minus)
+        wanted = {k: builder for k, builder in self.builders.items() if k not in self._refused}
+        built = {level: builder.build(*rendered) for level, builder in wanted.items()}
+        (_, lowest), *higher = alike(built, self._refused).items()
+        first, second = self._published(lowest)
+        return Sides(
+            plus=first,
+            minus=second,
+            requires=(*lowest[0].requires, *self.require),
+            variants={level: self._published(engines) for level, engines in reversed(higher)},
+            refused=dict(self._refused),
+        )
+
+    def cancel(self) -> None:
+        for builder in self.builders.values():
+            builder.cancel()
+
+    def discard(self, hashes: Collection[str]) -> None:
+        next(iter(self.builders.values())).discard(hashes)
+
+    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[EngineFile, EngineFile]:
+        plus, minus = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
+        return plus, minus
+
+
+def alike(
+    engines: Mapping[str, tuple[Engine, Engine]], refused: dict[str, str]
+) -> dict[str, tuple[Engine, Engine]]:
+    """Those that answer `bench` like the first; the others play another game and are refused."""
+    benches = {name: (plus.bench, minus.bench) for name, (plus, minus) in engines.items()}
+    first = next(iter(benches.values()))
+    for name, found in benches.items():
+        if found != first:
+            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
+            log.warning("no binaries for %s are used: %s", name, reason)
+            refused[name] = reason
+    return {name: pair for name, pair in engines.items() if benches[name] == first}
 
 
 def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:

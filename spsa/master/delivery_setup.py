@@ -9,36 +9,24 @@ this machine.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.artifacts import FILES, MAX_BYTES, publish, verify
-from spsa.builds.builder import (
-    Builder,
-    BuildSettings,
-    FirstSearch,
-    Pinned,
-    SmokeTimeouts,
-    adopt,
-    pin,
-    resume,
-)
+from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
+from spsa.builds.builder import Builder, adopt
+from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import lacking, provided
-from spsa.config import (
-    Config,
-    DeliveryKind,
-    Distribution,
-    read_sources,
-)
+from spsa.builds.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.source import Pinned, pin, resume
+from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import Fault, InvalidInput
 from spsa.files import content
-from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.master.delivery import BuildDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import WorkerDelivery
 from spsa.openings import builtin_book
 
@@ -100,49 +88,29 @@ def delivery_of(
         SourceChanged: the source of the run is no longer available.
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
+    wanted = {"require": (), "command": (), "package": None, "levels": (), **wanted}
+    require = tuple(wanted["require"])
     if wanted["kind"] == DeliveryKind.UCI:
         engine = adopt(
             Path(wanted["engine"]),
             config.build.engines_path,
-            arguments=config.game_settings.engine_arguments,
-            first_search=FirstSearch.of(config.game_settings.time_control),
+            config.game_settings.engine_arguments,
+            FirstSearch.of(config.game_settings.time_control),
         )
-        return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
-    if wanted.get("where") == "worker" and store is not None:
-        pinned, notes = pinned_source(config, wanted, source_sha256)
-        return _by_workers(store, config, space, wanted, pinned), notes
-    if wanted.get("where") == "worker":
-        wanted = _here(config, wanted)
-    _refuse_untestable(config, wanted.get("levels", ()))
-    pinned, notes = pinned_source(config, wanted, source_sha256)
-    builders = _builders(config, wanted, pinned)
-    lowest = next(iter(builders))
-    delivery = BuildDelivery(
-        space=space,
-        builder=builders.pop(lowest),
-        higher=dict(reversed(builders.items())),
-        require=tuple(wanted.get("require", ())),
-        source_sha256=pinned.sha256,
-        sources=read_sources(space, pinned.crate, wanted["constants_file"]),
-        constants_file=wanted["constants_file"],
-        keep_bytes=keep_bytes,
-    )
-    return delivery, notes
-
-
-def _by_workers(
-    store: Store, config: Config, space: Space, wanted: Mapping[str, Any], pinned: Pinned
-) -> WorkerDelivery:
-    return WorkerDelivery(
-        store=store,
-        space=space,
-        pinned=pinned,
-        constants_file=wanted["constants_file"],
-        settings=partial(_build_settings, config, wanted),
-        levels=wanted.get("levels", ()),
-        require=wanted.get("require", ()),
-        at_once=config.build.at_once,
-    )
+        return UciDelivery(space, engine, keep_bytes, require), ()
+    by_workers = wanted.get("where") == "worker" and store is not None
+    if not by_workers:
+        wanted = _possible_here(config, wanted)
+    pinned, notes = _pinned(config, wanted, source_sha256)
+    constants = wanted["constants_file"]
+    source = EngineSource(space, pinned, constants, read_sources(space, pinned.crate, constants))
+    levels = wanted["levels"] or [""]
+    if by_workers:
+        recipes = {level: _recipe(config, wanted, level) for level in ("", *levels)}
+        assert store is not None
+        return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
+    builders = {level: _builder(config, wanted, pinned, level) for level in levels}
+    return BuildDelivery(source, builders, keep_bytes, require), notes
 
 
 @contextmanager
@@ -167,24 +135,22 @@ def shared_files(config: Config) -> dict[str, bytes]:
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
     if builtin_book(game_settings.book.name) is None:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
-    contents = {}
+    if config.build.distribute is not Distribution.DATABASE:
+        for sha256, path in wanted.items():
+            ArtifactStore(config.build.engines_path).put(path.resolve(), sha256)
+        return {}
     for sha256, path in wanted.items():
         verify(path.resolve(), sha256)
-        if config.build.distribute is Distribution.DATABASE:
-            contents[sha256] = content(path, MAX_BYTES)
-        else:
-            publish(path.resolve(), config.build.engines_path / FILES, sha256)
-    return contents
+    return {sha256: content(path, MAX_BYTES) for sha256, path in wanted.items()}
 
 
-def pinned_source(
+def _pinned(
     config: Config, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
-    source, work = source_of(config), _work(config)
+    source, work, cargo = source_of(config), _work(config), not wanted["command"]
     # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.params_path, config.build.engines_path]
-    cargo = not wanted.get("command")
     if not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
     if source_sha256 is None:
@@ -199,30 +165,28 @@ def pinned_source(
     )
 
 
-def _here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The delivery settings for this machine alone, of a run whose engines workers build.
+def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The delivery settings for this machine, which tests what it builds.
 
-    Of the levels it builds the highest that it has.
+    Of the levels of a run whose engines workers build it takes the highest that it has.
     """
+    here = provided()
+    missing = lacking(wanted["levels"], here)
+    if wanted.get("where") != "worker":
+        if missing:
+            found = f"this machine, which tests the binaries, has only {', '.join(here)}"
+            remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
+            raise _refused(config, "build.levels", found, remedy)
+        return wanted
     program = (*wanted["command"], "cargo")[0]
     who = "this command builds on the machine where you call it, which has"
     if shutil.which(program) is None and "/" not in program:
         remedy = "install it here, or call the command on a machine that builds"
         raise _refused(config, "build.where", f"{who} no `{program}`", remedy)
-    levels = [level for level in wanted["levels"] if not lacking([level], provided())]
-    if wanted["levels"] and not levels:
-        found = f"{who} none of the levels {', '.join(wanted['levels'])}"
+    if missing and len(missing) == len(wanted["levels"]):
+        found = f"{who} none of the levels {', '.join(missing)}"
         raise _refused(config, "build.levels", found, "call the command on a machine that has one")
-    return {**wanted, "levels": levels[-1:]}
-
-
-def _refuse_untestable(config: Config, levels: Sequence[str]) -> None:
-    """Refuse levels that this machine does not have: it tests what it builds."""
-    here = provided()
-    if missing := lacking(levels, here):
-        found = f"this machine, which tests the binaries, has only {', '.join(here)}"
-        remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
-        raise _refused(config, "build.levels", found, remedy)
+    return {**wanted, "levels": [each for each in wanted["levels"] if each not in missing][-1:]}
 
 
 def _refused(config: Config, name: str, found: str, remedy: str) -> InvalidInput:
@@ -231,34 +195,33 @@ def _refused(config: Config, name: str, found: str, remedy: str) -> InvalidInput
     )
 
 
-def _builders(config: Config, wanted: Mapping[str, Any], pinned: Pinned) -> dict[str, Builder]:
-    """A builder for each level, the lowest first; one of no level where none is named."""
-    engines, work = config.build.engines_path, _work(config)
-    return {
-        level: Builder(
-            pinned, _build_settings(config, wanted, level), work / level, engines, os.environ
-        )
-        for level in wanted.get("levels") or [""]
-    }
-
-
 def _work(config: Config) -> Path:
     return config.path.resolve().parent / WORK
 
 
-def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> BuildSettings:
-    return BuildSettings(
-        source_path=source_of(config),
-        command=tuple(word.replace("{level}", level) for word in wanted.get("command", ())),
+def _builder(config: Config, wanted: Mapping[str, Any], pinned: Pinned, level: str) -> Builder:
+    return Builder(
+        pinned,
+        _recipe(config, wanted, level),
+        _work(config) / level,
+        config.build.engines_path,
+        os.environ,
+        config.build.at_once or usual_builds(),
+    )
+
+
+def _recipe(config: Config, wanted: Mapping[str, Any], level: str) -> Recipe:
+    """How engines are built for a level of x86-64; "" is no level."""
+    return Recipe(
+        command=tuple(word.replace("{level}", level) for word in wanted["command"]),
         level=level or None,
-        package=wanted.get("package"),
+        package=wanted["package"],
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],
         timeout=config.build.timeout,
-        bench=True if len(wanted.get("levels", ())) > 1 else config.build.bench,
+        bench=True if len(wanted["levels"]) > 1 else config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
-        at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.game_settings.time_control),
         options=config.game_settings.engine_options,
     )

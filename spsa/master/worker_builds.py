@@ -9,70 +9,62 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spsa.builds.builder import BuildCancelled, BuildSettings, Pinned, Rendered
 from spsa.builds.orders import BuildOrder, archive_of
+from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS, kind_of, lacking
-from spsa.builds.sources import render
-from spsa.config import read_sources
-from spsa.core.params import Space
+from spsa.builds.subprocesses import BuildCancelled
+from spsa.core.json_values import to_json
 from spsa.core.words import required_pattern
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
-from spsa.master.delivery import Values, different_benches
+from spsa.master.delivery import Delivery, EngineSource, Values, alike
 
 log = logging.getLogger("spsa.master")
 
 Kind = tuple[str, ...]
-Engines = tuple[EngineFile, EngineFile]
 
 _POLL_SECONDS = 1.0
 _AT_ONCE = 2
 _MAX_ATTEMPTS = 5
 
 
-class WorkerDelivery:
+class WorkerDelivery(Delivery):
     """Orders engines from workers, by their kinds of machines.
 
-    `settings` are those of a build for a level of x86-64, or for "" where none is named. A kind
-    whose engines answer `bench` otherwise than those of the kind with the most slots is refused for
-    as long as this master runs.
+    `recipes` are by levels of x86-64, or "" where none is named. A kind whose engines answer
+    `bench` otherwise than those of the kind with the most slots is refused for as long as this
+    master runs.
     """
 
     def __init__(
         self,
         store: Store,
-        space: Space,
-        pinned: Pinned,
-        constants_file: str,
-        settings: Callable[[str], BuildSettings],
-        levels: Sequence[str],
-        require: Sequence[str],
-        at_once: int | None,
+        source: EngineSource,
+        recipes: Mapping[str, Recipe],
+        require: Sequence[str] = (),
+        at_once: int | None = None,
     ) -> None:
         self._store = store
-        self._space = space
-        self._pinned = pinned
-        self._constants_file = constants_file
-        self._sources = read_sources(space, pinned.crate, constants_file)
-        self._settings = settings
-        self._levels = levels
-        self._require = tuple(require)
+        self._source = source
+        self._recipes = recipes
+        self._levels = [level for level in recipes if level]
+        self._require = require
         self._at_once = at_once or _AT_ONCE
         self._stopping = threading.Event()
-        self._archives: list[str] = []  # the hash of the one that the database keeps
+        self._archive = ""  # the hash of the one that the database keeps
         self._waiting: list[threading.Thread] = []
         self._told: set[str] = set()
         self._refused: dict[str, str] = {}
 
     @property
     def source_sha256(self) -> str:
-        return self._pinned.sha256
+        return self._source.pinned.sha256
 
     @property
     def at_once(self) -> int:
@@ -85,11 +77,16 @@ class WorkerDelivery:
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self._waiting.append(threading.current_thread())
         try:
-            found, waited = self._built(self._rendered(plus), self._rendered(minus))
+            found, waited = self._built(self._source.rendered(plus), self._source.rendered(minus))
         finally:
             self._waiting.remove(threading.current_thread())
-        alike = self._alike(found)
-        (lowest, first), *others = sorted(alike.items())
+        loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
+        words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
+        required = {
+            tuple(sorted({*words[name], *self._require})): engines
+            for name, engines in alike(loaded, self._refused).items()
+        }
+        (lowest, first), *others = sorted(required.items())
         return Sides(
             plus=first[0],
             minus=first[1],
@@ -101,13 +98,6 @@ class WorkerDelivery:
 
     def cancel(self) -> None:
         self._stopping.set()
-
-    def discard(self, build_keys: Collection[str]) -> None:
-        """Do nothing: the binaries are in the database."""
-
-    def _rendered(self, values: Values) -> Rendered:
-        files = render(self._space, values, self._sources, self._constants_file)
-        return Rendered(files=files, values=dict(values))
 
     def _built(self, plus: Rendered, minus: Rendered) -> tuple[Mapping[Kind, OrderedBuild], float]:
         """The engines of each kind that workers could build, those of the most slots first.
@@ -121,9 +111,8 @@ class WorkerDelivery:
                 ordered = time.monotonic()
             try:
                 kinds = self._kinds()
-                for kind in kinds:
-                    if kind not in orders:
-                        orders[kind] = self._ordered(kind, plus, minus)
+                for kind in [kind for kind in kinds if kind not in orders]:
+                    orders[kind] = self._ordered(kind, plus, minus)
                 if orders and (found := self._settled(orders)):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
                     return {kind: found[kind] for kind in by_slots}, ordered - began
@@ -152,38 +141,37 @@ class WorkerDelivery:
         return slots
 
     def _ordered(self, kind: Kind, plus: Rendered, minus: Rendered) -> BuildOrder:
-        level = kind[-1] if kind[-1] in self._levels else ""
-        order = BuildOrder.of(
-            self._settings(level), kind, self._pinned.sha256, self._archive(), plus, minus
+        order = BuildOrder(
+            kind=kind,
+            source_sha256=self.source_sha256,
+            archive_sha256=self._archived(),
+            recipe=self._recipes.get(kind[-1]) or self._recipes[""],
+            plus=plus,
+            minus=minus,
         )
+        words, recipe = (*kind, BUILDS), to_json(order)
         self._store.order_build(
-            order.key,
-            (*kind, BUILDS),
-            order.archive_sha256,
-            order.to_json(),
-            max_attempts=_MAX_ATTEMPTS,
+            order.key, words, order.archive_sha256, recipe, max_attempts=_MAX_ATTEMPTS
         )
         return order
 
-    def _archive(self) -> str:
+    def _archived(self) -> str:
         """The hash of the archive of the source, which the database keeps for the workers."""
-        if not self._archives:
-            content = archive_of(self._pinned)
+        if not self._archive:
+            content = archive_of(self._source.pinned)
             sha256 = hashlib.sha256(content).hexdigest()
             self._store.keep_archive(sha256, content)
-            self._archives.append(sha256)
-        return self._archives[0]
+            self._archive = sha256
+        return self._archive
 
     def _settled(self, orders: dict[Kind, BuildOrder]) -> dict[Kind, OrderedBuild]:
         """What is published, as soon as no order can bring any more; empty before that."""
-        states = {
-            one.key: one for one in self._store.ordered_builds([o.key for o in orders.values()])
-        }
-        by_kind = {kind: states[order.key] for kind, order in orders.items()}
-        if any(one.engines is None and one.builders for one in by_kind.values()):
+        keys = {order.key: kind for kind, order in orders.items()}
+        states = {keys[one.key]: one for one in self._store.ordered_builds(list(keys))}
+        if any(one.engines is None and one.builders for one in states.values()):
             return {}
-        found = {kind: one for kind, one in by_kind.items() if one.engines is not None}
-        failed = [_failed(kind, one) for kind, one in by_kind.items() if one.failures]
+        found = {kind: one for kind, one in states.items() if one.engines is not None}
+        failed = [_failed(kind, one) for kind, one in states.items() if one.failures]
         if not found and failed:
             raise BuildFailed("\n".join(failed))
         for text in failed:
@@ -198,22 +186,7 @@ class WorkerDelivery:
             self._told.add(text)
             log.warning("%s", text)
 
-    def _alike(self, found: Mapping[Kind, OrderedBuild]) -> dict[Kind, Engines]:
-        """The engines by all the words that they require, without those that play another game."""
-        alike = {}
-        first = None
-        for kind, build in found.items():
-            engines = self._loaded(build)
-            first = first or engines
-            reason = different_benches(_benches(engines), _benches(first))
-            if reason is None:
-                alike[tuple(sorted({*kind, *build.requires, *self._require}))] = engines
-            else:
-                self._refused[" ".join(kind)] = reason
-                log.warning("no binaries for %s are used: %s", " ".join(kind), reason)
-        return alike
-
-    def _loaded(self, build: OrderedBuild) -> Engines:
+    def _loaded(self, build: OrderedBuild) -> tuple[EngineFile, EngineFile]:
         """Both with their bytes, which the iteration writes again: an old one may be deleted."""
         assert build.engines is not None
         plus, minus = (replace(one, content=self._bytes(one.sha256)) for one in build.engines)
@@ -224,10 +197,6 @@ class WorkerDelivery:
         if hashlib.sha256(content).hexdigest() != sha256:
             raise ArtifactMismatch(f"the database does not hold the engine {sha256} any more")
         return content
-
-
-def _benches(engines: Engines) -> tuple[int | None, int | None]:
-    return engines[0].bench, engines[1].bench
 
 
 def _failed(kind: Kind, build: OrderedBuild) -> str:

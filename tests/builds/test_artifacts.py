@@ -3,8 +3,9 @@
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -12,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.artifacts import fetch, publish, sha256_of, verify
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine, fetch, sha256_of, verify
 from spsa.errors import ArtifactMismatch, TuningError
 
 CONTENT = b"#!/bin/sh\necho uciok\n"
 SHA = hashlib.sha256(CONTENT).hexdigest()
-
+KEY = "a" * 64
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="takes root to give files away")
 
@@ -54,35 +55,97 @@ def test_a_mismatch_names_both_hashes(binary: Path) -> None:
     assert "0" * 64 in str(refusal.value)
 
 
-def test_a_published_file_is_executable_and_alone(binary: Path, tmp_path: Path) -> None:
-    artifact = publish(binary, tmp_path / "out", "plus")
-    assert (artifact.sha256, artifact.size) == (SHA, len(CONTENT))
-    assert artifact.path.read_bytes() == CONTENT
-    assert mode(artifact.path) == 0o755
-    assert names(tmp_path / "out") == ["plus"]
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore(tmp_path / "engines")
 
 
-def test_publishing_never_writes_into_a_file_that_is_in_use(binary: Path, tmp_path: Path) -> None:
-    old = publish(binary, tmp_path, "plus").path
-    with old.open("rb") as running:
-        binary.write_bytes(b"another")
-        publish(binary, tmp_path, "plus")
-        assert running.read() == CONTENT
-    assert old.read_bytes() == b"another"
+def test_a_published_file_is_executable_and_alone(binary: Path, store: ArtifactStore) -> None:
+    path = store.put(binary)
+    assert store.put(binary, SHA) == path == store.folder / SHA
+    assert (path.read_bytes(), mode(path)) == (CONTENT, 0o755)
+    assert names(store.folder) == [SHA]
+    with pytest.raises(ArtifactMismatch):
+        store.put(b"other", SHA)
 
 
-def test_many_may_publish_the_same_at_once(binary: Path, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        artifacts = list(pool.map(lambda _: publish(binary, tmp_path / "out", "e"), range(40)))
-    assert {artifact.sha256 for artifact in artifacts} == {SHA}
-    assert names(tmp_path / "out") == ["e"]
+def test_publishing_never_writes_into_a_file_that_is_in_use(
+    binary: Path, store: ArtifactStore
+) -> None:
+    path = store.put(binary)
+    path.write_bytes(b"damaged")
+    with path.open("rb") as running:
+        assert store.get(SHA) is None
+        assert store.put(binary).read_bytes() == CONTENT
+        assert running.read() == b"damaged"
 
 
-def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_published_is_named(tmp_path: Path, store: ArtifactStore) -> None:
     with pytest.raises(TuningError, match="nothing cannot be read"):
-        publish(tmp_path / "nothing", tmp_path, "e")
+        store.put(tmp_path / "nothing")
     with pytest.raises(TuningError, match="no regular file"):
-        publish(tmp_path, tmp_path / "out", "e")
+        store.put(tmp_path)
+
+
+def add(store: ArtifactStore, key: str, binary: Path, bench: int | None = None) -> BuiltEngine:
+    return store.add(key, binary, "triple", "x86-64-v2", lambda _: bench)
+
+
+def test_an_engine_is_found_by_its_key_until_it_is_evicted(
+    binary: Path, store: ArtifactStore, tmp_path: Path
+) -> None:
+    (tmp_path / "other").write_bytes(b"other")
+    one, two = add(store, KEY, binary, 7), add(store, "b" * 64, tmp_path / "other")
+    assert store.find(KEY) == one == BuiltEngine(
+        KEY, SHA, len(CONTENT), store.folder / SHA, "triple", 7, ("x86-64-v2",)
+    )  # fmt: skip
+    (store.folder / "notes").mkdir()
+    store.evict([SHA, "c" * 64, "notes", "../engine"])
+    assert set(names(store.folder)) == {f"{two.build_key}.json", two.sha256, "notes"}
+    assert store.find(KEY) is None and binary.exists()
+
+
+def test_equal_engines_are_one_file_for_both_keys(binary: Path, store: ArtifactStore) -> None:
+    add(store, KEY, binary)
+    add(store, "b" * 64, binary)
+    store.evict([SHA])
+    assert names(store.folder) == []
+
+
+def test_an_engine_that_fails_its_test_is_not_there(binary: Path, store: ArtifactStore) -> None:
+    def fail(copy: Path) -> None:
+        assert mode(copy) == 0o755 and copy.read_bytes() == CONTENT
+        raise TuningError("no engine")
+
+    with pytest.raises(TuningError, match="no engine"):
+        store.add(KEY, binary, "triple", None, fail)
+    assert names(store.folder) == []
+
+
+@pytest.mark.parametrize("facts", ["", "[]", "{}", '{"sha256": 1, "requires": []}'])
+def test_an_index_that_is_none_finds_nothing(
+    facts: str, binary: Path, store: ArtifactStore
+) -> None:
+    add(store, KEY, binary)
+    (store.folder / f"{KEY}.json").write_text(facts)
+    assert store.find(KEY) is None
+    assert add(store, KEY, binary) == store.find(KEY)
+
+
+def test_an_index_of_another_key_is_not_believed(binary: Path, store: ArtifactStore) -> None:
+    add(store, KEY, binary)
+    (store.folder / f"{KEY}.json").rename(store.folder / f"{'b' * 64}.json")
+    assert store.find("b" * 64) is None
+
+
+def test_drafts_of_killed_processes_are_removed(binary: Path, store: ArtifactStore) -> None:
+    store.put(binary)
+    for name, age in (("old", 90_000), ("new", 1)):
+        draft = store.folder / f".draft-{name}"
+        draft.touch()
+        os.utime(draft, (time.time() - age,) * 2)
+    store.evict([])
+    assert names(store.folder) == [".draft-new", SHA]
 
 
 @pytest.mark.parametrize("kind", ["path", "bytes"])

@@ -12,18 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.artifact_store import ArtifactStore
-from spsa.builds.builder import (
-    BuildCancelled,
-    Builder,
-    BuildSettings,
-    BuiltEngine,
-    Rendered,
-    SmokeTimeouts,
-    adopt,
-    pin,
-    source_sha256,
-)
+from spsa.builds.builder import Builder, adopt
+from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.smoke import SmokeTimeouts
+from spsa.builds.source import pin
+from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
@@ -54,7 +47,7 @@ class Bench:
     def builder(self, environment: dict[str, str] | None = None, **settings: object) -> Builder:
         return Builder(
             pin(self.source, self.work),
-            BuildSettings(source_path=self.source, **settings),  # type: ignore[arg-type]
+            Recipe(**settings),  # type: ignore[arg-type]
             self.work,
             self.engines,
             PLAIN if environment is None else environment,
@@ -116,8 +109,9 @@ def test_two_sides_differ_and_the_checkout_is_left_alone(shared: Bench) -> None:
     plus, minus = shared.builder().build(rendered(110), rendered(90))
     assert (plus.bench, minus.bench) == (110_061, 90_061)
     assert plus.sha256 != minus.sha256
-    assert plus.path.parent == shared.engines.resolve() / plus.build_key
-    assert json.loads((plus.path.parent / "manifest.json").read_text())["bench"] == 110_061
+    assert plus.path == shared.engines.resolve() / plus.sha256
+    index = plus.path.with_name(f"{plus.build_key}.json")
+    assert json.loads(index.read_text())["bench"] == 110_061
     assert plus.target.count("-") >= 2
     assert state(shared.source) == before
 
@@ -173,30 +167,6 @@ def test_a_damaged_engine_is_built_again(shared: Bench) -> None:
     assert again.path.stat().st_size == again.size
 
 
-def test_only_what_is_named_is_discarded(own: Bench) -> None:
-    artifact_store = ArtifactStore(own.engines)
-    binary = own.write("one", "1")
-    keys = ["a" * 64, "b" * 64]
-    for key in keys:
-        artifact_store.put(key, binary, "triple", lambda _: None)
-    (own.engines / "notes").mkdir()
-    artifact_store.discard([keys[0], "c" * 64, "notes", "../engines"])
-    assert {path.name for path in own.engines.iterdir()} == {keys[1], "notes"}
-
-
-def test_of_many_publishers_one_is_first_and_all_agree(own: Bench) -> None:
-    artifact_store = ArtifactStore(own.engines)
-
-    def publish(number: int) -> BuiltEngine:
-        binary = own.write(f"{number}/engine", str(number))
-        return artifact_store.put("c" * 64, binary, "triple", lambda _: number)
-
-    with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(publish, range(16)))
-    assert found == {artifact_store.find("c" * 64)}
-    assert [path.name for path in own.engines.iterdir()] == ["c" * 64]
-
-
 def test_the_engines_own_flags_hold_until_the_user_gives_others(shared: Bench) -> None:
     user = PLAIN | {"RUSTFLAGS": "--cfg from_the_user"}
     ours = shared.builder().build_one("plus", rendered(61))
@@ -240,14 +210,14 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
         own.builder().build_one("plus", rendered(1))
     with pytest.raises(InvalidInput, match='no binary "third"'):
         own.builder(binary="third").build_one("plus", rendered(1))
-    assert own.builder(binary="tiny").build_one("plus", rendered(1)).path.name == "tiny"
+    assert own.builder(binary="tiny").build_one("plus", rendered(1)).bench == 1_061
 
 
 def test_a_target_is_named(own: Bench) -> None:
     host = own.builder().build_one("plus", rendered(1)).target
     named = own.builder(target=host).build_one("plus", rendered(1))
     assert (named.target, named.bench) == (host, 1_060 + 1)
-    assert named.path.parent.name != own.builder().build_key(rendered(1))
+    assert named.build_key != own.builder().build_key(rendered(1))
 
 
 def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
@@ -328,8 +298,8 @@ def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> 
     built = shared.builder().build_one("plus", rendered(110)).path
     (tmp_path / "My Engine 1.0").symlink_to(shutil.copy(built, tmp_path / "My Engine"))
     engine = adopt(tmp_path / "My Engine 1.0", tmp_path / "engines")
-    assert engine.build_key == engine.sha256 == engine.path.parent.name
-    assert (engine.path.name, engine.bench) == ("My-Engine", 110_061)
+    assert engine.build_key == engine.sha256 == engine.path.name
+    assert engine.bench == 110_061
     assert adopt(tmp_path / "My Engine", tmp_path / "engines") == engine
 
 
@@ -378,10 +348,9 @@ def test_what_is_made_for_one_processor_is_not_taken_for_another(own: Bench) -> 
 
 
 def test_the_source_is_part_of_the_key(own: Bench) -> None:
-    before, sha256 = own.builder().build_key(rendered(1)), source_sha256(own.source)
+    before = own.builder().build_key(rendered(1))
     own.write("src/main.rs", "fn main() {}")
     assert own.builder().build_key(rendered(1)) != before
-    assert source_sha256(own.source) != sha256
 
 
 def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:

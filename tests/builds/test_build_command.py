@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
+from spsa.builds.builder import Builder
+from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.source import pin
 from spsa.builds.sources import rewrite
 from spsa.builds.subprocesses import Commands
 from spsa.core.params import Location
@@ -38,7 +40,7 @@ class Bench:
         work = self.root / "work"
         return Builder(
             pin(self.source, work, [self.source / binary], cargo=False),
-            BuildSettings(source_path=self.source, command=command, binary=binary),
+            Recipe(command=command, binary=binary),
             work,
             self.root / "engines",
             ENVIRONMENT,

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
-from spsa.builds.cargo.recipe import dependencies_are_compiled
+from spsa.builds.builder import Builder
+from spsa.builds.dependencies import dependencies_are_compiled
+from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.source import pin
 from spsa.errors import InvalidInput
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
@@ -52,10 +54,8 @@ class Workspace:
 
     def builder(self, at_once: int = 1) -> Builder:
         work = self.root / "work"
-        settings = BuildSettings(source_path=self.source, at_once=at_once)
-        return Builder(
-            pin(self.source, work), settings, work, self.root / "engines", self.environment
-        )
+        pinned, engines = pin(self.source, work), self.root / "engines"
+        return Builder(pinned, Recipe(), work, engines, self.environment, at_once)
 
     def compiled(self) -> Counter[str]:
         lines = (self.root / "compiled").read_text().splitlines()
@@ -111,9 +111,9 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) ->
     environment = {n: os.environ[n] for n in NAMES if n in os.environ}
 
     def builder(package: str) -> Builder:
-        settings = BuildSettings(source_path=root, package=package, binary="engine")
+        recipe = Recipe(package=package, binary="engine")
         pinned = pin(root, tmp_path / "work")
-        return Builder(pinned, settings, tmp_path / "work", tmp_path / "out", environment)
+        return Builder(pinned, recipe, tmp_path / "work", tmp_path / "out", environment)
 
     benches = {name: builder(name).build_one("plus", values).bench for name in ("one", "two")}
     assert benches == {"one": 7060, "two": 7065}

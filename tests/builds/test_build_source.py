@@ -3,14 +3,14 @@
 import os
 import shutil
 import time
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spsa.builds.builder import pin, resume, source_sha256
-from spsa.builds.checkout import checkout
-from spsa.builds.tree import Entry, differences, digest, manifest, tree_at
-from spsa.builds.work_copy import WorkCopy
+from spsa.builds.source import Checkout, pin, resume
+from spsa.builds.tree import Entry, Tree, WorkCopy, differences, digest, manifest, tree_at
 from spsa.errors import InvalidInput, SourceChanged, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
@@ -27,7 +27,11 @@ def work(tmp_path: Path) -> Path:
 
 
 def names(source: Path) -> set[str]:
-    return set(checkout(source).tree())
+    return set(Checkout(source).tree())
+
+
+def source_sha256(source: Path, exclude: Collection[Path] = ()) -> str:
+    return digest(manifest(Checkout(source, frozenset(exclude)).tree()))
 
 
 def write(path: Path, text: str = "") -> Path:
@@ -97,7 +101,7 @@ def test_links_inside_are_kept_and_links_to_files_outside_are_content(source: Pa
     net = write(source.parent / "net.nnue", "weights")
     (source / "net.nnue").symlink_to(net)
     (source / "src" / "alias.rs").symlink_to("main.rs")
-    tree = checkout(source).tree()
+    tree = Checkout(source).tree()
     assert tree["src/alias.rs"].link == "main.rs"
     assert tree["net.nnue"].link is None
 
@@ -106,7 +110,7 @@ def test_a_link_to_a_directory_outside_is_refused(source: Path) -> None:
     write(source.parent / "nets" / "a.nnue")
     (source / "nets").symlink_to(source.parent / "nets")
     with pytest.raises(InvalidInput, match="leads out of the source"):
-        checkout(source).tree()
+        Checkout(source).tree()
 
 
 def test_a_directory_without_a_crate_is_refused(tmp_path: Path, work: Path) -> None:
@@ -114,12 +118,12 @@ def test_a_directory_without_a_crate_is_refused(tmp_path: Path, work: Path) -> N
         pin(tmp_path, work)
 
 
-def test_a_member_of_a_workspace_is_refused_for_the_whole(source: Path) -> None:
+def test_a_member_of_a_workspace_is_refused_for_the_whole(source: Path, work: Path) -> None:
     workspace = write(source.parent / "Cargo.toml", '[workspace]\nmembers = ["eng*"]\n')
     with pytest.raises(InvalidInput, match="member of the workspace"):
-        checkout(source)
+        pin(source, work)
     workspace.write_text('[workspace]\nmembers = ["*"]\nexclude = ["engine"]\n')
-    assert names(source) == ENGINE
+    assert set(pin(source, work).tree()) == ENGINE
 
 
 def test_configuration_above_is_taken_along(source: Path, work: Path) -> None:
@@ -135,7 +139,7 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source: Path, work: Path) 
     dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
     pinned = pin(source, work)
     assert pinned.sha256 == source_sha256(source)
-    assert manifest(tree_at(pinned.path)) == manifest(checkout(source).tree())
+    assert manifest(tree_at(pinned.path)) == manifest(Checkout(source).tree())
     assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == dates
     assert pin(source, work) == pinned
     assert {path.name for path in (work / "pinned").iterdir()} == {
@@ -218,11 +222,16 @@ def dates(side: WorkCopy) -> dict[str, int]:
     return {name: e.path.lstat().st_mtime_ns for name, e in tree_at(side.tree).items()}
 
 
+def with_constants(tree: Tree, text: str) -> Tree:
+    name = "src/constants.rs"
+    return {**tree, name: replace(tree[name], text=text)}
+
+
 def test_only_what_differs_is_written_and_dated_forward(source: Path, side: WorkCopy) -> None:
-    tree = checkout(source).tree()
-    side.lay_out(tree, {"src/constants.rs": "one"})
+    tree = Checkout(source).tree()
+    side.lay_out(with_constants(tree, "one"))
     first = dates(side)
-    side.lay_out(tree, {"src/constants.rs": "two"})
+    side.lay_out(with_constants(tree, "two"))
     second = dates(side)
     assert (side.tree / "src/constants.rs").read_text() == "two"
     assert {name for name in first if first[name] != second[name]} == {"src/constants.rs"}
@@ -230,24 +239,24 @@ def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Work
 
 
 def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side: WorkCopy) -> None:
-    tree = checkout(source).tree()
-    side.lay_out(tree, {"src/constants.rs": "one"})
+    tree = Checkout(source).tree()
+    side.lay_out(with_constants(tree, "one"))
     tomorrow = time.time() + 86_400
     os.utime(side.tree / "src/constants.rs", (tomorrow, tomorrow))
-    side.lay_out(tree, {"src/constants.rs": "two"})
+    side.lay_out(with_constants(tree, "two"))
     assert (side.tree / "src/constants.rs").stat().st_mtime > tomorrow
 
 
 def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
-    tree = checkout(source).tree()
-    side.lay_out(tree, {})
+    tree = Checkout(source).tree()
+    side.lay_out(tree)
     write(side.tree / "src" / "main.rs", "fn ma")
     write(side.tree / "left" / "over.rs")
     write(side.home / "draft", "half")
     (side.tree / "Cargo.toml").unlink()
     shutil.rmtree(side.tree / ".cargo")
     (side.tree / ".cargo").symlink_to(source)
-    side.lay_out(tree, {})
+    side.lay_out(tree)
     assert manifest(tree_at(side.tree)) == manifest(tree)
     assert not (side.tree / "left").exists()
     assert (source / "Cargo.toml").is_file()
@@ -255,18 +264,18 @@ def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
 
 def test_a_file_may_take_the_place_of_a_directory(source: Path, side: WorkCopy) -> None:
     write(side.tree / "src" / "main.rs" / "deep" / "x")
-    side.lay_out(checkout(source).tree(), {})
+    side.lay_out(Checkout(source).tree())
     assert (side.tree / "src" / "main.rs").is_file()
 
 
 def test_links_and_modes_are_laid_out(source: Path, side: WorkCopy) -> None:
     (source / "alias.rs").symlink_to("src/main.rs")
     write(source / "gen.sh").chmod(0o755)
-    side.lay_out(checkout(source).tree(), {})
+    side.lay_out(Checkout(source).tree())
     assert (side.tree / "alias.rs").readlink() == Path("src/main.rs")
     assert Entry(side.tree / "gen.sh").mode == 0o755
     before = dates(side)
-    side.lay_out(checkout(source).tree(), {})
+    side.lay_out(Checkout(source).tree())
     assert dates(side) == before
 
 

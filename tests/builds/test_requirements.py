@@ -10,8 +10,11 @@ from engines.faulty import WINNER, engine
 from test_build import PLAIN, Bench, rendered
 
 from spsa.builds import requirements
-from spsa.builds.builder import Builder, BuildSettings, BuiltEngine, Rendered, pin
+from spsa.builds.artifacts import BuiltEngine
+from spsa.builds.builder import Builder
+from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import LEVELS, lacking, level_for, provided, required
+from spsa.builds.source import pin
 
 V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
 V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
@@ -139,15 +142,14 @@ def copied(folder: Path, makefile: str, *command: str, level: str | None = None)
     source.mkdir(exist_ok=True)
     engine(source, "engine", moves=WINNER)
     (source / "Makefile").write_text(makefile)
-    settings = BuildSettings(
-        source_path=source,
+    recipe = Recipe(
         command=("cp", "engine", "built", *command),
         binary="built",
         level=level,
         bench=False,
     )
     pinned = pin(source, folder / "work", cargo=False)
-    builder = Builder(pinned, settings, folder / "work", folder / "engines", PLAIN)
+    builder = Builder(pinned, recipe, folder / "work", folder / "engines", PLAIN)
     return builder.build_one("plus", Rendered({}, {"margin": 1}))
 
 

@@ -11,7 +11,7 @@ from console import SOURCE, call, master, write_project
 from masters import settings
 
 from spsa.algorithms.tuning import tuning
-from spsa.builds.builder import pin
+from spsa.builds.source import pin
 from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.estimates import Estimates

@@ -386,7 +386,7 @@ def test_engines_of_an_old_iteration_are_given_up(store):
     old, level, kept, new = map(engine_named, ("old", "level", "kept", "new"))
     run.whole_iteration(plus=old, minus=old, variants={"x86-64-v3": (level, kept)})
     run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)})
-    assert sorted(store.retire_engines(run.master, 1)) == [level.build_key, old.build_key]
+    assert sorted(store.retire_engines(run.master, 1)) == sorted((level.sha256, old.sha256))
     left = [store.file(engine.sha256) for engine in (old, level, kept, new)]
     assert left == [None, None, b"kept", b"new"]
     assert store.file("0" * 64) is None
@@ -403,7 +403,7 @@ def test_engines_of_a_validation_are_given_up_with_the_iteration_that_it_was_ope
     beside = new_validation(plus=round_2, minus=round_2, opened_on=1)
     tuning = new_iteration(k=2, opened_on=1, plus=new, minus=new)
     store.open_iteration(run.master, tuning, beside=beside)
-    assert sorted(store.retire_engines(run.master, 1)) == [old.build_key, round_1.build_key]
+    assert sorted(store.retire_engines(run.master, 1)) == sorted((old.sha256, round_1.sha256))
     assert store.file(round_2.sha256) == b"round 2"
 
 
@@ -454,7 +454,7 @@ def test_engines_that_something_younger_names_are_kept(store):
     same = new_engine("same", content=b"same")
     run.whole_iteration(plus=same)
     run.open(minus=same)
-    assert same.build_key not in store.retire_engines(run.master, 1)
+    assert same.sha256 not in store.retire_engines(run.master, 1)
     assert store.file(same.sha256) == b"same"
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.artifact_store import ArtifactStore
-from spsa.builds.checkout import checkout
-from spsa.builds.pinned import pin
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine
+from spsa.builds.source import Checkout, pin
 from spsa.builds.subprocesses import Commands
-from spsa.builds.work_copy import WorkCopy
+from spsa.builds.tree import WorkCopy
 from spsa.core.game_settings import Book
 from spsa.errors import SourceChanged
 from spsa.openings.book import load
@@ -43,9 +42,9 @@ def test_in_a_private_work_tree(name: str, theirs: Path, tmp_path: Path) -> None
     planted = side.home / name
     planted.parent.mkdir(parents=True, exist_ok=True)
     planted.symlink_to(theirs if name in (".", "tree", "target-0") else theirs / "precious")
-    source = checkout(CRATE).tree()
+    source = Checkout(CRATE).tree()
     with side.locked(through_outages):
-        side.lay_out(source, {})
+        side.lay_out(source)
         with side.compiling() as target:
             target.mkdir(exist_ok=True)
             (target / "engine").write_text("compiled")
@@ -72,35 +71,37 @@ def test_in_the_place_of_the_pinned_source(theirs: Path, tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "moved")
 
 
-def put(artifact_store: ArtifactStore, key: str, binary: Path) -> Path:
-    return artifact_store.put(key, binary, "here", lambda path: None).path
-
-
-def test_in_the_place_of_a_published_engine(theirs: Path, tmp_path: Path) -> None:
-    """A folder of others with a manifest that is right in every way."""
-    artifact_store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
+@pytest.mark.parametrize("planted", ["binary", "index"])
+def test_in_the_place_of_a_published_engine(planted: str, theirs: Path, tmp_path: Path) -> None:
+    store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
     binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
-    put(artifact_store, key, binary)
-    (artifact_store.directory / key).rename(tmp_path / "elsewhere")
-    (artifact_store.directory / key).symlink_to(tmp_path / "elsewhere")
-    assert artifact_store.find(key) is None
-    path = put(artifact_store, key, binary)
-    assert not path.parent.is_symlink() and path.read_bytes() == binary.read_bytes()
-    assert (tmp_path / "elsewhere" / "manifest.json").is_file()
-    artifact_store.discard([key])
-    (artifact_store.directory / key).symlink_to(theirs)
-    artifact_store.discard([key])
-    assert not list(artifact_store.directory.iterdir())
+
+    def add() -> BuiltEngine:
+        return store.add(key, binary, "here", None, lambda path: None)
+
+    path = add().path if planted == "binary" else add().path.with_name(f"{key}.json")
+    path.unlink()
+    path.symlink_to(binary if planted == "binary" else theirs / "precious")
+    assert store.find(key) is None
+    add()
+    assert not path.is_symlink() and store.find(key) is not None
+    path.unlink()
+    path.symlink_to(theirs / "precious")
+    store.evict([store.put(binary).name])
 
 
-def test_a_manifest_that_names_a_file_elsewhere(tmp_path: Path) -> None:
-    artifact_store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
-    path = put(artifact_store, key, Path(shutil.copy("/bin/true", tmp_path / "engine")))
-    manifest = path.parent / "manifest.json"
-    fields = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(fields | {"path": str(tmp_path / "engine")}))
-    found = artifact_store.find(key)
-    assert found is None or found.path == path
+def test_an_index_that_names_a_file_elsewhere(tmp_path: Path) -> None:
+    store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
+    binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
+    store.add(key, binary, "here", None, lambda path: None)
+    index = store.folder / f"{key}.json"
+    fields = json.loads(index.read_text())
+    for name in ("path", "sha256"):
+        index.write_text(json.dumps(fields | {name: str(binary)}))
+        found = store.find(key)
+        assert found is None or found.path == store.folder / fields["sha256"]
+    store.evict([str(binary), "../engine"])
+    assert binary.exists()
 
 
 @pytest.mark.parametrize("planted", ["books", "mark"])

@@ -8,12 +8,12 @@ from builders import Stage, new_engine, stage
 from console import CONFIG, write_project
 from masters import SPACE
 
-from spsa.builds.builder import BuiltEngine
+from spsa.builds.artifacts import BuiltEngine
 from spsa.config import load_config
 from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.master import delivery_setup
-from spsa.master.delivery import BuildDelivery
+from spsa.master.delivery import BuildDelivery, EngineSource
 
 LEVELS = ("x86-64-v3", "x86-64-v2")
 SOURCE = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
@@ -51,21 +51,13 @@ class NamedEngines:
 
 @pytest.fixture
 def builders(tmp_path: Path) -> dict[str, NamedEngines]:
-    return {name: NamedEngines(tmp_path, name) for name in ("x86-64", *LEVELS)}
+    return {name: NamedEngines(tmp_path, name) for name in ("x86-64", *reversed(LEVELS))}
 
 
 def delivery_of(builders: dict[str, NamedEngines]) -> BuildDelivery:
     constants = "src/constants.rs"
-    return BuildDelivery(
-        space=SPACE,
-        builder=builders["x86-64"],  # type: ignore[arg-type]
-        source_sha256="0" * 64,
-        sources={constants: SOURCE},
-        constants_file=constants,
-        keep_bytes=False,
-        require=("fast",),
-        higher={level: builders[level] for level in LEVELS},  # type: ignore[misc]
-    )
+    source = EngineSource(SPACE, None, constants, {constants: SOURCE})  # type: ignore[arg-type]
+    return BuildDelivery(source, builders, keep_bytes=False, require=("fast",))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -118,7 +110,7 @@ def test_binaries_of_a_level_are_retired_with_their_iteration(
     staged.whole_iteration(variants={"x86-64-v3": (first, second)})
     staged.open(variants={"x86-64-v3": (third, second)})
     # the plus and minus of all iterations of a stage are the same
-    assert staged.store.retire_engines(staged.master, 1) == ["key of one"]
+    assert staged.store.retire_engines(staged.master, 1) == [first.sha256]
     left = [staged.store.file(engine.sha256) for engine in (first, second, third)]
     assert left == [None, b"x", b"x"]
 
@@ -128,7 +120,8 @@ def test_a_level_that_this_machine_cannot_test_is_refused(
 ) -> None:
     write_project(tmp_path, CONFIG)
     config = load_config(tmp_path / "config.toml", {})
-    wanted = {"kind": "build", "levels": ["x86-64", "x86-64-v2", "x86-64-v3"]}
+    levels = ["x86-64", "x86-64-v2", "x86-64-v3"]
+    wanted = {**delivery_setup.delivery_settings(config), "levels": levels}
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     with pytest.raises(InvalidInput, match=r"build.levels\] .* only linux, x86-64, x86-64-v2"):
         delivery_setup.delivery_of(config, SPACE, wanted, None)
@@ -169,6 +162,6 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     monkeypatch.setattr(delivery_setup.shutil, "which", lambda _program: "/bin/cargo")
     made = []
-    monkeypatch.setattr(delivery_setup, "Builder", lambda _, settings, *__: made.append(settings))
+    monkeypatch.setattr(delivery_setup, "Builder", lambda _, recipe, *__: made.append(recipe))
     with delivery_setup.temporary_delivery(config, SPACE):
-        assert [settings.level for settings in made] == ["x86-64-v2"]
+        assert [recipe.level for recipe in made] == ["x86-64-v2"]

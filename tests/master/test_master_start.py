@@ -8,7 +8,6 @@ from console import CONFIG, PARAMS, write_project
 from masters import FakeSleep, FixedDelivery, Watched, play
 from shell import Shell
 
-from spsa.builds.artifacts import FILES
 from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db import Store
@@ -120,7 +119,7 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     config = load_config(project / "config.toml", {})
     book = prepare(config, store).run.game_settings.book
     (project / "mine.epd").unlink()
-    shared = config.build.engines_path / FILES / book.sha256
+    shared = config.build.engines_path / book.sha256
     assert shared.exists() == (distribute == "path")
     content = shared.read_bytes() if distribute == "path" else store.file(book.sha256)
     assert content is not None and content.startswith(b"rnbqkbnr")

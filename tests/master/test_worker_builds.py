@@ -11,12 +11,15 @@ from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from masters import parameter
 
-from spsa.builds.builder import BuildCancelled, BuildSettings, pin
 from spsa.builds.orders import BuildOrder, ordered
+from spsa.builds.recipe import Recipe
+from spsa.builds.source import pin
+from spsa.builds.subprocesses import BuildCancelled
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import ArtifactMismatch, BuildFailed
 from spsa.master import worker_builds
+from spsa.master.delivery import EngineSource
 from spsa.master.worker_builds import WorkerDelivery
 from spsa.protocol import BuildResult, BuiltFile
 
@@ -41,18 +44,14 @@ def delivery(
     sqlite_store: Store, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> WorkerDelivery:
     monkeypatch.setattr(worker_builds, "_POLL_SECONDS", 0.02)
-    return WorkerDelivery(
-        store=sqlite_store,
-        space=Space((MARGIN,)),
-        pinned=pin(source, tmp_path / "work", cargo=False),
-        constants_file="constants.h",
-        settings=lambda level: BuildSettings(
-            source_path=source, command=("sh", "build.sh", level), binary="engine"
-        ),
-        levels=("x86-64-v2", "x86-64-v3"),
-        require=(),
-        at_once=None,
-    )
+    pinned, constants = pin(source, tmp_path / "work", cargo=False), "constants.h"
+    texts = {constants: (source / constants).read_text()}
+    levels = ("", "x86-64-v2", "x86-64-v3")
+    recipes = {
+        level: Recipe(command=("sh", "build.sh", level), binary="engine") for level in levels
+    }
+    engine_source = EngineSource(Space((MARGIN,)), pinned, constants, texts)
+    return WorkerDelivery(sqlite_store, engine_source, recipes)
 
 
 def built(content: bytes, bench: int) -> BuiltFile:
@@ -120,12 +119,12 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     ((plus, minus),) = sides.variants.values()
     assert (plus.content, minus.content) == (b"+ linux x86-64-v3", b"- linux x86-64-v3")
     order = builder.orders["linux x86-64-v3"]
-    assert order.command == ["sh", "build.sh", "x86-64-v3"]
-    assert builder.orders["linux aarch64"].command == ["sh", "build.sh", ""]
-    assert order.plus_files == {"constants.h": "const int margin = 55;\n"}
+    assert order.recipe.command == ("sh", "build.sh", "x86-64-v3")
+    assert builder.orders["linux aarch64"].recipe.command == ("sh", "build.sh", "")
+    assert order.plus.files == {"constants.h": "const int margin = 55;\n"}
     archive = sqlite_store.file(order.archive_sha256)
-    with ordered(order, archive, tmp_path / "other", {}) as (built, *_):
-        copy = built.crate
+    with ordered(order, archive, tmp_path / "other", {}):
+        copy = tmp_path / "other" / order.source_sha256 / "source"
         assert (copy / "constants.h").read_text() == (source / "constants.h").read_text()
         assert (copy / "build.sh").stat().st_mode & 0o777 == 0o755
         assert (copy / "link").readlink() == Path("build.sh")

@@ -12,9 +12,11 @@ from builders import LEASE, new_worker
 from served import serving
 
 from spsa.builds import orders
-from spsa.builds.builder import BuildSettings, Rendered, pin
 from spsa.builds.orders import BuildOrder, archive_of
+from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
+from spsa.builds.source import pin
+from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
@@ -48,10 +50,16 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
         archive = archive_of(pinned)
         sha256 = hashlib.sha256(archive).hexdigest()
         sqlite_store.keep_archive(sha256, archive)
-        settings = BuildSettings(source_path=source, command=tuple(command), binary="engine")
-        sides = [Rendered(files={"margin": n}, values={"margin": int(n)}) for n in ("55", "45")]
-        order = BuildOrder.of(settings, ("linux",), pinned.sha256, sha256, *sides)
-        sqlite_store.order_build(order.key, (BUILDS,), sha256, order.to_json(), max_attempts=5)
+        plus, minus = (Rendered({"margin": n}, {"margin": int(n)}) for n in ("55", "45"))
+        order = BuildOrder(
+            kind=("linux",),
+            source_sha256=pinned.sha256,
+            archive_sha256=sha256,
+            recipe=Recipe(command=tuple(command), binary="engine"),
+            plus=plus,
+            minus=minus,
+        )
+        sqlite_store.order_build(order.key, (BUILDS,), sha256, to_json(order), max_attempts=5)
         return order.key
 
     return order_build

@@ -11,7 +11,7 @@ from builders import LEASE, Stage, stage
 from engines.faulty import LOSER, SCRIPT, WINNER, engine, start_book
 from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
-from spsa.builds.artifacts import FILES, publish
+from spsa.builds.artifacts import ArtifactStore
 from spsa.core.game_settings import Book, EngineFile, GameSettings
 from spsa.db import Store
 from spsa.errors import TuningError
@@ -103,8 +103,8 @@ def test_a_book_and_a_side_file_come_from_where_the_engines_are(
     where: str, store: Store, tmp_path: Path
 ) -> None:
     """Their own paths, on the master's machine, are not on this one."""
-    folder = tmp_path / "engines" / "key"
-    folder.mkdir(parents=True)
+    folder = tmp_path / "engines"
+    folder.mkdir()
     log, book = tmp_path / "log", start_book(tmp_path)
     option = "EvalFile type string default <empty>"
     plus, minus = (
@@ -117,7 +117,7 @@ def test_a_book_and_a_side_file_come_from_where_the_engines_are(
     staged = stage(store, files=contents if where == "in the database" else {})
     if where == "beside the engines":
         for path in (book, net):
-            publish(path, tmp_path / "engines" / FILES, digest(path))
+            ArtifactStore(folder).put(path)
     opened(
         staged, tmp_path, plus, minus,
         book=Book(name="/gone/start.epd", sha256=digest(book)),

@@ -4,7 +4,6 @@ A thread of its own claims orders, carries them out and publishes the engines. I
 meanwhile, and stops the compiler when the lease is lost or no master wants the engines any more.
 """
 
-import hashlib
 import logging
 import os
 import threading
@@ -16,12 +15,9 @@ from random import Random
 from typing import Self
 from uuid import uuid4
 
-from spsa.builds.orders import (
-    BuildCancelled,
-    BuildOrder,
-    BuiltEngine,
-    ordered,
-)
+from spsa.builds.artifacts import BuiltEngine
+from spsa.builds.orders import BuildOrder, ordered
+from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
 from spsa.protocol import (
     BuildResult,
@@ -99,10 +95,10 @@ class BuildThread:
             log.info("builds two engines for %s", " ".join(order.kind))
             self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (
-                ordered(order, archive, self._work, os.environ) as (builder, plus, minus),
+                ordered(order, archive, self._work, os.environ) as builder,
                 self._renewed_lease(build, builder.cancel),
             ):
-                self._publish(build, order, builder.build(plus, minus))
+                self._publish(build, order, *builder.build(order.plus, order.minus))
         except BuildCancelled:
             self._retried(lambda: self._store.fail_build(build, None))
         except DatabaseUnreachable:
@@ -144,19 +140,19 @@ class BuildThread:
             return False
 
     def _publish(
-        self, build: LeasedBuild, order: BuildOrder, built: tuple[BuiltEngine, BuiltEngine]
+        self, build: LeasedBuild, order: BuildOrder, plus: BuiltEngine, minus: BuiltEngine
     ) -> None:
-        plus, minus = (engine.path.read_bytes() for engine in built)
         result = BuildResult(
             worker_id=build.worker_id,
             build_id=build.id,
             claim_id=build.claim_id,
-            target=printable(built[0].target, 100) or "unknown",
-            requires=tuple(sorted({word for engine in built for word in engine.requires})),
-            plus=_file(plus, built[0].bench),
-            minus=_file(minus, built[1].bench),
+            target=printable(plus.target, 100) or "unknown",
+            requires=tuple(sorted({*plus.requires, *minus.requires})),
+            plus=BuiltFile(sha256=plus.sha256, size=plus.size, bench=plus.bench),
+            minus=BuiltFile(sha256=minus.sha256, size=minus.size, bench=minus.bench),
         )
-        outcome = self._retried(lambda: self._store.publish_build(result, plus, minus))
+        files = plus.path.read_bytes(), minus.path.read_bytes()
+        outcome = self._retried(lambda: self._store.publish_build(result, *files))
         log.info("two engines for %s: %s", " ".join(order.kind), outcome)
 
     def _retried(self, call: Callable[[], object]) -> object:
@@ -167,7 +163,3 @@ class BuildThread:
             except DatabaseUnreachable as error:
                 if self._stopping.wait(max(self._backoff.next(), error.retry_after or 0.0)):
                     raise
-
-
-def _file(data: bytes, bench: int | None) -> BuiltFile:
-    return BuiltFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data), bench=bench)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.builds.artifacts import Copy, fetch, shared_file
-from spsa.builds.requirements import lacking, words_of
+from spsa.builds.artifacts import HashedFile, fetch, shared_file
+from spsa.builds.requirements import lacking
 from spsa.core.game_settings import EngineFile
+from spsa.core.words import words_of
 from spsa.errors import ArtifactMismatch, TuningError
 from spsa.files import cache_folder
 from spsa.protocol import Claim, Engine
@@ -40,7 +41,7 @@ class EngineCache:
         self._folder = folder
         self._stored = stored
         self._provides = provides
-        self._copies: dict[str, Copy] = {}
+        self._copies: dict[str, HashedFile] = {}
 
     def binaries(self, claim: Claim) -> Binaries:
         """Both engines of a claim.
@@ -77,7 +78,7 @@ class EngineCache:
             self._remove_oldest()
         return copy.path
 
-    def _fetched(self, sha256: str, places: Sequence[Path]) -> Copy:
+    def _fetched(self, sha256: str, places: Sequence[Path]) -> HashedFile:
         faults = []
         for place in places:
             try:

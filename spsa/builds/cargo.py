@@ -1,0 +1,185 @@
+"""What cargo reads and says: its configuration, workspaces, binaries, messages and errors."""
+
+import json
+import os
+import posixpath
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from spsa.errors import BuildFailed, Fault, InvalidInput
+
+CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")
+"""The configuration files that cargo looks for; if both exist it reads the first."""
+
+SHOWN_LINES = 60
+_PROGRESS = ("Compiling", "Finished", "Blocking", "Updating", "Locking", "Downloaded", "Fresh")
+_TARGET_FLAGS = re.compile(r"CARGO_TARGET_\w+_RUSTFLAGS")
+
+
+def configuration(directory: Path) -> tuple[str, Path] | None:
+    """Cargo's configuration file in a directory: its path from there, and its path."""
+    found = ((name, directory / name) for name in CONFIGURATIONS)
+    return next((each for each in found if each[1].is_file()), None)
+
+
+def cargo_home() -> Path:
+    return Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").resolve()
+
+
+def configurations_around(work: Path) -> list[str]:
+    """The configuration that a build below `work` reads besides that of the source."""
+    above = (configuration(directory) for directory in (work, *work.parents))
+    own = (cargo_home() / Path(name).name for name in CONFIGURATIONS)
+    paths = {path for _, path in filter(None, above)} | {path for path in own if path.is_file()}
+    return [path.read_text(encoding="utf-8", errors="replace") for path in sorted(paths)]
+
+
+def refuse_unbuildable(source: Path) -> None:
+    """Raise InvalidInput if cargo could not build a copy of this folder alone."""
+    if not (source / "Cargo.toml").is_file():
+        remedy = "name the directory that holds the engine's Cargo.toml"
+        raise _refused(source, "source_path", "there is no Cargo.toml here", remedy)
+    for root in source.parents:
+        if _has_member(root, source):
+            raise _refused(
+                source,
+                "source_path",
+                f"this crate is a member of the workspace {root}, whose profiles it would lose",
+                f'set source_path to "{root}" and name the engine with `package`',
+            )
+
+
+def _has_member(directory: Path, crate: Path) -> bool:
+    """Whether the Cargo.toml of a directory above names the crate as one of its workspace."""
+    workspace = _workspace(directory)
+    if workspace is None or _workspace(crate) is not None:
+        return False
+    relative = crate.relative_to(directory).as_posix()
+    named = _matches(relative, workspace.get("members", ()))
+    return named and not _matches(relative, workspace.get("exclude", ()))
+
+
+def _workspace(directory: Path) -> Mapping[str, Collection[str]] | None:
+    try:
+        text = (directory / "Cargo.toml").read_text(encoding="utf-8")
+        return tomllib.loads(text).get("workspace")
+    except (OSError, ValueError):
+        return None
+
+
+def _matches(relative: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch(relative, posixpath.normpath(pattern)) for pattern in patterns)
+
+
+def level_flags(
+    level: str, environment: Mapping[str, str], configured: Sequence[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables and the words of the command line with which cargo builds for a level.
+
+    Cargo takes flags from the first of these places that has any, and rustc the last processor that
+    they name: two variables, `target.*.rustflags`, `build.rustflags`
+    (https://doc.rust-lang.org/cargo/reference/config.html#buildrustflags).
+
+    Args:
+        configured: the texts of all configuration that cargo reads.
+    """
+    flag = f"-Ctarget-cpu={level}"
+    for name, between in (("CARGO_ENCODED_RUSTFLAGS", "\x1f"), ("RUSTFLAGS", " ")):
+        if written := environment.get(name):
+            return {name: f"{written}{between}{flag}"}, ()
+    tables = [_tables(text) for text in configured]
+    targets = (each for table in tables for each in table.get("target", {}).values())
+    by_target = any(map(_TARGET_FLAGS.fullmatch, environment)) or any(map(_rustflags, targets))
+    for_all = environment.get("CARGO_BUILD_RUSTFLAGS", "").split()
+    for_all += [word for table in tables for word in _rustflags(table.get("build"))]
+    # of the targets that fit, cargo takes the flags of the last name last
+    words = json.dumps([*([] if by_target else for_all), flag])
+    return {}, ("--config", f'target."cfg(unix)".rustflags={words}')
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """The tables of a configuration; cargo says what is wrong with one."""
+    with suppress(ValueError):
+        return {
+            name: table for name, table in tomllib.loads(text).items() if isinstance(table, dict)
+        }
+    return {}
+
+
+def _rustflags(table: Any) -> list[str]:
+    """The flags of rustc in a table, which may be one text."""
+    found = table.get("rustflags", []) if isinstance(table, dict) else []
+    return found.split() if isinstance(found, str) else list(found)
+
+
+def binary_of(metadata: str, source: Path, package: str | None, binary: str | None) -> str:
+    """The binary to build of those in cargo's metadata.
+
+    Raises InvalidInput with the choices if there is no such package, or the binary is ambiguous.
+    """
+    packages: list[dict[str, Any]] = json.loads(metadata)["packages"]
+    chosen = [each for each in packages if package in (None, each["name"])]
+    manifest = source / "Cargo.toml"
+    if not chosen:
+        remedy = f"name one of: {', '.join(sorted(each['name'] for each in packages))}"
+        raise _refused(manifest, "package", f'the workspace has no package "{package}"', remedy)
+    targets = (target for each in chosen for target in each["targets"])
+    choices = sorted({target["name"] for target in targets if "bin" in target["kind"]})
+    if binary is not None and binary in choices:
+        return binary
+    defaults = {each["default_run"] for each in chosen if each.get("default_run")}
+    likely: list[str] = sorted(defaults) if len(defaults) == 1 else choices
+    if binary is None and len(likely) == 1:
+        return likely[0]
+    lacks = f'has no binary "{binary}"' if binary else "has more than one binary"
+    found = f"the source {lacks}" if choices else "the source has no binary at all"
+    remedy = f"name one of: {', '.join(choices)}" if choices else "name an engine's source"
+    raise _refused(manifest, "binary", found, remedy)
+
+
+def _refused(path: Path, name: str, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput([Fault(file=str(path), line=None, name=name, found=found, remedy=remedy)])
+
+
+def complaint(stdout: str, stderr: str) -> str:
+    """The compiler's errors; if there are none, the output of cargo itself."""
+    rendered = [error.rstrip() for error in _errors(stdout)]
+    own = [line for line in stderr.splitlines() if line.strip() and not _is_progress(line)]
+    lines = "\n".join(rendered).splitlines() or own
+    more = len(lines) - SHOWN_LINES
+    return "\n".join(lines[:SHOWN_LINES] + ([f"... and {more} lines more"] if more > 0 else []))
+
+
+def _is_progress(line: str) -> bool:
+    return line.strip().startswith(_PROGRESS)
+
+
+def messages(stdout: str) -> Iterator[dict[str, Any]]:
+    """Cargo's messages, without what a procedural macro may have printed between them."""
+    for line in stdout.splitlines():
+        with suppress(ValueError):  # the last line may be written still
+            if line.startswith('{"reason":'):
+                yield json.loads(line)
+
+
+def _errors(stdout: str) -> Iterator[str]:
+    for message in messages(stdout):
+        if message["reason"] == "compiler-message" and message["message"]["level"] == "error":
+            yield message["message"]["rendered"]
+
+
+def made(stdout: str, binary: str, target: Path) -> tuple[Path, str | None]:
+    """The binary that cargo made in its folder `target`, and its triple if not the host's."""
+    for message in messages(stdout):
+        of = message.get("target", {})
+        if message.get("executable") and of["name"] == binary and "bin" in of["kind"]:
+            executable = Path(message["executable"])
+            # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
+            parts = executable.resolve().relative_to(target.resolve()).parts
+            return executable, parts[0] if len(parts) > 2 else None
+    raise BuildFailed(f'cargo succeeded without making "{binary}"')

@@ -1,1 +1,0 @@
-"""Builds with cargo: its command line, and what decides a binary."""
