@@ -67,7 +67,7 @@ class SleepingDelivery:
     def cancel(self) -> None:
         self.leaving.set()
 
-    def discard(self, build_keys: object) -> None:
+    def discard(self, hashes: object) -> None:
         """There is nothing."""
 
 

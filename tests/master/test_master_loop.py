@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from builders import new_worker
+from builders import new_engine, new_worker
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
 from invariants import broken
@@ -368,8 +368,8 @@ def test_engines_of_old_results_are_given_up(store, monkeypatch):
     tested = RunUnderTest(store, in_flight=1, iterations=5)
     tested.master(FakeSleep(lambda: play(store))).run()
     named = [(i.plus_parameters, i.minus_parameters) for i in store.iterations(tested.run.id)]
-    kept = {f"key of {side}" for pair in named[3:] for side in pair}
-    old = {f"key of {side}" for pair in named[:3] for side in pair}
+    kept = {new_engine(f"{side}").sha256 for pair in named[3:] for side in pair}
+    old = {new_engine(f"{side}").sha256 for pair in named[:3] for side in pair}
     assert set(tested.delivery.discarded) == old - kept
 
 

@@ -79,8 +79,8 @@ class FixedDelivery:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def discard(self, build_keys) -> None:
-        self.discarded += build_keys
+    def discard(self, hashes) -> None:
+        self.discarded += hashes
 
 
 @dataclass
