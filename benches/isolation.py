@@ -1,8 +1,7 @@
 """What the sandbox of engines costs: `python -m benches.isolation [ENGINE]`.
 
-Starts of a program that does nothing until it has ended, without the sandbox, with its network
-namespace, and with a PID namespace too, in turn; with an engine also its searches. Medians, as the
-machine is never quite idle.
+Starts of a program that does nothing until it has ended, without and with namespaces, in turn; with
+an engine also its searches. Medians, as the machine is never quite idle.
 """
 
 import time
@@ -16,7 +15,7 @@ import click
 from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import Isolation, isolation
+from spsa.uci.system import isolation
 
 NOTHING = "/bin/true"
 SEARCH = b"position startpos", Limit(b"go nodes 2000\n", 60.0)
@@ -29,26 +28,22 @@ SEARCH = b"position startpos", Limit(b"go nodes 2000\n", 60.0)
 def main(engine: Path | None, starts: int, searches: int) -> None:
     """Measure it."""
     began = time.perf_counter()
-    with isolation() as found:
-        made = time.perf_counter() - began
-        if found is None:
-            raise click.ClickException("this system gives no namespaces")
-        kinds = [
-            EngineLimits(isolation=kind) for kind in (None, Isolation(found.namespaces), found)
-        ]
-        click.echo(f"namespaces made and tools tried once in {1000 * made:.1f} ms")
-        click.echo(f"own PIDs by {''.join(found.wrapper[:1]) or 'nothing'}")
-        _say("a start", [[_start(kind) for kind in kinds] for _ in range(starts)])
-        if engine is not None:
-            _say("2,000 nodes", _searches(engine, kinds, searches))
+    found = isolation()
+    made = time.perf_counter() - began
+    if found is None:
+        raise click.ClickException("this system gives no namespaces")
+    kinds = [EngineLimits(isolation=kind) for kind in (None, found)]
+    click.echo(
+        f"{found.wrapper[0]} gives {' and '.join(found.kinds)}; tried in {1000 * made:.1f} ms"
+    )
+    _say("a start", [[_start(kind) for kind in kinds] for _ in range(starts)])
+    if engine is not None:
+        _say("2,000 nodes", _searches(engine, kinds, searches))
 
 
 def _say(what: str, times: Sequence[Sequence[float]]) -> None:
-    without, network, own_pids = (1000 * median(column) for column in zip(*times, strict=True))
-    click.echo(
-        f"{what}: {without:.3f} ms without, {network:.3f} ms with no network, "
-        f"{own_pids:.3f} ms with own PIDs too"
-    )
+    without, sandboxed = (1000 * median(column) for column in zip(*times, strict=True))
+    click.echo(f"{what}: {without:.3f} ms without, {sandboxed:.3f} ms in namespaces")
 
 
 def _start(limits: EngineLimits) -> float:

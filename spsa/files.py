@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from spsa.errors import TuningError
-from spsa.uci.system import MISSING, opened, sync_folder
+from spsa.uci.system import MISSING
 
 MAX_TEXT = 2**24
 """Bytes of a file that holds a URL, a token or a configuration."""
@@ -15,6 +15,10 @@ MAX_TEXT = 2**24
 MAX_BOOK = 2**28
 """Bytes of a book of openings: the largest in use have about 200 MB."""
 
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+"""The flag of os.open that refuses a symbolic link; 0 where there is none."""
+
+_READING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _MODE = 0o644
 _ALL_USERS_MAPPED = ["0", "0", str(2**32 - 1)]
 
@@ -76,6 +80,13 @@ def _trusted_users() -> set[int]:
     except (OSError, ValueError):
         pass  # a system without user namespaces
     return trusted
+
+
+def opened(path: Path, *, follow: bool = True) -> int:
+    """A descriptor for reading that waits for nobody; without `follow` it refuses a link."""
+    if not follow and not NO_FOLLOW and path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return os.open(path, os.O_RDONLY | _READING | (0 if follow else NO_FOLLOW))
 
 
 def content(path: Path, most: int) -> bytes:
@@ -146,3 +157,22 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def set_mode(file: int, path: Path, mode: int) -> None:
+    """Set the mode of an open file, by its path where that is the only way."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(file, mode)
+    else:
+        path.chmod(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, so that they survive a power cut, where that is known."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -28,7 +28,7 @@ from spsa.output import (
 )
 from spsa.text import LINE_LENGTH, printable
 from spsa.uci.spawning import working_folders
-from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
+from spsa.uci.system import MISSING, hide_memory, isolation, missing, orphan_reaper
 from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
 from worker.match_options import MATCH
@@ -56,11 +56,12 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     log_to_stderr(given["log_format"], verbose=given["verbose"])
     wanted = not given["no_sandbox"]
     with (
-        isolation(wanted=wanted) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
-        orphan_reaper(given["folders"]) as given["orphan_reaper"],
+        orphan_reaper(given["folders"]) as given["worker_id"],
     ):
-        for protection, loss in missing(given["isolation"], wanted=wanted).items():
+        given["isolation"] = isolation() if wanted else None
+        lacking = missing(given["isolation"]) if wanted else MISSING
+        for protection, loss in lacking.items():
             echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
         if given["replay"]:
             return _replay(given)

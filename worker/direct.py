@@ -17,10 +17,9 @@ import click
 from spsa.db import Store
 from spsa.db.database import configured_url, url_in, warnings
 from spsa.errors import Fault, InvalidInput
-from spsa.files import MAX_TEXT, content
+from spsa.files import MAX_TEXT, NO_FOLLOW, content
 from spsa.output import echo
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.system import NO_FOLLOW
 
 log = logging.getLogger(__name__)
 

@@ -97,7 +97,7 @@ def engine_limits(given: Mapping[str, Any]) -> EngineLimits:
     return EngineLimits(
         memory=_memory_share(given["concurrency"]) if mebibytes is None else mebibytes * _MIB,
         cores=pinning_order() if pin else (),
-        **{name: given[name] for name in ("isolation", "orphan_reaper", "folders")},
+        **{name: given[name] for name in ("isolation", "worker_id", "folders")},
     )
 
 

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from spsa.builds.requirements import required
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.files import MAX_TEXT, content, private_folder
-from spsa.uci.system import opened, set_mode, sync_folder
+from spsa.files import MAX_TEXT, content, opened, private_folder, set_mode, sync_folder
 
 MAX_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""

@@ -1,16 +1,12 @@
 """Smoke test of a new binary: the UCI handshake and its bench, before a row names it.
 
-Every wait has a deadline, and the test kills every process that it started.
+It is asked as in a game, with the same client, deadlines and sandbox.
 """
 
-import errno
-import os
 import re
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,24 +15,21 @@ from typing import Self
 from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
 from spsa.core.game_settings.numbers import MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
-from spsa.uci.system import kill, pipes
+from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
+from spsa.uci.process import EngineProcess, Overdue, StopSignal
+from spsa.uci.spawning import EngineLimits, working_folders
+from spsa.uci.system import isolation
 
-_PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+START = b"position startpos"
 _TAIL = 65_536
-_SHOWN_LINES = 12
-_SLOWEST = 100.0  # nodes a second, as for the games of workers
 _GRACE = 10.0
 _LONGEST = 120.0
 _OTHER_KIND = "; if the engine does not know this limit, set another `kind` in [time_control]"
-_BUSY_TRIES = 40
-_BUSY_PAUSE = 0.025
 _COUNTS = (
     re.compile(r"nodes\s+searched\s*[:=]?\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
     re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
     re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
 )
-
-Hear = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,99 +64,12 @@ class FirstSearch:
 
     @classmethod
     def of_nodes(cls, nodes: int) -> Self:
-        return cls(go=f"go nodes {nodes}", seconds=min(nodes / _SLOWEST + _GRACE, _LONGEST))
+        slowest = UciTimeouts().slowest
+        return cls(go=f"go nodes {nodes}", seconds=min(nodes / slowest + _GRACE, _LONGEST))
 
-
-class Silent(Exception):
-    """The engine ended, or its deadline passed."""
-
-
-class ProcessUnderTest:
-    """One process of the engine under test; keeps the end of what it writes."""
-
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
-        assert process.stdout is not None
-        self._process = process
-        self._out = process.stdout
-        pipes.open(self._out.fileno())
-        self._wait = pipes.waiting(self._out.fileno())
-        self.give(seconds)
-        self._unheard = b""  # what has come since the last line that was looked at
-        self.tail = b""
-
-    def give(self, seconds: float) -> None:
-        """Set the time for all that is read from now on."""
-        self._seconds = seconds
-        self._deadline = time.monotonic() + seconds
-
-    def send(self, command: str) -> None:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(f"{command}\n".encode())
-
-    def expect(self, answer: str, hear: Hear = lambda line: None) -> str:
-        """Read until a line begins with the word `answer`; `hear` gets each line before it."""
-        while (line := self._heard(answer.encode(), hear)) is None:
-            if not self._read():
-                raise Silent(f"it {self._end()} without saying `{answer}`")
-        return line.decode(errors="replace").strip()
-
-    def _heard(self, answer: bytes, hear: Hear) -> bytes | None:
-        *lines, rest = self._unheard.split(b"\n")
-        for number, line in enumerate(lines, start=1):
-            if line.split(maxsplit=1)[:1] == [answer]:
-                self._unheard = b"\n".join([*lines[number:], rest])
-                return line
-            hear(line.decode(errors="replace").strip())
-        found = rest.strip() == answer
-        self._unheard = b"" if found else rest[-_TAIL:]
-        return rest if found else None
-
-    def search(self, position: str, first: FirstSearch, hear: Hear = lambda line: None) -> str:
-        """The move that the engine finds. Raises Silent with what was asked."""
-        self.give(first.seconds)
-        self.send(f"{position}\n{first.go}")
-        try:
-            words = self.expect("bestmove", hear).split()
-        except Silent as silent:
-            remedy = _OTHER_KIND if time.monotonic() >= self._deadline else ""
-            raise Silent(f"asked `{first.go}`, {silent}{remedy}") from None
-        return words[1] if len(words) > 1 else ""
-
-    def _end(self) -> str:
-        """How it ended, as a shell would say it."""
-        with suppress(subprocess.TimeoutExpired):
-            status = self._process.wait(1.0)
-            return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
-        return "closed its output"
-
-    def read_out(self) -> None:
-        """Send `quit`, close the input, and read until the engine closes its output."""
-        self.send("quit")
-        self.close_input()
-        while self._read():
-            self._unheard = b""
-
-    def close_input(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-
-    def end(self) -> None:
-        """Kill the engine's process group, whose id is still its own until it is reaped."""
-        kill(self._process)
-        self.close_input()
-        pipes.close(self._out.fileno())
-        self._out.close()
-        self._process.wait()
-
-    def _read(self) -> bool:
-        left = self._deadline - time.monotonic()
-        if left <= 0 or not self._wait(left * 1000):
-            raise Silent(f"it did not answer in time ({self._seconds:g} s)")
-        chunk = pipes.read(self._out.fileno(), _TAIL)
-        self.tail = (self.tail + chunk)[-_TAIL:]
-        self._unheard += chunk
-        return bool(chunk)
+    @property
+    def limit(self) -> Limit:
+        return Limit(f"{self.go}\n".encode(), self.seconds)
 
 
 def examine(
@@ -181,30 +87,32 @@ def examine(
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    command = [str(binary), *arguments]
-    declarations = Declarations()
-    _shake_hands(command, timeouts.handshake, declarations.read_line, first_search)
+    declared = declared_options(binary, timeouts, arguments, first_search)
     for name, value in options.items():
-        if objection := declarations.objection(name, value):
+        if objection := declared.objection(name, value):
             raise SmokeTestFailed(f"it does not accept an option of [engine]: {objection}")
     if bench is False:
         return None
-    nodes, words = _bench(command, timeouts.bench)
+    nodes, written = _bench(binary, timeouts.bench, arguments)
     if nodes is None and bench:
-        raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s\n{words}")
+        raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s{written}")
     return nodes
 
 
 def declared_options(
-    binary: Path, timeouts: SmokeTimeouts, arguments: Sequence[str] = ()
+    binary: Path,
+    timeouts: SmokeTimeouts,
+    arguments: Sequence[str] = (),
+    first_search: FirstSearch | None = None,
 ) -> Declarations:
-    """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
-    declarations = Declarations()
+    """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
-        _shake_hands([str(binary), *arguments], timeouts.handshake, declarations.read_line)
-    except EngineFault as fault:
-        raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
-    return declarations
+        with engine_under_test([str(binary), *arguments], timeouts.handshake) as (engine, _):
+            if first_search is not None:
+                _obey(engine, first_search)
+            return engine.declared
+    except SmokeTestFailed as failure:
+        raise SmokeTestFailed(f"the UCI handshake failed: {failure}") from failure
 
 
 def node_count(output: str) -> int | None:
@@ -217,85 +125,69 @@ def node_count(output: str) -> int | None:
     return None
 
 
-def _shake_hands(
-    command: Sequence[str],
-    seconds: float,
-    hear: Hear = lambda line: None,
-    first_search: FirstSearch | None = None,
-) -> None:
-    """Take the engine to `readyok`; `hear` gets each line that it says before `uciok`."""
-    with process_under_test(command, seconds) as process:
+@contextmanager
+def engine_under_test(
+    command: Sequence[str], seconds: float, options: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[UciEngine, list[str]]]:
+    """A ready engine with these options, and the lines that it has said to them.
+
+    It is in the sandbox and in an empty folder, which is removed with it. `seconds` are for each
+    step of the handshake. Raises SmokeTestFailed for an EngineFault, with the end of the output.
+    """
+    path, *arguments = command
+    spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
+    timeouts, heard = UciTimeouts(start=seconds, ready=seconds), list[str]()
+    with _surroundings() as (stop_signal, limits):
         try:
-            process.send("uci")
-            process.expect("uciok", hear)
-            process.send("isready")
-            process.expect("readyok")
-            if first_search is not None:
-                _obey(process, first_search)
-            process.send("quit")
-        except Silent as silent:
-            words = f"the UCI handshake failed: {silent}"
-            raise SmokeTestFailed(f"{words}\n{_last_lines(process.tail)}") from silent
-
-
-def _obey(process: ProcessUnderTest, first: FirstSearch) -> None:
-    """Search with the run's own limit. An engine that knows only its clock may move at once."""
-    if _searches(process, first):
-        return
-    with suppress(Silent):
-        if _searches(process, FirstSearch(go="go wtime 1000 btime 1000", seconds=5.0)):
-            raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
-
-
-def _searches(process: ProcessUnderTest, asked: FirstSearch) -> bool:
-    heard: list[str] = []
-    process.search("position startpos", asked, heard.append)
-    return any(" depth " in line for line in heard)
-
-
-def _bench(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    with process_under_test([*command, "bench"], seconds) as process, suppress(Silent):
-        process.read_out()
-    output = process.tail.decode(errors="replace")
-    return node_count(output), _last_lines(process.tail)
+            engine = UciEngine(spec, stop_signal, timeouts, limits)
+        except EngineFault as fault:
+            raise SmokeTestFailed(str(fault)) from fault
+        try:
+            engine.complete_handshake(spec, heard.append)
+            engine.settle()
+            engine.await_ready(heard.append)
+            yield engine, heard
+        except EngineFault as fault:
+            raise SmokeTestFailed(f"{fault}{_indented(engine.last_lines)}") from fault
+        finally:
+            engine.close(at_once=True)
 
 
 @contextmanager
-def process_under_test(argv: Sequence[str], seconds: float) -> Iterator[ProcessUnderTest]:
-    """A process in an empty directory of its own, killed with its whole group at the end."""
-    with tempfile.TemporaryDirectory(prefix="spsa-smoke-") as directory:
-        process = ProcessUnderTest(_start(argv, Path(directory)), seconds)
+def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
+    with closing(StopSignal()) as stop_signal, working_folders() as folders:
+        yield stop_signal, EngineLimits(isolation=isolation(), folders=folders)
+
+
+def _obey(engine: UciEngine, first: FirstSearch) -> None:
+    """Search with the run's own limit. An engine that knows only its clock may move at once."""
+    try:
+        if engine.search(START, first.limit).info:
+            return
+    except EngineFault as fault:
+        words = f"asked `{first.go}`: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
+        raise SmokeTestFailed(f"{words}{_indented(engine.last_lines)}") from fault
+    with suppress(EngineFault):
+        if engine.search(START, Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
+            raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
+
+
+def _bench(binary: Path, seconds: float, arguments: Sequence[str]) -> tuple[int | None, str]:
+    """The node count if there is one, and the last lines that the engine wrote."""
+    output, deadline = bytearray(), time.monotonic() + seconds
+    with _surroundings() as (stop_signal, limits):
+        process = EngineProcess(str(binary), stop_signal, limits, [*arguments, "bench"])
         try:
-            yield process
+            with suppress(EngineFault, Overdue):  # it ends, or its time does
+                process.write(b"quit\n")
+                while time.monotonic() < deadline:
+                    process.read(output, deadline)
+                    del output[:-_TAIL]
+            output += b"\n" + process.last_errors
+            return node_count(output.decode(errors="replace")), _indented(process.last_lines)
         finally:
-            process.end()
+            process.close(b"", 0)
 
 
-def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
-    """Start the engine; retry while another process still has the file open for writing.
-
-    A process that is forked while the file is written inherits the descriptor until it runs its
-    own program, and the kernel starts no file that a process can write (ETXTBSY).
-    """
-    for _ in range(_BUSY_TRIES):
-        try:
-            return subprocess.Popen(
-                argv,
-                bufsize=0,
-                cwd=directory,
-                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            if error.errno != errno.ETXTBSY:
-                raise SmokeTestFailed(f"it cannot be started here: {error.strerror}") from error
-            time.sleep(_BUSY_PAUSE)
-    raise SmokeTestFailed("another process keeps the file open for writing")
-
-
-def _last_lines(output: bytes) -> str:
-    lines = output.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
-    return "\n".join(f"  | {line}" for line in lines) if lines else "  | (it wrote nothing)"
+def _indented(lines: str) -> str:
+    return "".join(f"\n  | {line}" for line in lines.splitlines() or ["(it wrote nothing)"])

@@ -25,7 +25,7 @@ from spsa.builds.tree import (
     tree_at,
 )
 from spsa.errors import Fault, InvalidInput, SourceChanged
-from spsa.uci.system import sync_folder
+from spsa.files import sync_folder
 
 _OUTER = "outer/"
 """One directory around the crate in a copy."""

@@ -1,20 +1,22 @@
 """One UCI engine: the handshake, the options, the searches.
 
 Of the output of a search only the `bestmove` line and the last line with a score are parsed. Every
-wait has a deadline, and every line a maximum length.
+wait has a deadline, and every line a maximum length. `spsa.core.game_settings.numbers` has the
+range of every number.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from spsa.core.game_settings import Declarations
+from spsa.core.game_settings import Declarations, clamped, counted
+from spsa.core.game_settings.numbers import MATE, MAX_DEPTH, MAX_MATE, MAX_NODES, MAX_SCORE
 from spsa.core.game_settings.options import whole_option
 from spsa.errors import EngineFault
-from spsa.text import printable
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
-from spsa.uci.search_reply import SearchReply, last_info
 from spsa.uci.spawning import EngineLimits
 
 LINE_CAP = 65_536
@@ -23,7 +25,12 @@ UNREAD_CAP = 16_384
 """Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
 
 _BESTMOVE = b"\nbestmove"
-_LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
+_MOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
+_SCORE = re.compile(rb" score (cp|mate) (-?\d+)(?=\s|$)")
+_NODES = re.compile(rb" nodes (\d+)(?=\s|$)")
+_DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
+
+Hear = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,40 @@ class Limit(NamedTuple):
     stop_seconds: float = 0.0
 
 
+class SearchReply(NamedTuple):
+    """One move: UCI text, the last score (mover's centipawns), and the seconds it took.
+
+    `info` is the line with the score; `nodes` and `depth` are parsed from it when they are read.
+    """
+
+    move: str
+    score: int | None
+    seconds: float
+    info: bytes = b""
+
+    @classmethod
+    def of(cls, line: bytes, info: bytes, seconds: float) -> Self:
+        """From the `bestmove` line and the last line with a score before it; EngineFault."""
+        found = _MOVE.match(line)
+        if found is None:
+            raise _no_move(line.strip())
+        return cls(found[1].decode(), _score(info), seconds, info)
+
+    @property
+    def nodes(self) -> int:
+        """0 where the engine gave no number, or an impossible one."""
+        return _count(_NODES, self.info, MAX_NODES)
+
+    @property
+    def depth(self) -> int:
+        return _count(_DEPTH, self.info, MAX_DEPTH)
+
+
+def _refuse_stray_move(line: str) -> None:
+    if line.startswith("bestmove"):
+        raise EngineFault("garbage", "a bestmove without a go")
+
+
 class UciEngine:
     """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
 
@@ -84,14 +125,11 @@ class UciEngine:
         self.options: dict[str, str] = {}
         self._timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
-        self._declared = Declarations()
+        self.declared = Declarations()
         limits = limits.of_threads(spec.threads)
         self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
-        try:
+        with suppress(EngineFault):  # it has ended; the handshake says so
             self._process.write(b"uci\n")
-        except EngineFault:
-            self.close(at_once=True)
-            raise
 
     @property
     def pid(self) -> int:
@@ -100,24 +138,23 @@ class UciEngine:
     @property
     def last_lines(self) -> str:
         """The last lines that it has written, then those to stderr, each of a limited length."""
-        errors = (f"stderr: {line}" for line in _last_lines(self._process.last_errors))
-        return "\n".join((*_last_lines(self._process.last_output), *errors))
+        return self._process.last_lines
 
-    def complete_handshake(self, spec: EngineSpec) -> None:
-        """Wait for `uciok`, then send the options of `spec`."""
-        self._await_line(b"uciok", self._timeouts.start, self._declared.read_line)
-        self.configure(spec)
+    def complete_handshake(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
+        """Wait for `uciok`, then send the options of `spec`; `hear` gets each line about them."""
+        self._await_line(b"uciok", self._timeouts.start, self.declared.read_line)
+        self.configure(spec, hear)
 
-    def configure(self, spec: EngineSpec) -> None:
+    def configure(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
         """Send those of `spec`'s options that differ from what the engine has."""
         self.name = spec.name
         new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
         commands = b""
         for name, value in new.items():
-            command = self._declared.command(name, value)
+            command = self.declared.command(name, value)
             if len(commands) + len(command) > UNREAD_CAP:
                 self._process.write(commands + b"isready\n")
-                self.await_ready()
+                self.await_ready(hear)
                 commands = b""
             commands += command
         self._process.write(commands)
@@ -140,8 +177,9 @@ class UciEngine:
         """
         self._process.write(b"isready\n")
 
-    def await_ready(self) -> None:
-        self._await_line(b"readyok", self._timeouts.ready, _refuse_stray_move)
+    def await_ready(self, hear: Hear = _refuse_stray_move) -> None:
+        """Wait for `readyok`; `hear` gets each line before it."""
+        self._await_line(b"readyok", self._timeouts.ready, hear)
 
     def search(self, position: bytes, limit: Limit) -> SearchReply:
         """Search for a move. The seconds run from writing `go` to having read `bestmove`."""
@@ -155,10 +193,10 @@ class UciEngine:
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self._timeouts.quit)
 
-    def _await_line(self, wanted: bytes, seconds: float, on_line: Callable[[str], None]) -> None:
+    def _await_line(self, wanted: bytes, seconds: float, hear: Hear) -> None:
         deadline = time.monotonic() + seconds
         try:
-            while not self._find_line(wanted, on_line):
+            while not self._find_line(wanted, hear):
                 if time.monotonic() > deadline:
                     raise Overdue
                 _refuse_endless(self._output)
@@ -166,14 +204,14 @@ class UciEngine:
         except Overdue:
             raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
 
-    def _find_line(self, wanted: bytes, on_line: Callable[[str], None]) -> bool:
+    def _find_line(self, wanted: bytes, hear: Hear) -> bool:
         """Read the complete lines, up to the wanted one; whether it has come."""
         *lines, rest = bytes(self._output).split(b"\n")
         for number, line in enumerate(lines, start=1):
             if line.strip() == wanted:
                 self._output = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
                 return True
-            on_line(line.decode("utf-8", "replace").strip())
+            hear(line.decode("utf-8", "replace").strip())
         self._output = bytearray(b"\n" + rest)
         return False
 
@@ -225,18 +263,39 @@ class UciEngine:
         return line, info
 
 
-def _last_lines(written: bytes) -> list[str]:
-    """The last lines of this, safe to show."""
-    lines = written.decode("utf-8", "replace").splitlines()
-    kept = [line for line in lines if line.strip()][-_LAST_LINES:]
-    return [printable(line, _MAX_LINE) for line in kept]
-
-
-def _refuse_stray_move(line: str) -> None:
-    if line.startswith("bestmove"):
-        raise EngineFault("garbage", "a bestmove without a go")
-
-
 def _refuse_endless(output: bytearray) -> None:
     if len(output) > LINE_CAP:
         raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")
+
+
+def last_info(output: bytearray, end: int) -> bytes:
+    """The last complete `info` line with a score in output[:end]; empty when there is none."""
+    while (at := output.rfind(b" score ", 0, end)) >= 0:
+        start = output.rfind(b"\n", 0, at) + 1
+        line = bytes(output[start : output.find(b"\n", at)])
+        if line.startswith(b"info ") and not line.startswith(b"info string"):
+            return line
+        end = start
+    return b""
+
+
+def _no_move(line: bytes) -> EngineFault:
+    text = repr(line[:80].decode("ascii", "replace"))
+    words = line.split()
+    given_up = len(words) < 2 or words[1] in (b"(none)", b"0000")
+    return EngineFault("no move" if given_up else "garbage", text)
+
+
+def _score(info: bytes) -> int | None:
+    found = _SCORE.search(info)
+    if found is None:
+        return None
+    if found[1] == b"cp":
+        return clamped(found[2], MAX_SCORE)
+    value = clamped(found[2], MAX_MATE)
+    return MATE - value if value > 0 else -MATE - value
+
+
+def _count(pattern: "re.Pattern[bytes]", info: bytes, most: int) -> int:
+    found = pattern.search(info)
+    return (found and counted(found[1], most)) or 0

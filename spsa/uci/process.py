@@ -8,14 +8,18 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from secrets import token_hex
+from shutil import rmtree
 
 from spsa.errors import EngineFault
-from spsa.uci.spawning import EngineLimits, remove, spawn
-from spsa.uci.system import CHUNK, READABLE, kill, pipes, unblock
+from spsa.text import printable
+from spsa.uci.spawning import EngineLimits, spawn
+from spsa.uci.system import CHUNK, READABLE, kill, kill_all_of, pipes, unblock
 
 _KEPT_ERRORS = 8_192
 _MOST_CHUNKS = 16
+_LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
 _EXIT_SECONDS = 1.0
 _BY_SIGNAL = 128
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
@@ -36,21 +40,19 @@ class StopSignal:
         self._read, self._write = os.pipe()
         pipes.open(self._read)
         unblock(self._write)
-        self._glance = pipes.waiting(self._read)
+        self.is_set = False
 
     def fileno(self) -> int:
         return self._read
 
     def set(self) -> None:
+        self.is_set = True
         pipes.wake(self._read, self._write)
 
     def clear(self) -> None:
+        self.is_set = False
         with suppress(BlockingIOError):
             pipes.read(self._read, CHUNK)
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self._glance(0))
 
     def close(self) -> None:
         pipes.close(self._read)
@@ -72,35 +74,27 @@ class EngineProcess:
         limits: EngineLimits,
         arguments: Sequence[str] = (),
     ) -> None:
-        self._reaper = limits.orphan_reaper
-        self._id = self._reaper.new_id() if self._reaper else ""
-        self._folders = limits.folders
-        self._folder = self._folders.make(self._id) if self._folders else None
-        self._process = self._started(path, limits, arguments)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._in = self._process.stdin.fileno()
-        self._out = self._process.stdout.fileno()
-        self._errors = self._process.stderr.fileno()
+        self._limits = limits
+        self._id = f"{limits.worker_id}.{token_hex(4)}"
+        self._folder = limits.folders.make(self._id) if limits.folders else None
+        with ExitStack() as stack:
+            if self._folder is not None:
+                stack.callback(rmtree, self._folder, ignore_errors=True)
+            self._process = stack.enter_context(
+                spawn(path, limits, arguments, self._id, self._folder)
+            )
+            stack.callback(self._kill)
+            self._end_all = stack.pop_all()
+        streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._in, self._out, self._errors = (stream.fileno() for stream in streams if stream)
         unblock(self._in)
         pipes.open(self._out, self._errors)
         self._stop_signal = stop_signal.fileno()
         self._end = pipes.exit_descriptor(self._process.pid)
         self._poll = pipes.waiting(self._out, self._errors, self._stop_signal, self._end)
-        self._glance = pipes.waiting(self._out)
         self._output_alone = [(self._out, READABLE)]
         self._last: tuple[bytes, bytes] = (b"", b"")
         self._last_errors = b""
-
-    def _started(
-        self, path: str, limits: EngineLimits, arguments: Sequence[str]
-    ) -> "subprocess.Popen[bytes]":
-        try:
-            return spawn(path, limits, self._id, self._folder, arguments)
-        except EngineFault:
-            self._remove_folder()
-            raise
 
     @property
     def pid(self) -> int:
@@ -159,9 +153,10 @@ class EngineProcess:
         return bool(chunk)
 
     @property
-    def last_output(self) -> bytes:
-        """The end of what it has written, one or two chunks."""
-        return b"".join(self._last)
+    def last_lines(self) -> str:
+        """The last lines that it has written, then those to stderr, each of a limited length."""
+        errors = (f"stderr: {line}" for line in _last_lines(self.last_errors))
+        return "\n".join((*_last_lines(b"".join(self._last)), *errors))
 
     @property
     def last_errors(self) -> bytes:
@@ -173,15 +168,16 @@ class EngineProcess:
 
     def unread(self) -> bytes:
         """What the engine has already written, without a wait; at most one chunk."""
-        return pipes.read(self._out, CHUNK) if self._glance(0) else b""
+        try:
+            return pipes.read(self._out, CHUNK)
+        except BlockingIOError:
+            return b""
 
     def close(self, last_command: bytes, seconds: float) -> None:
         """Send `last_command`, wait for the end of the output, then kill the group and reap."""
-        try:
+        with self._end_all:
             if seconds > 0:
                 self._quit(last_command, time.monotonic() + seconds)
-        finally:
-            self._kill()
 
     def _quit(self, last_command: bytes, deadline: float) -> None:
         # The end of the output raises a fault, as in a game; here it is expected.
@@ -194,28 +190,16 @@ class EngineProcess:
         # The group is signalled before its leader is reaped, so the number still belongs to it.
         kill(self._process)
         self._process.wait()
-        if self._reaper is not None:
-            self._reaper.engine_ended(self._id)
-        self._remove_folder()
+        if not self._limits.own_pids:
+            kill_all_of(self._id)
         pipes.close(self._out, self._errors)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
         if self._end is not None:
             os.close(self._end)
-            self._end = None
 
-    def _remove_folder(self) -> None:
-        if self._folder is not None:
-            remove(self._folder)
-            self._folder = None
-
-    @property
     def _is_overfull(self) -> bool:
         """Whether its working folder holds more than it may."""
-        if self._folders is None or self._folder is None:
-            return False
-        return self._folders.is_overfull(self._folder)
+        folders = self._limits.folders
+        return bool(folders and self._folder and folders.is_overfull(self._folder))
 
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
@@ -224,12 +208,19 @@ class EngineProcess:
         except subprocess.TimeoutExpired:
             return EngineFault("exit", "it closed its output but still runs")
         if by := _signal_name(status):
-            if by == "SIGKILL" and self._is_overfull:
+            if by == "SIGKILL" and self._is_overfull():
                 return EngineFault("crash", "killed because it filled its working folder")
             return EngineFault("crash", f"killed by {by}")
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it exited with status 0")
+
+
+def _last_lines(written: bytes) -> list[str]:
+    """The last lines of this, safe to show."""
+    lines = written.decode("utf-8", "replace").splitlines()
+    kept = [line for line in lines if line.strip()][-_LAST_LINES:]
+    return [printable(line, _MAX_LINE) for line in kept]
 
 
 def _signal_name(status: int) -> str:

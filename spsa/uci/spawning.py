@@ -9,22 +9,22 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, Self
+from typing import Self
 
 from spsa.errors import EngineFault
 from spsa.uci import system
-from spsa.uci.system import ENGINE_ID, Isolation, OrphanReaper
+from spsa.uci.system import ENGINE_ID, Isolation
 
 GIB = 2**30
 MAX_BYTES = GIB
 MAX_FILES = 10_000
 _BLOCK = 512
-_BUSY_TRIES = 20
+_BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
 
 
@@ -36,8 +36,8 @@ class WorkingFolders:
     most_bytes: int = MAX_BYTES
 
     def make(self, engine_id: str) -> Path:
-        """An empty folder for the engine with this id; EngineFault where none can be made."""
-        folder = self.root / f"{engine_id or 'engine'}-{os.urandom(4).hex()}"
+        """An empty folder with this name; EngineFault where none can be made."""
+        folder = self.root / engine_id
         try:
             folder.mkdir(mode=0o700)
         except OSError as error:
@@ -48,11 +48,9 @@ class WorkingFolders:
 
     def overfull(self) -> set[str]:
         """The ids of engines whose folders hold more than they may."""
-        try:
-            folders = [Path(entry.path) for entry in os.scandir(self.root)]
-        except OSError:
-            return set()
-        return {each.name.rpartition("-")[0] for each in folders if self.is_overfull(each)}
+        with suppress(OSError):
+            return {folder.name for folder in self.root.iterdir() if self.is_overfull(folder)}
+        return set()
 
     def is_overfull(self, folder: Path) -> bool:
         """Whether it holds too much; a folder that cannot be read counts as too full."""
@@ -84,12 +82,7 @@ def working_folders(
     try:
         yield folders
     finally:
-        remove(folders.root)
-
-
-def remove(folder: Path) -> None:
-    """Remove it and its contents, as far as possible, without following links."""
-    rmtree(folder, ignore_errors=True)
+        rmtree(folders.root, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +92,7 @@ class EngineLimits:
     The memory is that of an engine with one thread; one with more threads takes more slots and gets
     their shares. Without `memory` it is not limited, and without `cores` it may use all of them.
     Without `isolation` it has the worker's network, and without `folders` the worker's working
-    folder. Without `orphan_reaper` processes that left its process group live on.
+    folder. `worker_id` is that of the orphan reaper, if there is one.
     Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
     count.
     """
@@ -108,14 +101,14 @@ class EngineLimits:
     file_size: int = GIB
     cores: tuple[int, ...] = ()
     isolation: Isolation | None = None
-    orphan_reaper: OrphanReaper | None = None
+    worker_id: str = ""
     folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
         """As in the worker's row: `no network, own PIDs, rlimits`, then what the system lacks."""
         parts = {
-            "no network": self.isolation is not None and self.isolation.namespaces,
-            "own PIDs": self.has_own_pids,
+            "no network": self.isolation is not None and "net" in self.isolation.kinds,
+            "own PIDs": self.own_pids,
             "rlimits": "rlimits" not in system.MISSING,
         }
         given = ", ".join(name for name, is_there in parts.items() if is_there)
@@ -123,9 +116,9 @@ class EngineLimits:
         return "; ".join(filter(None, (given, missing)))
 
     @property
-    def has_own_pids(self) -> bool:
-        """Whether each engine has a PID namespace of its own."""
-        return self.isolation is not None and bool(self.isolation.wrapper)
+    def own_pids(self) -> bool:
+        """Whether each engine has a PID namespace, with which all ends that it has started."""
+        return self.isolation is not None and "pid" in self.isolation.kinds
 
     def of_slot(self, number: int) -> Self:
         """The limits of slot `number`, which gets one core, shared with others if there are few."""
@@ -136,30 +129,30 @@ class EngineLimits:
         """The limits of an engine that takes as many slots as it has threads."""
         return self if self.memory is None else replace(self, memory=self.memory * threads)
 
-    def rlimits(self) -> list[tuple[int, int]]:
-        """Resources and their limits for setrlimit; empty where the system has none."""
-        return system.rlimits(self.memory, self.file_size)
-
 
 def spawn(
     path: str,
     limits: EngineLimits,
+    arguments: Sequence[str] = (),
     engine_id: str = "",
     folder: Path | None = None,
-    arguments: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     """The running program, with pipes for stdin, stdout and stderr.
 
-    The orphan reaper finds it and all that it starts by `engine_id`. `folder` is its working folder
-    and holds its temporary files.
+    It and all that it starts are found by `engine_id`. `folder` is its working folder and holds its
+    temporary files.
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
-    options = system.engine_options(limits.isolation, limits.rlimits(), limits.cores)
+    added = {ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
+    options = system.engine_options(
+        limits.isolation, limits.memory, limits.file_size, limits.cores
+    ) | {"cwd": folder, "env": clean_environment(os.environ) | added, "bufsize": 0}
+    pipe = subprocess.PIPE
     words = [path, *arguments]
     for _ in range(_BUSY_TRIES):
         try:
             command = limits.isolation.command(words) if limits.isolation else words
-            return _popen(command, engine_id, folder, options)
+            return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, **options)
         except OSError as error:
             # Another thread may just fork a child that still has this fresh binary open.
             if error.errno != errno.ETXTBSY:
@@ -168,24 +161,6 @@ def spawn(
             raise EngineFault("cannot start", f"{path}: {error}") from None
         time.sleep(_BUSY_PAUSE)
     raise EngineFault("cannot start", f"{path}: it is still open for writing")
-
-
-def _popen(
-    command: list[str], engine_id: str, folder: Path | None, options: dict[str, Any]
-) -> "subprocess.Popen[bytes]":
-    added = {ENGINE_ID: engine_id} if engine_id else {}
-    if folder is not None:
-        added["TMPDIR"] = str(folder)
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        cwd=folder,
-        env=clean_environment(os.environ) | added,
-        **options,
-    )
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

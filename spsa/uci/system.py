@@ -4,7 +4,6 @@ Every choice is by what the system has. What only Linux has is in `spsa.uci.linu
 which protections the fallback does without. Linux is tested; macOS and Windows were not tried.
 """
 
-import errno
 import os
 import select
 import signal
@@ -28,23 +27,25 @@ if sys.platform == "linux":
 
     ENGINE_ID = linux.ENGINE_ID
     Isolation = linux.Isolation
-    OrphanReaper = linux.OrphanReaper
-    isolation, orphan_reaper = linux.isolation, linux.orphan_reaper
-    die_with, hide_memory = linux.die_with, linux.hide_memory
+    isolation, bind_engine, hide_memory = linux.isolation, linux.bind_engine, linux.hide_memory
+    orphan_reaper, kill_all_of = linux.orphan_reaper, linux.kill_all_of
 else:
-    ENGINE_ID = ""
-    Isolation = OrphanReaper = object  # annotations name them, and there are none
+    ENGINE_ID = "SPSA_ENGINE"
+    Isolation = object  # annotations name it, and there is none
 
-    def isolation(*, wanted: bool = True) -> nullcontext[None]:
-        return nullcontext()
+    def isolation() -> None:
+        return None
 
-    def orphan_reaper(_folders: object = None) -> nullcontext[None]:
-        return nullcontext()
+    def orphan_reaper(_folders: object = None) -> nullcontext[str]:
+        return nullcontext("")
+
+    def kill_all_of(_engine_id: str) -> None:
+        pass
 
     def hide_memory() -> None:
         pass
 
-    def die_with(_parent: int) -> None:
+    def bind_engine(_worker: int, *, isolated: bool) -> None:
         pass
 
 
@@ -57,10 +58,6 @@ PASSED_ON: tuple[str, ...] = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR
 if os.name == "nt":
     PASSED_ON += ("SYSTEMROOT", "TEMP")  # no program starts without the first
 
-NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-"""The flag of os.open that refuses a symbolic link; 0 where there is none."""
-
-_READING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _MOST_UNREAD = 16  # chunks
 _AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _LOSSES = {
@@ -82,18 +79,19 @@ _LOSSES = {
 MISSING = {name: loss for name, (is_there, loss) in _LOSSES.items() if not is_there}
 """The protections that this system lacks, and what that means."""
 
-_NO_PIDS = {
-    "PID namespaces that bwrap or unshare can make": (
-        "engines can signal other processes of their user"
-    )
+_BY_TOOLS = {
+    "net": ("network namespaces", "engines can use the network"),
+    "pid": ("PID namespaces", "engines can signal other processes of their user"),
 }
 
 
-def missing(isolation: Isolation | None, *, wanted: bool) -> dict[str, str]:
-    """What is MISSING, and the PID namespaces that were `wanted` and not given."""
-    if "namespaces" in MISSING or not wanted or (isolation and isolation.wrapper):
+def missing(isolation: Isolation | None) -> dict[str, str]:
+    """What is MISSING, and what the wanted `isolation` lacks."""
+    if "namespaces" in MISSING:
         return MISSING
-    return MISSING | _NO_PIDS
+    kinds = isolation.kinds if isolation else ()
+    lacking = (words for kind, words in _BY_TOOLS.items() if kind not in kinds)
+    return MISSING | {f"{name} that bwrap or unshare can make": loss for name, loss in lacking}
 
 
 Waiting = Callable[[float], list[tuple[int, int]]]
@@ -200,7 +198,26 @@ def unblock(writer: int) -> None:
         os.set_blocking(writer, False)
 
 
-def rlimits(memory: int | None, file_size: int) -> list[tuple[int, int]]:
+def engine_options(
+    isolation: Isolation | None, memory: int | None, file_size: int, cores: tuple[int, ...]
+) -> dict[str, Any]:
+    """The options of Popen for an engine: its limits, and a group apart from the terminal's."""
+    if not hasattr(os, "fork"):
+        return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    worker, limits = os.getpid(), _rlimits(memory, file_size)
+
+    def prepare() -> None:
+        """In the child before exec."""
+        bind_engine(worker, isolated=isolation is not None)
+        for what, limit in limits:
+            resource.setrlimit(what, (limit, limit))
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+    return {"preexec_fn": prepare, **_group_options()}
+
+
+def _rlimits(memory: int | None, file_size: int) -> list[tuple[int, int]]:
     """Resources and their limits for setrlimit; core files are off. Empty where there are none."""
     if resource is None:
         return []
@@ -213,28 +230,6 @@ def rlimits(memory: int | None, file_size: int) -> list[tuple[int, int]]:
 def _lowered(what: int, limit: int) -> int:
     ceiling = resource.getrlimit(what)[1]
     return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
-
-
-def engine_options(
-    isolation: Isolation | None, limits: list[tuple[int, int]], cores: tuple[int, ...]
-) -> dict[str, Any]:
-    """The options of Popen for an engine: its sandbox, and a group apart from the terminal's."""
-    if not hasattr(os, "fork"):
-        return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-    worker = os.getpid()
-
-    def prepare() -> None:
-        """In the child before exec."""
-        # Isolation first: the kernel may clear the signal when a process changes its credentials.
-        if isolation is not None:
-            isolation.enter()
-        die_with(worker)
-        for what, limit in limits:
-            resource.setrlimit(what, (limit, limit))
-        if cores:
-            os.sched_setaffinity(0, cores)
-
-    return {"preexec_fn": prepare, **_group_options()}
 
 
 def _group_options() -> dict[str, Any]:
@@ -269,32 +264,6 @@ def lock(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def opened(path: Path, *, follow: bool = True) -> int:
-    """A descriptor for reading that waits for nobody; without `follow` it refuses a link."""
-    if not follow and not NO_FOLLOW and path.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return os.open(path, os.O_RDONLY | _READING | (0 if follow else NO_FOLLOW))
-
-
-def set_mode(file: int, path: Path, mode: int) -> None:
-    """Set the mode of an open file, by its path where that is the only way."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(file, mode)
-    else:
-        path.chmod(mode)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, so that they survive a power cut, where that is known."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def logical_cores() -> set[int]:

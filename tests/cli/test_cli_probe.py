@@ -73,7 +73,7 @@ def test_every_parameter_is_judged(capsys: pytest.CaptureFixture[str], folder: P
     assert found["dead"]["dead"] and "no position" in found["dead"]["findings"][0]
     assert found["clamped"]["findings"] == ["clamped: max = 100 finds what 40 finds"]
     (crash,) = found["crash"]["findings"][:1]
-    assert "fails at max = 100: asked `go nodes 100`, it exited with 3 without saying" in crash
+    assert crash == "fails at max = 100: crash: exit status 3"
     assert any("No such option" in finding for finding in found["refused"]["findings"])
     # equal effect: alive and clamped change 10, strong changes 40
     assert found["strong"]["proposed_step"] < 10 <= found["alive"]["proposed_step"]

@@ -1,7 +1,7 @@
 """Symbolic links that were planted where the tuner keeps its files are never followed.
 
 Neither is what they lead to executed, nor is anything there overwritten or removed.
-`test_artifacts` and `test_isolation` have those of a worker's cache of engines.
+`test_artifacts` and `test_sandbox` have those of a worker's cache of engines.
 """
 
 import json

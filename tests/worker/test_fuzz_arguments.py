@@ -95,14 +95,14 @@ def ready(typed: Sequence[str]) -> Match | WorkerSettings | None:
         context = cli.compete.make_context("compete", list(typed))
     except click.exceptions.Exit:  # --help, --version
         return None
-    given: dict[str, Any] = dict(context.params, isolation=None, orphan_reaper=None, folders=None)
+    given: dict[str, Any] = dict(context.params, isolation=None, worker_id="", folders=None)
     engines = given.pop("engines")
     cli.check(engines, given)
     if given["replay"]:
         place_of(given["replay"])
     if given["spsa"] or given["replay"]:
         return settings_of(given)
-    check_memory(engine_limits(given).rlimits())
+    check_memory(engine_limits(given))
     assert 1 <= given["concurrency"] <= 4096 and 1 <= given["progress"] <= 10**9
     return match_of(*engines, given)
 
@@ -155,8 +155,8 @@ def check_match(match: Match) -> None:
         assert all(line.isprintable() for line in report_lines(match, played))
 
 
-def check_memory(limits: list[tuple[int, int]]) -> None:
-    assert all(0 <= limit < 2**63 for _, limit in limits)
+def check_memory(limits: EngineLimits) -> None:
+    assert 0 <= (limits.memory or 0) < 2**63 and 0 <= limits.file_size < 2**63
 
 
 def check_service(service: WorkerSettings) -> None:
@@ -165,7 +165,7 @@ def check_service(service: WorkerSettings) -> None:
     assert service.name is None or service.name.isprintable()
     assert 0 <= service.drain < 10**8
     assert service.idle_timeout is None or 0 < service.idle_timeout < 10**8
-    check_memory(service.limits.rlimits())
+    check_memory(service.limits)
 
 
 REFUSED = {

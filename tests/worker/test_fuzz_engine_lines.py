@@ -31,9 +31,8 @@ from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
-from spsa.uci.engine import Limit, UciEngine
+from spsa.uci.engine import Limit, SearchReply, UciEngine, last_info
 from spsa.uci.process import StopSignal
-from spsa.uci.search_reply import SearchReply, last_info
 from worker.match.pgn import PgnFormat
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
 from worker.runner.position import Termination, drawn

@@ -14,7 +14,7 @@ from spsa.errors import EngineFault
 from spsa.openings.book import OpeningBook
 from spsa.openings.positions import Opening, drawn_time
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
-from spsa.uci.search_reply import SearchReply
+from spsa.uci.engine import SearchReply
 from worker.batches.active_batch import ActiveBatch, job_of
 from worker.batches.engine_cache import Binaries
 from worker.match.games import PlayedMatch

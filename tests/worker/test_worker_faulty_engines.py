@@ -148,7 +148,7 @@ def events(pool: Pool, job: Job) -> Iterator[Event]:
 def cage(slots: int, timeouts: UciTimeouts) -> Iterator[Pool]:
     """A pool whose engines have little and leave nothing."""
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as watched:
-        limits = EngineLimits(memory=2**28, file_size=2**20, orphan_reaper=watched, folders=folders)
+        limits = EngineLimits(memory=2**28, file_size=2**20, worker_id=watched, folders=folders)
         with Pool(slots, timeouts, limits) as pool:
             yield pool
         assert folders is not None and not list(folders.root.iterdir())

@@ -11,8 +11,7 @@ from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeCont
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
-from spsa.uci.engine import Limit, UciTimeouts
-from spsa.uci.search_reply import SearchReply
+from spsa.uci.engine import Limit, SearchReply, UciTimeouts
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import (

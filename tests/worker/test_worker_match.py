@@ -345,7 +345,7 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     assert whole is not None
 
     def allowed(**given: Any) -> EngineLimits:
-        return engine_limits({"isolation": None, "orphan_reaper": None, "folders": None, **given})
+        return engine_limits({"isolation": None, "worker_id": "", "folders": None, **given})
 
     assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, whole // 4)
     assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20

@@ -14,9 +14,8 @@ from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
 from spsa.uci import process, spawning
-from spsa.uci.engine import Limit, UciEngine, UciTimeouts
+from spsa.uci.engine import MATE, Limit, UciEngine, UciTimeouts
 from spsa.uci.process import Stopped, StopSignal
-from spsa.uci.search_reply import MATE
 from spsa.uci.spawning import clean_environment
 from spsa.uci.system import PumpedPipes
 

@@ -18,8 +18,8 @@ from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import load
 from spsa.openings.positions import Opening
 from spsa.protocol import Claim
+from spsa.uci.engine import SearchReply
 from spsa.uci.process import Stopped, StopSignal
-from spsa.uci.search_reply import SearchReply
 from worker.runner.clock import game_clock
 from worker.runner.engine_pair import EnginePair
 from worker.runner.pool import Job, Pool

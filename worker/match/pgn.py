@@ -9,7 +9,7 @@ import chess.pgn
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MATE, MAX_SCORE
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.search_reply import SearchReply
+from spsa.uci.engine import SearchReply
 from worker.runner.clock import ChessClock
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.position import Termination

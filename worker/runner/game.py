@@ -17,8 +17,7 @@ from spsa.errors import EngineFault
 from spsa.openings.positions import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
-from spsa.uci.engine import Limit, UciTimeouts
-from spsa.uci.search_reply import SearchReply
+from spsa.uci.engine import Limit, SearchReply, UciTimeouts
 from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
 from worker.runner.position import Ending, Position, Termination, won_by

@@ -1,0 +1,581 @@
+"""What an engine reaches, sees and leaves behind: in the sandbox of each tool, and without one.
+
+No engine signals anything but a process that the test has started for it.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import NODES, published, stage
+from console import ROOT, call, environment, worker, write_project
+from engines.faulty import (
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    running_with,
+    spec,
+    start_book,
+    started,
+    wait_until,
+)
+
+from spsa.core.game_settings import Book, GameSettings
+from spsa.db import Store
+from spsa.errors import EngineFault
+from spsa.uci.engine import Limit, UciEngine
+from spsa.uci.process import StopSignal
+from spsa.uci.spawning import EngineLimits, spawn, working_folders
+from spsa.uci.system import ENGINE_ID, Isolation, isolation, orphan_reaper
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+
+NOBODY = 65534
+TOOLS = ("bwrap", "unshare")
+SEARCH = b"position startpos", Limit(b"go movetime 1\n", 20.0)
+
+
+def _interpreter() -> str | None:
+    """One that a user without any rights may run: this one's is often in somebody's home."""
+    if os.getuid() != 0:
+        return None
+    for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        command = [path, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        try:
+            done = subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], env={})
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return path
+    return None
+
+
+AS_NOBODY = _interpreter()
+another_user = pytest.mark.skipif(AS_NOBODY is None, reason="takes root to be another user")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that any user can write, as pytest's own are not."""
+    made = Path(tempfile.mkdtemp(prefix="spsa-sandbox-"))
+    made.chmod(0o1777)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(params=TOOLS)
+def tool(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The only one in PATH that makes namespaces."""
+    for name in (request.param, "sh", "true"):
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(folder))
+    return request.param
+
+
+@pytest.fixture
+def limits(tool: str) -> Iterator[EngineLimits]:
+    isolation.cache_clear()
+    found = isolation()
+    isolation.cache_clear()
+    if found is None or found.kinds != ("pid", "net"):
+        pytest.skip(f"{tool} makes no such namespaces here")
+    assert found.wrapper[0] == tool
+    return EngineLimits(isolation=found)
+
+
+@pytest.fixture
+def stop_signal() -> Iterator[StopSignal]:
+    with closing(StopSignal()) as made:
+        yield made
+
+
+def program(folder: Path, text: str) -> str:
+    path = folder / "program"
+    path.write_text(f"#!{AS_NOBODY or sys.executable}\n{textwrap.dedent(text)}")
+    path.chmod(0o755)
+    return str(path)
+
+
+def said(path: str, limits: EngineLimits) -> str:
+    text, _ = spawn(path, limits).communicate(timeout=240)
+    return text.decode().strip()
+
+
+CALL = """
+import socket
+try:
+    socket.create_connection(("127.0.0.1", {port}), 2)
+    print("reached")
+except OSError:
+    print("refused")
+"""
+
+
+def test_an_engine_reaches_nobody(folder: Path, limits: EngineLimits) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        path = program(folder, CALL.format(port=listening.getsockname()[1]))
+        assert said(path, limits) == "refused"
+        assert said(path, EngineLimits()) == "reached"
+
+
+LOOK = """
+import os
+print(os.getuid(), os.getgid(), open({net!r}).read(), sorted(os.listdir("/proc/self/fd")))
+"""
+
+
+def test_an_engine_is_who_it_was_with_its_files_and_no_others_open(
+    folder: Path, limits: EngineLimits
+) -> None:
+    net = folder / "net.nnue"
+    net.write_text("weights")
+    net.chmod(0o600)
+    path = program(folder, LOOK.format(net=str(net)))
+    assert said(path, limits).startswith(f"{os.getuid()} {os.getgid()} weights ")
+    assert said(path, limits) == said(path, EngineLimits())
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
+def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
+    """Seen from inside a user namespace that may have no more of them, as containers are."""
+    look = (
+        "from spsa.uci.system import isolation\n"
+        "from spsa.uci.spawning import EngineLimits\n"
+        "print(EngineLimits(isolation=isolation()))"
+    )
+    limits = (f"/proc/sys/user/max_{kind}_namespaces" for kind in ("user", "net", "pid"))
+    forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
+    inside = ["sh", "-c", f'{forbid} && exec "$0" -c "$1"', sys.executable, look]
+    done = subprocess.run(
+        ["unshare", "-r", *inside], cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("rlimits\n", "")
+
+
+@pytest.mark.parametrize("kind", ["net", "pid"])
+def test_each_kind_is_had_without_the_other(kind: str, tmp_path: Path) -> None:
+    """A tool that fails for one of them is asked for the other alone."""
+    other = {"net": "pid", "pid": "net"}[kind]
+    fake = tmp_path / "unshare"
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *--{other}*) exit 1;; esac\n')
+    fake.chmod(0o755)
+    look = "from spsa.uci.system import *; found = isolation(); print(found.kinds, *missing(found))"
+    done = call([sys.executable, "-c", look], ROOT, PATH=str(tmp_path))
+    lacking = {"net": "PID", "pid": "network"}[kind]
+    words = f"('{kind}',) {lacking} namespaces that bwrap or unshare can make\n"
+    assert (done.stdout, done.stderr) == (words, "")
+
+
+def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
+    path = program(folder, f"open({str(folder / 'ran')!r}, 'w')")
+    for wrapper in ("/bin/false", "/none"):
+        try:
+            spawn(path, EngineLimits(isolation=Isolation((wrapper,), ("net",)))).communicate()
+        except EngineFault as fault:
+            assert fault.reason == "cannot start" and wrapper == "/none"
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        ((), "rlimits"),
+        (("net",), "no network, rlimits"),
+        (("pid",), "own PIDs, rlimits"),
+        (("pid", "net"), "no network, own PIDs, rlimits"),
+    ],
+)
+def test_limits_are_written_as_in_the_row_of_a_worker(kinds: tuple[str, ...], text: str) -> None:
+    assert str(EngineLimits(isolation=Isolation(("unshare",), kinds))) == text
+    assert str(EngineLimits()) == "rlimits"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("crash", "SIGSEGV"), ("exit-3", "exit status 3"), ("fill", "filled its working folder")],
+)
+def test_the_end_of_an_engine_is_told(
+    fault: str, reason: str, limits: EngineLimits, stop_signal: StopSignal, tmp_path: Path
+) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
+    with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as worker_id:
+        watched = EngineLimits(
+            isolation=limits.isolation, file_size=2**20, folders=folders, worker_id=worker_id
+        )
+        running = started(spec(path), stop_signal, PATIENT, watched)
+        with pytest.raises(EngineFault, match=reason):
+            running.search(*SEARCH)
+        running.close(at_once=True)
+
+
+def test_an_engine_that_does_not_start_is_told(
+    limits: EngineLimits, stop_signal: StopSignal, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("no program")
+    aborting = Path(program(folder, "import os; os.abort()"))
+    written = engine(tmp_path, "engine", moves="e2e4")
+    with written.open("ab"):
+        for path, reason in (
+            (tmp_path / "none", "cannot start: .*: No such file"),
+            (tmp_path / "text", "cannot start: .*: Permission denied"),
+            (written, "cannot start: .*: it is still open for writing"),
+            (aborting, "crash: killed by SIGABRT"),
+        ):
+            with pytest.raises(EngineFault, match=reason):
+                started(spec(path), stop_signal, PATIENT, limits)
+    started(spec(written), stop_signal, PATIENT, limits).close()
+
+
+SPY = """
+import json, os, subprocess, sys, time
+sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)", {mark!r}]
+subprocess.Popen(sleep, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+try:
+    os.kill({victim}, 15)
+    answer = "signalled"
+except OSError as error:
+    answer = type(error).__name__
+seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+print(json.dumps([answer, seen]), flush=True)
+time.sleep(60)
+"""
+
+WORKER = """
+import sys, time
+from spsa.uci.process import EngineProcess, StopSignal
+from spsa.uci.spawning import EngineLimits
+from spsa.uci.system import hide_memory, isolation, orphan_reaper
+with orphan_reaper() as worker_id:
+    hide_memory()
+    limits = EngineLimits(isolation=isolation() if {wanted} else None, worker_id=worker_id)
+    print(limits, flush=True)
+    engine = EngineProcess({path!r}, StopSignal(), limits)
+    output = bytearray()
+    while not output.endswith(b"\\n"):
+        engine.read(output, time.monotonic() + 60)
+    print(output.decode(), end="", flush=True)
+    sys.stdin.readline()
+    engine.close(b"", 0)
+    print("closed", flush=True)
+    time.sleep(60)
+"""
+
+AWorker = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(params=["oneself", pytest.param("nobody", marks=another_user)])
+def user(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The options of Popen for this user."""
+    if request.param == "oneself":
+        return {}
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+
+@pytest.fixture
+def a_worker(folder: Path, user: dict[str, Any]) -> Iterator[AWorker]:
+    """Starts a process of the user with a secret in its environment, and with one engine."""
+    workers: list[subprocess.Popen[str]] = []
+
+    def start(text: str, *, wanted: bool = True, **variables: str) -> "subprocess.Popen[str]":
+        code = WORKER.format(path=program(folder, text), wanted=wanted)
+        process = subprocess.Popen(
+            [AS_NOBODY if user else sys.executable, "-c", code],
+            cwd=ROOT,
+            env=environment(DATABASE_URL="secret", **variables),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            **user,
+        )
+        workers.append(process)
+        return process
+
+    yield start
+    for process in workers:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+@pytest.mark.parametrize("way", [*TOOLS, "none"])
+def test_an_engine_leaves_nothing_and_in_the_sandbox_sees_and_signals_nobody(
+    end: str, way: str, user: dict[str, Any], a_worker: AWorker, folder: Path
+) -> None:
+    mark = f"{folder}/grandchild"
+    path = str(folder / "program")
+    tools = folder / "tools"
+    tools.mkdir()
+    for name in (way, "sh", "true"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
+    with subprocess.Popen(["/bin/sleep", "600"], **user) as victim:
+        process = a_worker(SPY.format(victim=victim.pid, mark=mark), PATH=str(tools))
+        assert process.stdin is not None and process.stdout is not None
+        given = process.stdout.readline().strip()
+        if way != "none" and "own PIDs" not in given:
+            victim.kill()
+            pytest.skip(f"{way} makes no PID namespace here for this user")
+        answer, seen = json.loads(process.stdout.readline())
+        wait_until(lambda: bool(running_with(mark)))
+        if end == "stopped":
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "closed\n"
+        else:
+            process.kill()
+        wait_until(lambda: not running_with(mark) and not running_with(path), 20)
+        assert (process.poll() is None) == (end == "stopped")
+        if way != "none":
+            assert answer == "ProcessLookupError"
+            assert victim.pid not in seen and process.pid not in seen
+            assert len(seen) <= 3  # the tool's own process, the engine and its child
+            assert victim.poll() is None
+        victim.kill()
+
+
+PEEK = """
+import os
+def parent(pid):
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended since it was listed
+        return 0
+worker = os.getppid()
+others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+reaper, = [pid for pid in others if pid != os.getpid() and parent(pid) == worker]
+refused = []
+for name in ("environ", "mem", "maps"):
+    for pid in (worker, reaper):
+        try:
+            open(f"/proc/{pid}/{name}", "rb").read(1)
+        except OSError as error:
+            refused.append(name)
+print(*refused)
+"""
+
+
+@another_user
+@pytest.mark.parametrize("user", [{"user": NOBODY, "group": NOBODY, "extra_groups": []}])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_an_engine_cannot_read_its_workers_environment(a_worker: AWorker, wanted: bool) -> None:
+    """Where it sees its worker at all, as without the tools for a PID namespace."""
+    process = a_worker(PEEK, wanted=wanted, PATH="/none")
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)][1] == "environ environ mem mem maps maps\n"
+
+
+STARTER = """
+import sys
+from spsa.uci.spawning import EngineLimits, spawn
+from spsa.uci.system import isolation, orphan_reaper
+with orphan_reaper() as worker_id:
+    limits = EngineLimits(isolation=isolation())
+    print(limits, flush=True)
+    for number in range(10**9):
+        sleep = spawn("/bin/sleep", limits, [sys.argv[1]], f"{worker_id}.{number}")
+        if number % 4 == 3:
+            sleep.kill()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool: str) -> None:
+    """The namespaces alone do not do that: of 120 such workers, bwrap left engines of 61 alive."""
+    for _ in range(10):
+        mark = f"7{random.randrange(10**6):06}.5"
+        command = [sys.executable, "-c", STARTER, mark]
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            if "own PIDs" not in process.stdout.readline():
+                process.kill()
+                pytest.skip(f"{tool} makes no PID namespace here")
+            time.sleep(random.random() / 20)
+            process.kill()
+        wait_until(lambda mark=mark: not running_with(mark), 20)  # type: ignore[misc]
+
+
+@pytest.fixture
+def strays(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
+    """The daemons of engines of this test that run; killed in the end, whatever happened."""
+
+    def left() -> list[int]:
+        return running_with(str(tmp_path / "strays"))
+
+    yield left
+    for pid in left():
+        os.kill(pid, signal.SIGKILL)
+
+
+def has_id(pid: int) -> bool:
+    """Whether it has the environment of an engine."""
+    return f"{ENGINE_ID}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object) -> Path:
+    return engine(folder, name, moves=moves, stray=folder / "strays", **more)
+
+
+def with_a_stray(folder: Path, stop_signal: StopSignal, worker_id: str = "") -> UciEngine:
+    limits = EngineLimits(worker_id=worker_id)
+    return started(spec(animal(folder)), stop_signal, PATIENT, limits)
+
+
+def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
+) -> None:
+    first = with_a_stray(tmp_path, stop_signal)
+    (one,) = strays()
+    second = with_a_stray(tmp_path, stop_signal)
+    (other,) = set(strays()) - {one}
+    assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
+    first.close()
+    assert not alive(one) and alive(other) and alive(second.pid)
+    second.close()
+    assert not alive(other)
+
+
+def test_leaving_waits_until_nothing_is_left(
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
+) -> None:
+    files, family = open_files(), children()
+    with orphan_reaper() as worker_id:
+        first = with_a_stray(tmp_path, stop_signal, worker_id)
+        wait_until(lambda: len(strays()) == 1 and has_id(strays()[0]))
+    assert not strays()
+    assert not alive(first.pid)
+    first.close()
+    assert (open_files(), children()) == (files, family)
+
+
+def test_other_processes_live_on(tmp_path: Path) -> None:
+    """Other children of the same process, even those with an id of another worker."""
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    with orphan_reaper() as other:
+        plain = subprocess.Popen(sleep)
+        foreign = subprocess.Popen(sleep, env={ENGINE_ID: f"{other}.1"})
+        with orphan_reaper() as worker_id:
+            own = subprocess.Popen(sleep, env={ENGINE_ID: f"{worker_id}.10"})
+            wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
+            with closing(StopSignal()) as stop_signal:
+                with_a_stray(tmp_path, stop_signal, worker_id).close()
+            assert own.poll() is None
+        assert own.wait(240) == -signal.SIGKILL
+        assert foreign.poll() is None
+    assert foreign.wait(240) == -signal.SIGKILL
+    assert plain.poll() is None
+    plain.kill()
+    plain.wait()
+
+
+def test_a_killed_reaper_does_not_stop_the_worker_and_other_signals_do_not_end_it() -> None:
+    before = children()
+    with orphan_reaper():
+        (pid,) = children() - before
+        wait_until(lambda: os.getsid(pid) == pid and _ignores(pid, signal.SIGQUIT))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(pid, number)
+        assert alive(pid)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not alive(pid))
+    assert children() == before
+
+
+def _ignores(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return bool(ignored >> (number - 1) & 1)
+
+
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "namespaces": ((), {}),
+    "no tools": ((), {"PATH": "/none"}),
+    "no sandbox": (("--no-sandbox",), {}),
+}
+ways = pytest.mark.parametrize("way", WAYS)
+
+
+def match(folder: Path, way: str, **switches: object) -> "subprocess.Popen[str]":
+    """A real match of an engine that always wins and one that leaves daemons behind."""
+    engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
+    words, variables = WAYS[way]
+    words += ("--book", str(start_book(folder)), "--nodes", "3000", "--games", "2")
+    return subprocess.Popen(
+        worker(*map(str, engines), *words),
+        cwd=ROOT,
+        env=environment(**variables),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@ways
+def test_a_match_leaves_nothing_and_says_what_is_missing(
+    tmp_path: Path, strays: Callable[[], list[int]], way: str
+) -> None:
+    with match(tmp_path, way) as playing:
+        _, told = playing.communicate(timeout=240)
+    assert playing.returncode == 0
+    assert len((tmp_path / "strays").read_text().split()) == 1
+    assert not strays()
+    if way != "namespaces":
+        warned = "warning: Linux has no PID namespaces that bwrap or unshare can make: " in told
+        assert warned == (way == "no tools")
+
+
+@ways
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_match_that_is_killed_leaves_nothing(
+    tmp_path: Path, strays: Callable[[], list[int]], way: str, bare: bool
+) -> None:
+    """With PID namespaces not even a process that has dropped its environment."""
+    if bare and (way != "namespaces" or not EngineLimits(isolation=isolation()).own_pids):
+        pytest.skip("such a process is known by its namespace alone")
+    pid = tmp_path / "pid"
+    bareness = {"bare": True} if bare else {}
+    with match(tmp_path, way, fault="hang", at_ply=1, pid=pid, **bareness) as playing:
+        wait_until(lambda: pid.exists() and len(strays()) == 1)
+        playing.kill()
+    wait_until(lambda: not strays() and not running_with(f"--pid={pid}"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--no-sandbox",)])
+def test_the_row_of_a_worker_says_how_its_engines_are_confined(
+    flags: tuple[str, ...], database_url: str, tmp_path: Path
+) -> None:
+    write_project(tmp_path)
+    sides = {"plus": WINNER, "minus": LOSER}
+    with Store(database_url) as store:
+        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        engines = {
+            name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
+        }
+        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
+    usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
+    played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
+    assert played.returncode == 0, played.stderr
+    sandbox = "rlimits" if flags else str(EngineLimits(isolation=isolation()))
+    with Store(database_url) as store:
+        (row,) = [row for row in store.workers() if row.name == "box"]
+        assert (row.sandbox, row.games) == (sandbox, 4)
