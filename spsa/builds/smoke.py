@@ -178,8 +178,9 @@ def _bench(binary: Path, seconds: float, arguments: Sequence[str]) -> tuple[int 
     with _surroundings() as (stop_signal, limits):
         process = EngineProcess(str(binary), stop_signal, limits, [*arguments, "bench"])
         try:
-            with suppress(EngineFault, Overdue):  # it ends, or its time does
+            with suppress(EngineFault):  # it has ended
                 process.write(b"quit\n")
+            with suppress(EngineFault, Overdue):  # it ends, or its time does
                 while time.monotonic() < deadline:
                     process.read(output, deadline)
                     del output[:-_TAIL]

@@ -24,6 +24,7 @@ from spsa.openings.book import OpeningBook, load
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH
 from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits
 from worker import cli
 from worker.match.command import match_of
 from worker.match.games import Match, PlayedMatch
