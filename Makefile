@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information docs clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (benches/fleet/RESULTS.md)"
 	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (benches/RESULTS.md)"
 	@echo "make bench-server      response times of the server's pages (docs/server.md)"
+	@echo "make docs         write the tables of docs/configuration.md from the models of the keys"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -110,6 +111,9 @@ soak: $(VENV)/.test-installed
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutants $(ARGS)
+
+docs: $(VENV)/.test-installed
+	@$(BIN)/python tests/support/configuration_page.py
 
 clean:
 	rm -rf $(VENV) engine/target .tuning

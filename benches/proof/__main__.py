@@ -90,10 +90,10 @@ def _played(
 ) -> Proof | None:
     """Everything there is to play; None when it was stopped before the end."""
     first = configs[0]
-    migrate.upgrade(first.database_url)
+    migrate.upgrade(first.database.url)
     with (
         interruptible() as stopping,
-        Store(first.database_url) as store,
+        Store(first.database.url) as store,
         worker_beside(first, folder, slots, *_LEASE),
     ):
         return _proof(Hall(store, terminal(stderr=True), stopping), configs, thetas)

@@ -73,7 +73,7 @@ def places(plan: Plan, folder: Path) -> Iterator[Place]:
         place = Place(rule, seed, folder / plan.name(rule, seed))
         if _write(place, _configured(plan, place)) and plan.untouched:
             config = load_config(place.config, {})
-            project_theta(config.params_path, own_values(config, checked_space(config)))
+            project_theta(config.run.params, own_values(config, checked_space(config)))
         yield place
 
 

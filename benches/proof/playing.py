@@ -45,15 +45,17 @@ class Hall:
 
     def tuned(self, config: Config) -> Run | None:
         """The run when it has ended; None when it was stopped before that."""
-        known = self.store.find_run(config.name)
+        known = self.store.find_run(config.run.name)
         if known is not None and known.status is RunStatus.FINISHED:
             return known
-        each = config.games.per_iteration
-        self.console.print(f"{config.name}: {config.max_iterations} iterations of {each} games")
+        each = config.games.games_per_iteration
+        self.console.print(
+            f"{config.run.name}: {config.spsa.max_iterations} iterations of {each} games"
+        )
         prepared = prepare(config, self.store)
         with held_run(self.store, config, prepared.run, self.console, self.stopping) as seat:
             ended = tune(seat, prepared)
-        return None if ended is None else self.store.run(config.name)
+        return None if ended is None else self.store.run(config.run.name)
 
     def measured(self, config: Config, run: Run, which: ThetaChoice | None) -> Against | None:
         """The match of a theta of the run; None when it was stopped before its end."""
@@ -68,7 +70,7 @@ class Hall:
         if known := self._played(run, sides):
             return known
         games = config.validation.games
-        self.console.print(f"{config.name}: {games} games against the untouched engine")
+        self.console.print(f"{config.run.name}: {games} games against the untouched engine")
         with held_run(self.store, config, run, self.console, self.stopping) as seat:
             return play_match(seat, run, sides, games, run.game_settings)
 

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from spsa.config import load_config
-from spsa.config.loading import MAX_SHARE, MIN_SHARE
+from spsa.config.settings import MAX_SHARE, MIN_SHARE
 from spsa.db import Store
 from spsa.db.database import url_in, warnings, with_absolute_path
 from spsa.output import echo
@@ -136,7 +136,7 @@ def settings(config: str | None, database_url: str | None) -> "Config":
 def _loaded(config: str | None, url: str | None) -> "Config":
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
     found = load_config(Path(config or "config.toml"), environ)
-    _warn_about(found.database_url)
+    _warn_about(found.database.url)
     return found
 
 
@@ -167,7 +167,7 @@ def database_of(config: str | None, database_url: str | None) -> str:
     """The database's URL; without a config.toml it is enough that something else names it."""
     url = _chosen_url(database_url)
     if url is None or config is not None or Path("config.toml").exists():
-        return _loaded(config, url).database_url
+        return _loaded(config, url).database.url
     absolute = with_absolute_path(url, Path.cwd())
     _warn_about(absolute)
     return absolute

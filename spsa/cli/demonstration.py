@@ -150,8 +150,8 @@ def _run(
     config = load_config(folder / "config.toml", {})
     own = own_values(config, checked_space(config))
     _introduce(config, folder, slots, console)
-    migrate.upgrade(config.database_url)
-    with Store(config.database_url) as store, worker_beside(config, folder, slots):
+    migrate.upgrade(config.database.url)
+    with Store(config.database.url) as store, worker_beside(config, folder, slots):
         prepared = prepare(config, store)
         with held_run(store, config, prepared.run, console, stopping) as held:
             run = _tuned(held, prepared)
@@ -177,7 +177,7 @@ def _measured(held: HeldRun, run: Run) -> Iteration | None:
 def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> Iterator[None]:
     """A worker process beside the master; its output goes to worker.log."""
     command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force", *options]
-    environment = {**os.environ, "DATABASE_URL": config.database_url}
+    environment = {**os.environ, "DATABASE_URL": config.database.url}
     with (folder / "worker.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
         try:
@@ -209,12 +209,12 @@ def own_values(config: Config, space: Space) -> dict[str, float]:
 
 
 def _introduce(config: Config, folder: Path, slots: int, console: Console) -> None:
-    each, iterations = config.games.per_iteration, config.max_iterations
-    names = ", ".join(p.name for p in load_space(config.params_path).active)
+    each, iterations = config.games.games_per_iteration, config.spsa.max_iterations
+    names = ", ".join(p.name for p in load_space(config.run.params).active)
     console.print(
         f"tuning {names}\n"
         f"{iterations} iterations of {each} games, {iterations * each} in all, "
-        f"{slots} at a time, seed {config.seed}; all files are in {folder}"
+        f"{slots} at a time, seed {config.run.seed}; all files are in {folder}"
     )
 
 
@@ -252,7 +252,7 @@ def _program() -> str:
 
 def leave_report(folder: Path, run: str, console: Console) -> None:
     """Write report.html and run.png into the demo's folder, and say where they are."""
-    url = load_config(folder / "config.toml", {}).database_url
+    url = load_config(folder / "config.toml", {}).database.url
     with working("writing the report"), Store(url) as store:
         found = report(store, store.run(run))
         write_whole(folder / "report.html", page(found).encode())

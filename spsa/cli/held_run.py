@@ -153,7 +153,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
         echo(f"note: {note}", err=True)
-    store, params = held.store, held.config.params_path
+    store, params = held.store, held.config.run.params
     name = prepared.run.name
 
     def project(run: Run) -> None:
@@ -239,4 +239,4 @@ def progress_of(store: Store, run: Run, console: Console) -> Progress:
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
     """The game settings of a run, with the time control that [validation] may name."""
     own = config.validation.time_control
-    return game_settings if own is None else replace(game_settings, time_control=own)
+    return game_settings if own is None else replace(game_settings, time_control=own.limits)

@@ -11,6 +11,7 @@ from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
 from spsa.cli.common import BUILD_SECONDS
 from spsa.config import starter_config, starter_params, starter_uci_config
+from spsa.config.settings import DEFAULT_ALGORITHM
 from spsa.config.suggestions import (
     EngineSource,
     Selection,
@@ -18,7 +19,6 @@ from spsa.config.suggestions import (
     select,
     suggest_options,
 )
-from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.core.game_settings import TimeControl
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo

@@ -49,7 +49,7 @@ class Measured:
 def measured(config: Config) -> Measured:
     """What the youngest runs of the database have measured; nothing without a database."""
     try:
-        with Store(config.database_url) as store:
+        with Store(config.database.url) as store:
             return _of_runs(store, config)
     except InvalidInput:
         raise
@@ -103,8 +103,8 @@ def _conditions(config: Config) -> dict[str, Any]:
 def store_trial(config: Config, speed: Speed, slots: int) -> None:
     """Store a trial for later plans, in a database that is made if there is none."""
     seconds = dict(zip(_SECONDS, (speed.builds, speed.game), strict=True))
-    migrate.upgrade(config.database_url)
-    with Store(config.database_url) as store:
+    migrate.upgrade(config.database.url)
+    with Store(config.database.url) as store:
         store.add_measurement(actor(), {**_conditions(config), **seconds, "slots": slots})
 
 

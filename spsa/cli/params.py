@@ -10,7 +10,7 @@ from spsa.cli.common import (
 )
 from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
-from spsa.config import Config, DeliveryKind
+from spsa.config import Config
 from spsa.core.params import Space
 from spsa.live_display import working
 from spsa.master.start import checked_space
@@ -38,7 +38,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     if as_json:
         echo_json(space.to_json())
     else:
-        over_uci = found.delivery.kind is DeliveryKind.UCI
+        over_uci = found.delivery.kind == "uci"
         terminal().print(space_table(space, over_uci=over_uci))
 
 
@@ -61,7 +61,7 @@ def diff(
     found = settings(config, database_url)
     space = _checked(found)
     values = chosen_values(found, space, run=run, start=start, theta=theta)
-    if found.delivery.kind is DeliveryKind.UCI:
+    if found.delivery.kind == "uci":
         echo_raw(setoption_lines(space, values))
     else:
         echo_raw(source_patch(found, space, values))

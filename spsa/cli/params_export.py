@@ -9,18 +9,10 @@ import click
 from spsa.builds.sources import render, unified_patch
 from spsa.cli.common import config_option, database_option, opened, settings, theta_option
 from spsa.config import Config, load_space, read_sources
-from spsa.config.formats import (
-    COLUMNS,
-    USUAL_R_END,
-    PeerParameter,
-    params_file,
-    params_json,
-    peer_parameters,
-    write_chess_tuning_tools,
-    write_lines,
-    write_weather_factory,
-)
-from spsa.config.section import as_number
+from spsa.config.document import as_number
+from spsa.config.formats import PEERS
+from spsa.config.peer import USUAL_R_END, PeerParameter, peer_parameters
+from spsa.config.projection import params_file, params_json
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
@@ -30,16 +22,8 @@ from spsa.output import echo, echo_raw
 from spsa.report.text import plural
 from spsa.report.theta import ThetaChoice, chosen_theta
 
-_Writer = Callable[[Iterable[PeerParameter]], str]
-
-_PEERS: Mapping[str, _Writer] = {
-    "fishtest": lambda each: write_lines(COLUMNS["fishtest"], each),
-    "openbench": lambda each: write_lines(COLUMNS["openbench"], each),
-    "weather-factory": write_weather_factory,
-    "chess-tuning-tools": write_chess_tuning_tools,
-}
 _OWN: Mapping[str, Callable[[Space], str]] = {"toml": params_file, "json": params_json}
-EXPORTS = (*_PEERS, *_OWN)
+EXPORTS = (*PEERS, *_OWN)
 
 
 Values = Mapping[str, float]
@@ -52,7 +36,7 @@ def chosen_values(
     _refuse_without_run(run, start, theta)
     if run is None:
         return {p.name: p.value for p in space.parameters}
-    with Store(config.database_url) as store:
+    with Store(config.database.url) as store:
         return _values_of(store.run(run), start, theta)
 
 
@@ -124,9 +108,9 @@ def export(
         echo_raw(_OWN[kind](source.space))
         return
     each = tuple(source.peers())
-    if kind not in ("openbench", "chess-tuning-tools"):
+    if not PEERS[kind].has_fractions:
         _refuse_fractions(source.name, each)
-    echo_raw(_PEERS[kind](each))
+    echo_raw(PEERS[kind].write(each))
     if left := len(source.space.parameters) - len(each):
         echo(f"{plural(left, 'frozen parameter')} left out", err=True)
 
@@ -151,7 +135,7 @@ def _of_file(config: str | None, database_url: str | None) -> _Source:
         path = Path("params.toml")
         return _Source(str(path), load_space(path), {})
     found = settings(config, database_url)
-    return _Source(str(found.params_path), load_space(found.params_path), found.settings)
+    return _Source(str(found.run.params), load_space(found.run.params), found.spsa.settings)
 
 
 def _with_values(space: Space, values: Mapping[str, float]) -> Space:

@@ -13,16 +13,9 @@ import tomlkit
 from spsa.cli.common import FileInFolder
 from spsa.config import load_space
 from spsa.config.document import file_text
-from spsa.config.formats import (
-    FORMATS,
-    Imported,
-    PeerTune,
-    Plan,
-    gains_file,
-    mapping_notes,
-    params_file,
-    read_file,
-)
+from spsa.config.formats import FORMATS, Imported, gains_file, read_file
+from spsa.config.peer import PeerTune, Plan, mapping_notes
+from spsa.config.projection import params_file
 from spsa.core.params import Constant, Location, Placement, Space
 from spsa.errors import Fault, InvalidInput
 from spsa.files import write_whole
@@ -182,7 +175,7 @@ def _tables(file: Path, tune: PeerTune, plan: Plan) -> dict[str, dict[str, objec
         raise _refused(file, found, "give --games and --played as they are there")
     return {
         "games": {"games_per_iteration": plan.games_per_iteration},
-        "spsa": tune.schedule.settings(tune.common_r_end, plan.games_per_iteration),
+        "spsa": tune.schedule.settings(tune.r_end, plan.games_per_iteration),
     }
 
 

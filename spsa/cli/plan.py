@@ -122,8 +122,8 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     """How the files cut the run; iterations in flight that follow the fleet are what it needs."""
     games, in_flight = config.games, config.games.iterations_in_flight
     shape = Shape(
-        iterations=config.max_iterations,
-        games=games.per_iteration,
+        iterations=config.spsa.max_iterations,
+        games=games.games_per_iteration,
         batch_games=games.batch_size,
         in_flight=1 if in_flight == "auto" else in_flight,
         adapts=in_flight == "auto",
@@ -131,10 +131,10 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     if not shape.adapts:
         return shape
     shape = replace(  # as the master cuts for these slots
-        shape, batch_games=cut(games.per_iteration, games.batch_size, capacity.concurrency)[0]
+        shape, batch_games=cut(games.games_per_iteration, games.batch_size, capacity.concurrency)[0]
     )
     bearable = in_flight_limit(
-        shape.iterations, rule_entry(config.algorithm).iterations_per_one_in_flight
+        shape.iterations, rule_entry(config.spsa.algorithm).iterations_per_one_in_flight
     )
     needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
     return replace(shape, in_flight=min(needed, bearable))
@@ -142,15 +142,15 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
 
 def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
     """The design to simulate: of a long run, a shorter one of as many games."""
-    problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
+    problem = problem_of(space, iterations=config.spsa.max_iterations, pairs=config.games.pairs)
     shorter, merged = coarser(problem)
-    settings: dict[str, Any] = dict(config.settings)
-    if config.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
+    settings: dict[str, Any] = dict(config.spsa.settings)
+    if config.spsa.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
         settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
     elif _gains_are_given(config):
         shorter, merged = problem, 1
     design = RunDesign(
-        algorithm=config.algorithm,
+        algorithm=config.spsa.algorithm,
         settings=settings,
         problem=shorter,
         in_flight=max(1, round(shape.in_flight / merged)),
@@ -161,7 +161,7 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
 
 def _gains_are_given(config: Config) -> bool:
     """Gains written for so many iterations mean something else for fewer."""
-    return not {"a", "c", "A", "played"}.isdisjoint(config.settings)
+    return not {"a", "c", "A", "played"}.isdisjoint(config.spsa.settings)
 
 
 def _tried(config: Config, space: Space, past: Measured, slots: int) -> Speed | None:

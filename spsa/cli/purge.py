@@ -142,7 +142,7 @@ def purge(
     given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
     _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
-    with Store(found.database_url) as store:
+    with Store(found.database.url) as store:
         chosen = store.run(run)
         if suggested:
             suspect = _suspect(store, chosen)
@@ -252,7 +252,7 @@ def _repair(config: Config, store: Store, run: Run) -> None:
     A running master does the same.
     """
     try:
-        path, now = config.params_path, store.run(run.name).theta
+        path, now = config.run.params, store.run(run.name).theta
         if says(path, now):
             return
         if any(says(path, purge.theta_before) for purge in store.purges(run.id)):

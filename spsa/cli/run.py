@@ -1,6 +1,5 @@
 """`spsa-master run`."""
 
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -99,20 +98,22 @@ def run(
 
     given = {"priority": priority, "share": share}
     wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    found = replace(settings(config, database_url), **wanted)
+    found = settings(config, database_url)
+    found = found.model_copy(update={"run": found.run.model_copy(update=wanted)})
     with working("checking params.toml against the engine"):
         checked_space(found)
-    if migrate.upgrade(found.database_url):
+    wanted_name = name or found.run.name
+    if migrate.upgrade(found.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,
-        Store(found.database_url, is_stopping=stopping.is_set) as store,
+        Store(found.database.url, is_stopping=stopping.is_set) as store,
     ):
-        if wanted and store.find_run(name or found.name) is not None:
-            store.prioritize(name or found.name, actor(), **wanted)
+        if wanted and store.find_run(wanted_name) is not None:
+            store.prioritize(wanted_name, actor(), **wanted)
         with working("preparing the run"):
-            begins = None if origin is None else _origin(store, origin, doubt, name or found.name)
+            begins = None if origin is None else _origin(store, origin, doubt, wanted_name)
             prepared = prepare(found, store, name, seed, begins)
         with (
             held_run(store, found, prepared.run, console, stopping, longest_wait=inf) as held,

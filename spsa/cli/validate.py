@@ -106,7 +106,7 @@ def validate(
     played: list[Iteration] = []
     with (
         interruptible() as stopping,
-        Store(found.database_url, is_stopping=stopping.is_set) as store,
+        Store(found.database.url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
         with working("computing both thetas"):

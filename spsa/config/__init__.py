@@ -2,27 +2,13 @@
 
 from spsa.config.loading import load_config, missing_files, readable_params
 from spsa.config.projection import project_theta, says
-from spsa.config.settings import (
-    BuildConfig,
-    Config,
-    DeliveryConfig,
-    DeliveryKind,
-    Distribution,
-    GamesConfig,
-    Validation,
-)
+from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, read_sources
 from spsa.config.space import load_space
 from spsa.config.starter import starter_config, starter_params, starter_uci_config
 
 __all__ = [
-    "BuildConfig",
     "Config",
-    "DeliveryConfig",
-    "DeliveryKind",
-    "Distribution",
-    "GamesConfig",
-    "Validation",
     "check_against_engine",
     "check_against_source",
     "load_config",

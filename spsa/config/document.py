@@ -1,18 +1,24 @@
-"""A TOML file: its values, and the line of each of them."""
+"""A TOML file: its values, the line of each of them, and the faults that are found in it."""
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 
 import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
 
 Key = tuple[str, ...]
+
+LONGEST_TEXT = 4096
+_MAX_COMPARED = 5000
+"""Names that a misspelt name is compared with."""
 
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
@@ -31,6 +37,44 @@ class Document:
     text: str
     data: Mapping[str, object]
     lines: Mapping[Key, int]
+
+
+class Faults:
+    """The faults found in one file so far."""
+
+    def __init__(self, document: Document, origins: Mapping[Key, str] | None = None) -> None:
+        """`origins` says where the values of keys come from that override the file."""
+        self._document = document
+        self._origins = origins or {}
+        self._found: list[Fault] = []
+
+    @property
+    def file(self) -> str:
+        return self._document.path.name
+
+    @property
+    def found(self) -> tuple[Fault, ...]:
+        """All faults in the order of the file."""
+        return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
+
+    def note(self, key: Key, name: str, found: str, remedy: str) -> None:
+        """Note a fault on the line of `key`. Raises InvalidInput when there are MAX_FAULTS."""
+        file, line = self._origins.get(key), None
+        if file is None:
+            file, line = str(self._document.path), self.line(key)
+        self._found.append(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
+        if len(self._found) == MAX_FAULTS:
+            self.raise_any()
+
+    def line(self, key: Key) -> int | None:
+        """The line of `key`, or of the nearest table around it that is written."""
+        lines = self._document.lines
+        return next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
+
+    def raise_any(self) -> None:
+        """Raise InvalidInput with all faults, if there are any."""
+        if self._found:
+            raise InvalidInput(self.found)
 
 
 def read_document(path: Path) -> Document:
@@ -115,3 +159,45 @@ def _key(node: Node) -> Key:
     if node.type == "quoted_key":
         return (next(iter(tomllib.loads(f"{text} = 0"))),)
     return (text,)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text can go to a terminal, a command line or an engine unchanged."""
+    return text.isprintable() and len(text) <= LONGEST_TEXT
+
+
+def shown(value: object) -> str:
+    """A value for a message: as TOML writes it, shortened."""
+    text = (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else _decimal(value)
+    )
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _decimal(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a hexadecimal number of thousands of decimal digits
+        return "a number of thousands of digits"
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A remedy for an unknown word: the closest known one, or all of them."""
+    names = sorted(known)
+    close = get_close_matches(word, names[:_MAX_COMPARED], n=1)
+    return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(names)}"
+
+
+def as_number(value: object) -> float | None:
+    """`value` as a finite float, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None

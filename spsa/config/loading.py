@@ -1,45 +1,23 @@
 """Reads config.toml and the environment into one frozen Config."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
-from spsa.config.document import Document, read_document
-from spsa.config.play import (
-    read_adjudication,
-    read_book,
-    read_files,
-    read_options,
-    read_scale,
-    read_time_control,
-)
-from spsa.config.section import Faults, Section
-from spsa.config.settings import Config, DeliveryKind
+from spsa.builds.artifacts import sha256_of
+from spsa.config.document import Faults, Key, read_document, shown
+from spsa.config.section import read_table
+from spsa.config.settings import Config, Sections
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import readable_space
-from spsa.config.tuning import (
-    read_alarms,
-    read_algorithm,
-    read_build,
-    read_delivery,
-    read_fleet,
-    read_games,
-    read_settings,
-    read_validation,
-)
-from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings import Book, EngineFile, GameSettings
+from spsa.core.game_settings.options import CHESS960
 from spsa.core.params import Space
-from spsa.db.database import configured_url, parsed, with_absolute_path
-from spsa.errors import MAX_FAULTS, Fault, InvalidInput
+from spsa.db.database import parsed, with_absolute_path
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
+from spsa.files import MAX_BOOK, content
 from spsa.openings import NAME_A_BOOK, builtin_book
-
-PRIORITIES = 1000
-"""Priorities lie between minus this and this; the default is 0."""
-
-MIN_SHARE, MAX_SHARE = 1e-6, 1e6
-MAX_ITERATIONS = 10_000_000
-
-_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
-_MAX_ELO = 1000.0
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
@@ -54,11 +32,78 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     except InvalidInput as error:
         more = _readable(path.parent / "params.toml")[1]
         raise InvalidInput((*error.faults, *more)[:MAX_FAULTS]) from None
-    faults = Faults(document)
-    config = _config(document, Section(faults, (), dict(document.data)), environ)
-    if faults.found:
-        raise InvalidInput((*faults.found, *_further(config, faults.found))[:MAX_FAULTS])
+    data, origins = _overridden(document.data, environ.get("DATABASE_URL", "").strip())
+    faults = Faults(document, origins)
+    config = _config(document.path, data, faults)
+    if config is None or faults.found:
+        further = () if config is None else _further(config, faults.found)
+        raise InvalidInput((*faults.found, *further)[:MAX_FAULTS])
     return config
+
+
+def _overridden(
+    data: Mapping[str, object], url: str
+) -> tuple[Mapping[str, object], Mapping[Key, str]]:
+    """The tables with DATABASE_URL in the place of [database] url, and where that comes from.
+
+    A relative SQLite path in it is relative to the current folder, as users of a shell expect.
+    """
+    database = data.get("database", {})
+    if not url or not isinstance(database, dict):
+        return data, {}
+    with suppress(InvalidInput):  # reading the table tells
+        parsed(url)
+        url = with_absolute_path(url, Path.cwd())
+    key: Key = ("database", "url")
+    overridden = {**data, "database": {**database, "url": url}}
+    return overridden, {key: "DATABASE_URL or --database-url"}
+
+
+def _config(path: Path, data: Mapping[str, object], faults: Faults) -> Config | None:
+    tables = read_table(Sections, data, faults, folder=path.resolve().parent)
+    if tables is None:
+        return None
+    files = {
+        option: EngineFile(path=str(file), sha256=_hash_of_file(option, file, faults))
+        for option, file in tables.engine.files.items()
+    }
+    game_settings = GameSettings(
+        time_control=tables.time_control.limits,
+        adjudication=tables.adjudication.rules,
+        book=_book(tables, faults),
+        scale=tables.games.scale,
+        engine_options=({CHESS960: "true"} if tables.games.chess960 else {})
+        | tables.engine.options,
+        engine_arguments=tables.engine.arguments,
+        engine_files=files,
+    )
+    return Config(path=path, game_settings=game_settings, **dict(tables))
+
+
+def _book(tables: Sections, faults: Faults) -> Book:
+    """The hash of a missing book is empty: a command that plays nothing does not need it."""
+    games = tables.games
+    digest = ""
+    try:
+        digest = sha256(content(builtin_book(games.book) or Path(games.book), MAX_BOOK)).hexdigest()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # `missing_files` tells
+    except OSError as error:
+        found = f"book = {shown(games.book)} cannot be read: {error.strerror}"
+        faults.note(("games", "book"), "games", found, NAME_A_BOOK)
+    return Book(name=games.book, sha256=digest, plies=games.plies, chess960=games.chess960)
+
+
+def _hash_of_file(option: str, path: Path, faults: Faults) -> str:
+    """Empty if the file is missing, as for a book."""
+    if not path.exists():
+        return ""
+    try:
+        return sha256_of(path)
+    except TuningError as error:
+        key = ("engine", "files", option)
+        faults.note(key, "engine.files", f"{option}: {error}", "name a file that can be read")
+        return ""
 
 
 def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
@@ -66,7 +111,7 @@ def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
 
     With the faults of all files in one message a user corrects them in one round.
     """
-    return _readable(config.params_path)
+    return _readable(config.run.params)
 
 
 def _readable(params: Path) -> tuple[Space, tuple[Fault, ...]]:
@@ -83,7 +128,7 @@ def _further(config: Config, own: Collection[Fault]) -> tuple[Fault, ...]:
 
     A section with a fault of its own may name something else than its author means.
     """
-    params = config.params_path
+    params = config.run.params
     if params.is_dir():  # which replaces a path that is refused
         return ()
     space, wrong = readable_params(config)
@@ -97,13 +142,13 @@ def _further(config: Config, own: Collection[Fault]) -> tuple[Fault, ...]:
 def _of_source(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, if that can be read."""
     source, constants = config.build.source_path, config.build.constants_file
-    if config.delivery.kind is DeliveryKind.UCI or source is None:
+    if config.delivery.kind == "uci" or source is None:
         return ()
     try:
         texts = read_sources(space, source, constants)
     except InvalidInput:
         return ()  # `missing_files` names what is not there
-    return check_against_source(space, texts, constants, str(config.params_path))
+    return check_against_source(space, texts, constants, str(config.run.params))
 
 
 def missing_files(config: Config) -> list[Fault]:
@@ -125,71 +170,18 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Config:
-    folder = document.path.resolve().parent
-    run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
-    engine = root.section("engine")
-    algorithm = read_algorithm(rule)
-    book, time_control = read_book(games, folder), read_time_control(root.section("time_control"))
-    options = read_options(engine.section("options"), chess960=book.chess960)
-    game_settings = GameSettings(
-        time_control=time_control,
-        adjudication=read_adjudication(root.section("adjudication"), folder),
-        book=book,
-        scale=read_scale(games, time_control),
-        engine_options=options,
-        engine_arguments=engine.texts("arguments"),
-        engine_files=read_files(engine.section("files"), folder, options),
-    )
-    engine.close()
-    delivery = read_delivery(root.section("delivery"), folder)
-    sets_aside, require = read_fleet(root.section("fleet"))
-    needs_source = delivery.kind is DeliveryKind.BUILD
-    build = read_build(root.section("build"), folder, needed=needs_source)
-    config = Config(
-        path=document.path,
-        params_path=run.path("params", folder, "params.toml"),
-        name=run.text("name", folder.name) or folder.name,
-        seed=None if run.get("seed") is None else run.whole("seed"),
-        priority=run.whole("priority", 0, least=-PRIORITIES, most=PRIORITIES),
-        share=run.number("share", 1.0, above=0.0, least=MIN_SHARE, most=MAX_SHARE),
-        database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
-        game_settings=game_settings,
-        games=read_games(games),
-        algorithm=algorithm,
-        max_iterations=rule.whole("max_iterations", 500, least=1, most=MAX_ITERATIONS),
-        stop_when=_stop_when(rule),
-        settings=read_settings(rule, algorithm, _SPSA_KEYS),
-        build=build,
-        delivery=delivery,
-        validation=read_validation(root.section("validation")),
-        alarms=read_alarms(root.section("alarms")),
-        sets_aside=sets_aside,
-        require=require,
-    )
-    for section in (run, rule, root):
-        section.close()
-    return config
-
-
-def _stop_when(rule: Section) -> float | None:
-    if rule.get("stop_when") is None:
-        return None
-    return rule.number("stop_when", above=0.0, most=_MAX_ELO)
-
-
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
-    source, book = config.build.source_path, config.game_settings.book.name
+    source, book = config.build.source_path, config.games.book
     needed: list[tuple[str, Path | None, str]] = [
-        ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
+        ("run.params", config.run.params, "write it, or let `spsa-master init` do it"),
         ("games.book", None if builtin_book(book) else Path(book), NAME_A_BOOK),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
         *(
-            ("engine.files", Path(file.path), f"name the file that {option} takes")
-            for option, file in config.game_settings.engine_files.items()
+            ("engine.files", path, f"name the file that {option} takes")
+            for option, path in config.engine.files.items()
         ),
     ]
-    if config.delivery.kind is DeliveryKind.BUILD and source is not None:
+    if config.delivery.kind == "build" and source is not None:
         constants = source / config.build.constants_file
         manifest = source if config.build.command else source / "Cargo.toml"
         remedy = "name the folder that holds the engine's Cargo.toml, or give a command"
@@ -198,38 +190,3 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
             ("build.constants_file", constants, "name the file, relative to source_path"),
         ]
     return needed
-
-
-def read_url(section: Section, folder: Path, variable: str) -> str:
-    """`variable` (DATABASE_URL's value, "" when unset) or the section's url, driver named.
-
-    In config.toml, a relative SQLite path is relative to `folder`, the folder of config.toml, so
-    that programs started in different folders use the same database. In the variable it is
-    relative to the current folder, as users of a shell expect.
-    """
-    written = section.get("url")
-    section.close()
-    if not isinstance(written, str | None):
-        section.fault("url", "url is not a text", 'write url = "sqlite:///spsa.db"')
-        return ""
-    url = (
-        with_absolute_path(variable.strip(), Path.cwd())
-        if variable
-        else configured_url(folder, written)
-    )
-    if (fault := _fault(variable or written or url)) is None:
-        return url
-    if variable:
-        section.fault_elsewhere("DATABASE_URL or --database-url", fault.found, fault.remedy)
-    else:
-        section.fault("url", f"url {fault.found}", fault.remedy)
-    return ""
-
-
-def _fault(url: str) -> Fault | None:
-    """What is wrong with a URL; the text quotes nothing of it, as it may hold a password."""
-    try:
-        parsed(url.strip())
-    except InvalidInput as error:
-        return error.faults[0]
-    return None

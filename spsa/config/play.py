@@ -1,16 +1,25 @@
-"""Reads the tables of config.toml that decide how games are played."""
+"""The tables of config.toml that decide how games are played."""
 
-from collections.abc import Collection
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from spsa.builds.artifacts import sha256_of
-from spsa.config.section import Section, as_number, shown
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+
+from spsa.config.document import as_number
+from spsa.config.section import (
+    FilePath,
+    Found,
+    OptionalPath,
+    OrOff,
+    Section,
+    Texts,
+    even,
+    located,
+    refusal,
+)
 from spsa.core.game_settings import (
     Adjudication,
-    Book,
     DrawRule,
-    EngineFile,
     ResignRule,
     Scale,
     TablebaseRule,
@@ -27,243 +36,248 @@ from spsa.core.game_settings.numbers import (
     MAX_OPTION_LENGTH,
     MAX_PIECES,
     MAX_PLIES,
-    MAX_SCALE,
     MAX_SECONDS,
     MIN_PIECES,
-    MIN_SCALE,
 )
 from spsa.core.game_settings.options import CHESS960
-from spsa.errors import TuningError
-from spsa.files import MAX_BOOK, content
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 from spsa.text import is_printable
 
+_TIMED = (TimeKind.MOVETIME, TimeKind.CLOCK)
+_COUNTED = (TimeKind.NODES, TimeKind.DEPTH)
+_OWNERS = {
+    "timelow": _TIMED,
+    "timehigh": _TIMED,
+    "increment": (TimeKind.CLOCK,),
+    "moves": (TimeKind.CLOCK,),
+    "margin": (TimeKind.CLOCK,),
+    "low": _COUNTED,
+    "high": _COUNTED,
+}
+_TWINS = {"low": "timelow", "high": "timehigh", "timelow": "low", "timehigh": "high"}
 
-def read_time_control(section: Section) -> TimeControl:
-    """[time_control]: `timelow`, `timehigh` in seconds, or `low`, `high` in nodes or plies."""
-    kind = TimeKind(section.choice("kind", tuple(TimeKind), TimeKind.MOVETIME))
-    if not section.sound:
-        return _unknown_kind(section)
-    timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    most = MAX_DEPTH_TO_SEARCH if kind is TimeKind.DEPTH else MAX_NODES_TO_SEARCH
-    low, high = _seconds(section) if timed else _counts(section, most)
-    clocked = kind is TimeKind.CLOCK
-    increment = section.number("increment", 0.0, least=0.0, most=MAX_SECONDS) if clocked else 0.0
-    moves = section.whole("moves", 0, least=1, most=MAX_MOVES) if clocked else 0
-    margin = section.number("margin", 0.05, least=0.0, most=MAX_SECONDS) if clocked else 0.05
-    if section.sound and low > high:
-        first, second = ("timelow", "timehigh") if timed else ("low", "high")
-        section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
-    _refuse_others(section, kind)
-    return TimeControl(
-        kind=kind, low=low, high=high, increment=increment, margin=margin, moves=moves
-    )
+Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS)]
+"""At least one millisecond, the unit of UCI."""
+Seconds0 = Annotated[float, Field(ge=0.0, le=MAX_SECONDS)]
+Count = Annotated[int, Field(ge=1, le=MAX_NODES_TO_SEARCH)]
 
 
-def _unknown_kind(section: Section) -> TimeControl:
-    """An unknown kind is one fault; which keys would go with it is unknown."""
-    for key in section.keys:
-        section.get(key)
-    return TimeControl(low=1.0, high=1.0)
+class TimeControlSection(Section):
+    """What limits a move or a game."""
 
+    kind: Annotated[TimeKind, Field(strict=False)] = TimeKind.MOVETIME
+    """what limits a move"""
+    timelow: Seconds = 0.25
+    """seconds: a move (`movetime`), a side's whole game (`clock`)"""
+    timehigh: Seconds = Field(default_factory=lambda data: max(data["timelow"], 1.0))
+    """the same; by default 1, or `timelow` if that is more"""
+    increment: Seconds0 = 0.0
+    """seconds added after each move (`clock`)"""
+    moves: Annotated[int | None, Field(ge=1, le=MAX_MOVES)] = None
+    """moves after which the clock gets its time again (`clock`)"""
+    margin: Seconds0 = 0.05
+    """seconds by which an engine may exceed its clock (`clock`)"""
+    low: Count | None = None
+    """nodes or depth of a move, required by `nodes` and `depth`; a depth is 1,000 at most"""
+    high: Count | None = None
+    """the same; by default `low`"""
 
-def _seconds(section: Section) -> tuple[float, float]:
-    low = _time(section, "timelow", 0.25)
-    return low, _time(section, "timehigh", max(low, 1.0))
+    @property
+    def limits(self) -> TimeControl:
+        low, high = self._range
+        return TimeControl(
+            kind=self.kind,
+            low=low,
+            high=high,
+            increment=self.increment,
+            margin=self.margin,
+            moves=self.moves or 0,
+        )
 
+    @property
+    def _range(self) -> tuple[float, float]:
+        if self.kind in _TIMED:
+            return self.timelow, self.timehigh
+        return self.low or 1, self.high or self.low or 1
 
-def _time(section: Section, key: str, default: float) -> float:
-    """At least one millisecond, the unit of UCI."""
-    return float(section.number(key, default, above=0.0, least=0.001, most=MAX_SECONDS))
-
-
-def _counts(section: Section, most: int) -> tuple[int, int]:
-    low = section.whole("low", least=1, most=most)
-    return low, section.whole("high", low or 1, least=1, most=most)
-
-
-def _refuse_others(section: Section, kind: TimeKind) -> None:
-    """Keys of another kind of time control get their own message, because they look right."""
-    kinds = {
-        "timelow": (TimeKind.MOVETIME, TimeKind.CLOCK),
-        "timehigh": (TimeKind.MOVETIME, TimeKind.CLOCK),
-        "margin": (TimeKind.CLOCK,),
-        "increment": (TimeKind.CLOCK,),
-        "moves": (TimeKind.CLOCK,),
-        "low": (TimeKind.NODES, TimeKind.DEPTH),
-        "high": (TimeKind.NODES, TimeKind.DEPTH),
-    }
-    for key, owners in kinds.items():
-        if key in section and kind not in owners:
-            section.get(key)
-            section.fault(key, f'{key} does not go with kind = "{kind}"', _instead(key, owners))
-    section.close()
+    def faults(self) -> Iterator[Found]:
+        for key, owners in _OWNERS.items():
+            if key in self.written and self.kind not in owners:
+                yield (key,), f'{key} does not go with kind = "{self.kind}"', _instead(key, owners)
+        (low, high), prefix = self._range, "time" if self.kind in _TIMED else ""
+        if self.kind in _COUNTED and self.low is None:
+            yield ("low",), "low is missing", "give it a whole number: low = 5000, say"
+        elif low > high:
+            found = f"{prefix}low {low:g} is more than {prefix}high {high:g}"
+            yield (f"{prefix}low",), found, "exchange them"
+        if self.kind is TimeKind.DEPTH and high > MAX_DEPTH_TO_SEARCH:
+            key = "low" if self.high is None else "high"
+            yield (key,), f"{key} = {high} is too large", f"use at most {MAX_DEPTH_TO_SEARCH}"
 
 
 def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
+    """What to write for a key of another kind, which looks right."""
     needs = "it needs kind = " + " or ".join(f'"{owner}"' for owner in owners)
-    twin = {"low": "timelow", "high": "timehigh", "timelow": "low", "timehigh": "high"}.get(key)
-    return f"write {twin} instead, or {needs}" if twin else needs
+    return f"write {_TWINS[key]} instead, or {needs}" if key in _TWINS else needs
 
 
-def read_scale(section: Section, control: TimeControl) -> Scale | None:
-    """`scale` of [games] and the keys that go with it; None where times are the same everywhere."""
-    if section.choice("scale", ("none", "nps"), "none") == "none":
-        for key in ("target_nps", "least_scale", "most_scale"):
-            if section.get(key) is not None:
-                remedy = 'write scale = "nps", or remove it'
-                section.fault(key, f'{key} goes with scale = "nps" only', remedy)
-        return None
-    if control.reproducible:
-        found = f'scale = "nps" does not go with kind = "{control.kind}" of [time_control]'
-        section.fault("scale", found, "remove it: these games need no scale")
-    target = section.whole("target_nps", least=1, most=MAX_NPS)
-    usual = Scale(target_nps=target)
-    return Scale(
-        target_nps=target,
-        least=section.number("least_scale", usual.least, least=MIN_SCALE, most=1.0),
-        most=section.number("most_scale", usual.most, least=1.0, most=MAX_SCALE),
-    )
+def _book(name: str, info: ValidationInfo) -> str:
+    """The name of a built-in book, or the absolute path of a file."""
+    if builtin_book(name) is not None:
+        return name
+    path = located(name, info)
+    if path is None:
+        raise refusal("{given} names no file", NAME_A_BOOK)
+    return str(path)
 
 
-def read_book(section: Section, folder: Path) -> Book:
-    """The book of [games]. The hash of a missing file is empty; `missing_files` tells."""
-    name, chess960 = section.text("book", BUILTIN), section.flag("chess960", False)
-    plies = section.whole("plies", 0, least=1, most=MAX_PLIES) or None
-    if (builtin := builtin_book(name)) is not None:
-        if chess960:
-            remedy = 'name a file of Chess960 positions: book = "..."'
-            section.fault("chess960", "the built-in books have no positions of Chess960", remedy)
-        return Book(name=name, sha256=_digest(builtin), plies=plies, chess960=chess960)
-    path = section.path("book", folder)
-    digest = _digest_of(path, section) if section.sound else ""
-    return Book(name=str(path), sha256=digest, plies=plies, chess960=chess960)
+Games = Annotated[int, Field(ge=2, le=1_000_000), AfterValidator(even)]
 
 
-def _digest_of(path: Path, section: Section) -> str:
-    """Empty if the file is missing: a command that plays nothing does not need it."""
-    try:
-        return _digest(path)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return ""
-    except OSError as error:
-        found = f"book = {shown(str(path))} cannot be read: {error.strerror}"
-        section.fault("book", found, NAME_A_BOOK)
-        return ""
+class GamesSection(Section):
+    """How games are divided into iterations and batches, and where they start."""
+
+    games_per_iteration: Games = 150
+    """even: games come in pairs with colours swapped"""
+    batch_size: Games = Field(default_factory=lambda data: min(10, data["games_per_iteration"]))
+    """even: games that a slot claims at a time; by default 10, or `games_per_iteration` if less"""
+    iterations_in_flight: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = "auto"
+    """iterations open at a time; `"auto"`: as many as keep all workers busy"""
+    max_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
+    """machines that may fail a batch before the run pauses"""
+    book: Annotated[str, AfterValidator(_book)] = BUILTIN
+    """`"builtin"`, `"builtin:unbalanced"`, or the path of an EPD, FEN or PGN file"""
+    chess960: bool = False
+    """the positions of the book and their games are of Chess960"""
+    plies: Annotated[int | None, Field(ge=1, le=MAX_PLIES)] = None
+    """how far into each game of a PGN book to play"""
+    target_nps: Annotated[int | None, Field(ge=1, le=MAX_NPS)] = None
+    """machines multiply times to search as many nodes as one with this many a second, per slot"""
+
+    @property
+    def pairs(self) -> int:
+        """Game pairs in an iteration."""
+        return self.games_per_iteration // 2
+
+    @property
+    def scale(self) -> Scale | None:
+        return None if self.target_nps is None else Scale(target_nps=self.target_nps)
+
+    def faults(self) -> Iterator[Found]:
+        size, most = self.batch_size, self.games_per_iteration
+        if size > most:
+            found = f"batch_size {size} is more than games_per_iteration {most}"
+            yield ("batch_size",), found, f"use at most {most}"
+        if self.chess960 and builtin_book(self.book) is not None:
+            found = "the built-in books have no positions of Chess960"
+            yield ("chess960",), found, 'name a file of Chess960 positions: book = "..."'
 
 
-def _digest(path: Path) -> str:
-    return sha256(content(path, MAX_BOOK)).hexdigest()
+_SENDABLE = f"of at most {MAX_OPTION_LENGTH} printable characters"
 
 
-def read_adjudication(section: Section, folder: Path) -> Adjudication:
-    """[adjudication]: each rule a table or false, `max_moves` a number or false."""
-    usual = Adjudication()
-    moves = usual.max_moves if section.get("max_moves") is not False else None
-    if "max_moves" in section and moves is not None:
-        moves = section.whole("max_moves", moves, least=1, most=MAX_MOVES)
-    adjudication = Adjudication(
-        draw=_draw(section),
-        resign=_resign(section),
-        max_moves=moves,
-        syzygy=_syzygy(section, folder),
-    )
-    section.close()
-    return adjudication
+def _option(name: str) -> str:
+    if name.lower() == CHESS960.lower():
+        remedy = "remove it, and write chess960 = true in [games] to play Chess960"
+        raise refusal("{key} follows chess960 of [games]", remedy)
+    if not _is_sendable(name):
+        raise refusal("{given} is not an option", f"write a name on one line, {_SENDABLE}")
+    return name
 
 
-def _draw(section: Section) -> DrawRule | None:
-    if section.get("draw") is False:
-        return None
-    usual, rule = DrawRule(), section.section("draw")
-    draw = DrawRule(
-        move_number=rule.whole("move_number", usual.move_number, least=0, most=MAX_MOVES),
-        count=rule.whole("count", usual.count, least=1, most=MAX_IN_A_ROW),
-        score=rule.whole("score", usual.score, least=0, most=MAX_CENTIPAWNS),
-    )
-    rule.close()
-    return draw
-
-
-def _resign(section: Section) -> ResignRule | None:
-    if section.get("resign") is False:
-        return None
-    usual, rule = ResignRule(), section.section("resign")
-    resign = ResignRule(
-        count=rule.whole("count", usual.count, least=1, most=MAX_IN_A_ROW),
-        score=rule.whole("score", usual.score, least=1, most=MAX_CENTIPAWNS),
-    )
-    rule.close()
-    return resign
-
-
-def _syzygy(section: Section, folder: Path) -> TablebaseRule | None:
-    if section.get("syzygy") in (None, False):
-        return None
-    rule = section.section("syzygy")
-    if not rule.sound:
-        return None
-    tables = TablebaseRule(
-        pieces=rule.whole("pieces", least=MIN_PIECES, most=MAX_PIECES),
-        fifty_moves=rule.flag("fifty_moves", True),
-        folder=str(rule.path("folder", folder)) if "folder" in rule else "",
-    )
-    rule.close()
-    return tables
-
-
-def read_options(section: Section, *, chess960: bool) -> dict[str, str]:
-    """[engine.options]: the options that both engines get by `setoption`, as UCI writes them.
-
-    Games of Chess960 add the option that announces them.
-    """
-    options: dict[str, str] = {CHESS960: "true"} if chess960 else {}
-    for name in section.keys:
-        value = section.get(name)
-        if name.lower() == CHESS960.lower():
-            remedy = "remove it, and write chess960 = true in [games] to play Chess960"
-            section.fault(name, f"{name} follows chess960 of [games]", remedy)
-        elif _is_value(value) and all(_is_sendable(text) for text in (name, str(value))):
-            options[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        else:
-            remedy = (
-                "write a number, a text or true on one line, "
-                f"of at most {MAX_OPTION_LENGTH} printable characters"
-            )
-            section.fault(name, f"{name} = {shown(value)} is not a value of an option", remedy)
-    return options
-
-
-def read_files(section: Section, folder: Path, options: Collection[str]) -> dict[str, EngineFile]:
-    """[engine.files]: the options that take the path of a file, each with that path."""
-    files: dict[str, EngineFile] = {}
-    for option in section.keys:
-        path = section.path(option, folder)
-        if not _is_sendable(option):
-            section.fault(option, f"{shown(option)} is no name of an option", "write its name")
-        elif option in options:
-            found = f"{option} is in [engine.options] too"
-            section.fault(option, found, "keep it in [engine.files], which sends its path")
-        else:
-            files[option] = EngineFile(path=str(path), sha256=_hash_of(option, path, section))
-    return files
-
-
-def _hash_of(option: str, path: Path, section: Section) -> str:
-    """Empty if the file is missing, as for a book; `missing_files` tells."""
-    if not path.exists():
-        return ""
-    try:
-        return sha256_of(path)
-    except TuningError as error:
-        section.fault(option, f"{option}: {error}", "name a file that can be read")
-        return ""
-
-
-def _is_value(value: object) -> bool:
-    return isinstance(value, bool | str) or as_number(value) is not None
+def _option_value(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    is_value = isinstance(value, bool | str) or as_number(value) is not None
+    if not (is_value and _is_sendable(text)):
+        remedy = f"write a number, a text or true on one line, {_SENDABLE}"
+        raise refusal("{given} is not a value of an option", remedy)
+    return text
 
 
 def _is_sendable(text: str) -> bool:
     """UCI sends an option on one line and cannot quote a line break."""
     return text == "" or is_printable(text, MAX_OPTION_LENGTH)
+
+
+OptionName = Annotated[str, AfterValidator(_option)]
+
+
+class EngineSection(Section):
+    """How both engines are started."""
+
+    arguments: Texts = ()
+    """arguments that both engines are started with"""
+    options: dict[OptionName, Annotated[str, BeforeValidator(_option_value)]] = Field(
+        default_factory=dict
+    )
+    """UCI options that both engines get, as `Hash = 16`"""
+    files: dict[OptionName, FilePath] = Field(default_factory=dict)
+    """UCI options that take the path of a file"""
+
+    def faults(self) -> Iterator[Found]:
+        for name in self.files.keys() & self.options.keys():
+            found = f"{name} is in [engine.options] too"
+            yield ("files", name), found, "keep it in [engine.files], which sends its path"
+
+
+_DRAW, _RESIGN = DrawRule(), ResignRule()
+InARow = Annotated[int, Field(ge=1, le=MAX_IN_A_ROW)]
+
+
+class DrawSection(Section):
+    """A draw, when the scores of both engines stay this close to zero."""
+
+    move_number: Annotated[int, Field(ge=0, le=MAX_MOVES)] = _DRAW.move_number
+    """first full move that counts"""
+    count: InARow = _DRAW.count
+    """consecutive moves of each side"""
+    score: Annotated[int, Field(ge=0, le=MAX_CENTIPAWNS)] = _DRAW.score
+    """centipawns"""
+
+
+class ResignSection(Section):
+    """A win, when both engines agree on the winner."""
+
+    count: InARow = _RESIGN.count
+    """consecutive moves of each side"""
+    score: Annotated[int, Field(ge=1, le=MAX_CENTIPAWNS)] = _RESIGN.score
+    """centipawns"""
+
+
+class SyzygySection(Section):
+    """Tables that decide a game."""
+
+    pieces: Annotated[int, Field(ge=MIN_PIECES, le=MAX_PIECES)]
+    """pieces on the board, kings included"""
+    folder: OptionalPath = None
+    """where machines find the tables, unless their command line names another"""
+    fifty_moves: bool = True
+    """a win that the fifty-move rule would spoil is a draw; `false`: it is a win"""
+
+
+class AdjudicationSection(Section):
+    """When a game ends before the rules of chess end it."""
+
+    max_moves: Annotated[Annotated[int, Field(ge=1, le=MAX_MOVES)] | None, OrOff] = (
+        Adjudication().max_moves
+    )
+    """full moves after which a game is a draw; `false` switches it off"""
+    draw: Annotated[DrawSection | None, OrOff] = DrawSection()
+    resign: Annotated[ResignSection | None, OrOff] = ResignSection()
+    syzygy: Annotated[SyzygySection | None, OrOff] = None
+
+    @property
+    def rules(self) -> Adjudication:
+        draw, resign, syzygy = self.draw, self.resign, self.syzygy
+        return Adjudication(
+            max_moves=self.max_moves,
+            draw=None if draw is None else DrawRule(**dict(draw)),
+            resign=None if resign is None else ResignRule(**dict(resign)),
+            syzygy=None
+            if syzygy is None
+            else TablebaseRule(
+                pieces=syzygy.pieces,
+                fifty_moves=syzygy.fifty_moves,
+                folder=str(syzygy.folder or ""),
+            ),
+        )

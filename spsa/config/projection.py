@@ -1,15 +1,18 @@
-"""Writes theta back into params.toml and keeps the layout and comments."""
+"""Writes params.toml: theta into the file that is there, or a space as a whole new one."""
 
+import json
 from collections.abc import Mapping
 from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space
-from spsa.core.params import Parameter
+from spsa.core.params import Constant, Parameter, Space
+from spsa.core.params.placement import to_json
 from spsa.errors import Fault, InvalidInput
 from spsa.files import write_whole
 
@@ -71,3 +74,37 @@ def _unwritable(path: Path, error: OSError) -> InvalidInput:
     return InvalidInput(
         [Fault(file=str(path), line=None, name=path.name, found=found, remedy=remedy)]
     )
+
+
+def params_file(space: Space) -> str:
+    """TOML that `load_space` reads as the same space."""
+    return tomli_w.dumps(_document(space))
+
+
+def params_json(space: Space) -> str:
+    """The same document as JSON."""
+    return json.dumps(_document(space), indent=2) + "\n"
+
+
+def _document(space: Space) -> dict[str, Any]:
+    constraints = [str(constraint) for constraint in space.constraints]
+    tables = {p.name: _own_table(p) for p in space.parameters}
+    return ({"constraints": constraints} if constraints else {}) | tables
+
+
+def _own_table(p: Parameter) -> dict[str, object]:
+    usual = isinstance(p.place, Constant) and str(p.place.location) == p.name.upper()
+    keys = {
+        "value": p.value,
+        "min": p.minimum,
+        "max": p.maximum,
+        "step": p.step,
+        "type": "int" if p.integral else "float",
+        "scale": p.scale,
+        "option": p.option if p.option != p.name else None,
+        "group": p.group or None,
+        "note": p.note or None,
+        "active": None if p.active else False,
+        **({} if usual else to_json(p.place)),
+    }
+    return {key: value for key, value in keys.items() if value is not None}

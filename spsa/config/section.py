@@ -1,280 +1,265 @@
-"""Reads one table of a file key by key; collects all faults and raises them at the end."""
+"""One table of a file as a pydantic model, and what is wrong in it as faults with their lines."""
 
 import errno
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from math import isfinite
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
 
-from spsa.config.document import Document, Key
-from spsa.errors import MAX_FAULTS, Fault, InvalidInput
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-MAX_NUMBER = 1e15
-"""The largest number in a file: beyond it a float cannot tell whole numbers apart."""
+from spsa.config.document import LONGEST_TEXT, Faults, Key, is_plain, shown, suggestion
 
-LONGEST_TEXT = 4096
-_MAX_COMPARED = 5000
-"""Names that a misspelt name is compared with."""
+_LARGEST = 2**63 - 1
+
+Found = tuple[Key, str, str]
+"""The path of a key, what was found, and what would be right."""
 
 
-class Faults:
-    """The faults found in one file so far."""
+class Section(BaseModel):
+    """One table of a file. A field is a key, and the text below it is its documentation."""
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._found: list[Fault] = []
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
-    def __len__(self) -> int:
-        return len(self._found)
-
-    @property
-    def file(self) -> str:
-        return self._document.path.name
-
-    def note(self, key: Key, name: str, found: str, remedy: str) -> None:
-        """Note a fault on the line of `key`."""
-        file, line = str(self._document.path), self.line(key)
-        self.add(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
-
-    def add(self, fault: Fault) -> None:
-        """Add a fault of the file or of a variable that overrides it; raises at MAX_FAULTS."""
-        self._found.append(fault)
-        if len(self._found) == MAX_FAULTS:
-            self.raise_any()
-
-    def line(self, key: Key) -> int | None:
-        """The line of `key`, or of the nearest table around it that is written."""
-        lines = self._document.lines
-        return next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
+    def faults(self) -> Iterator[Found]:
+        """What is wrong between the keys of this table, each of which is right by itself."""
+        return iter(())
 
     @property
-    def found(self) -> tuple[Fault, ...]:
-        """All faults in the order of the file."""
-        return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
-
-    def raise_any(self) -> None:
-        """Raise InvalidInput with all faults, if there are any."""
-        if self._found:
-            raise InvalidInput(self.found)
+    def written(self) -> set[str]:
+        """The keys that the file has."""
+        return self.model_fields_set
 
 
-class Section:
-    """One table. Every key that is read is a known one; `close` refuses all others.
-
-    A missing or wrong value is noted as a fault and replaced by the default, so that reading goes
-    on.
-    """
-
-    def __init__(self, faults: Faults, path: Key, table: object) -> None:
-        self._faults = faults
-        self._path = path
-        self._known: set[str] = set()
-        self._wrong = 0
-        self._table: Mapping[str, object] = table if isinstance(table, dict) else {}
-        if not isinstance(table, dict):
-            self.fault(None, f"{shown(table)} is not a table", f"write [{self.name}] and its keys")
-
-    @property
-    def name(self) -> str:
-        """Its name in messages: its path, or the file's name for the top level."""
-        return ".".join(self._path) or self._faults.file
-
-    @property
-    def sound(self) -> bool:
-        """Whether this section has no faults so far."""
-        return self._wrong == 0
-
-    def fault(self, key: str | None, found: str, remedy: str) -> None:
-        self._wrong += 1
-        path = self._path if key is None else (*self._path, key)
-        self._faults.note(path, self.name, found, remedy)
-
-    def fault_elsewhere(self, origin: str, found: str, remedy: str) -> None:
-        """A fault of a variable or an option, called `origin`, that overrides this section."""
-        self._wrong += 1
-        self._faults.add(Fault(file=origin, line=None, name=self.name, found=found, remedy=remedy))
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the table, in the order of the file."""
-        return tuple(self._table)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._table
-
-    def line(self, key: str) -> int | None:
-        """The line of the key in the file."""
-        return self._faults.line((*self._path, key))
-
-    def get(self, key: str) -> object:
-        """The raw value, None if the key is absent."""
-        self._known.add(key)
-        return self._table.get(key)
-
-    def section(self, key: str) -> "Section":
-        """The table `key` inside this one, empty if it is absent."""
-        return Section(
-            self._faults, (*self._path, key), {} if self.get(key) is None else self.get(key)
-        )
-
-    def number(
-        self,
-        key: str,
-        default: float | None = None,
-        *,
-        least: float = -MAX_NUMBER,
-        above: float | None = None,
-        most: float = MAX_NUMBER,
-    ) -> float:
-        """A number from `least` to `most`, greater than `above`; required without a default."""
-        value = self._present(key, default, "a number")
-        if value is None:
-            return default or 0.0
-        number = as_number(value)
-        if number is None:
-            self.fault(
-                key, f"{key} = {shown(value)} is not a finite number", f"write {key} = 1.5, say"
-            )
-        elif above is not None and number <= above:
-            self.fault(key, f"{key} = {shown(value)} is too small", f"use more than {above:g}")
-        elif number < least:
-            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least:g}")
-        elif number > most:
-            self.fault(key, f"{key} = {shown(value)} is too large", f"use at most {most:g}")
-        else:
-            return value if isinstance(value, int) else number
-        return default or 0.0
-
-    def whole(
-        self, key: str, default: int | None = None, *, least: int = 0, most: int = 2**63 - 1
-    ) -> int:
-        """A whole number from `least` to `most`; required if there is no default."""
-        value = self._present(key, default, "a whole number")
-        if value is None:
-            return default or 0
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.fault(
-                key,
-                f"{key} = {shown(value)} is not a whole number",
-                f"write {key} = {max(least, 0) + 1}, say",
-            )
-        elif value < least:
-            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least}")
-        elif value > most:
-            limit = "less than 2^63" if most == 2**63 - 1 else f"at most {most}"
-            self.fault(key, f"{key} = {shown(value)} is too large", f"use {limit}")
-        else:
-            return value
-        return default or 0
-
-    def text(self, key: str, default: str = "", *, lines: bool = False) -> str:
-        """A printable text on one line, or where `lines` is set on several."""
-        value = self.get(key)
-        if value is None:
-            return default
-        if isinstance(value, str) and is_plain(value.translate(_BREAKS) if lines else value):
-            return value
-        limit = f" of at most {LONGEST_TEXT} printable characters{'' if lines else ' on one line'}"
-        kind = f"a text{limit if isinstance(value, str) else ''}"
-        self.fault(key, f"{key} = {shown(value)} is not {kind}", f'write {key} = "..."')
-        return default
-
-    def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        value = self.get(key)
-        if value is None:
-            return default
-        if isinstance(value, list) and all(isinstance(v, str) and is_plain(v) for v in value):
-            return tuple(value)
-        self.fault(
-            key, f"{key} = {shown(value)} is not a list of texts", f'write {key} = ["...", "..."]'
-        )
-        return default
-
-    def path(self, key: str, folder: Path, default: str = "") -> Path:
-        """The absolute path that a text names, from `folder`; the file need not exist."""
-        name = self.text(key, default)
-        try:
-            path = folder / Path(name).expanduser()
-            path.stat()
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                self.fault(key, f"{key} = {shown(name)} is too long for a path", "shorten it")
-                return folder
-        except RuntimeError:
-            self.fault(key, f"{key} = {shown(name)} is in no user's home", "name another path")
-            return folder
-        try:
-            return path.resolve()
-        except RuntimeError:  # a circle of links; opening the path reports it
-            return path
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self.get(key)
-        if value is None or isinstance(value, bool):
-            return default if value is None else value
-        self.fault(key, f"{key} = {shown(value)} is neither true nor false", f"write {key} = true")
-        return default
-
-    def choice(self, key: str, choices: Sequence[str], default: str) -> str:
-        value = self.get(key)
-        if value is None or (isinstance(value, str) and value in choices):
-            return default if value is None else str(value)
-        listed = ", ".join(f'"{choice}"' for choice in choices)
-        self.fault(key, f"{key} = {shown(value)} is not known", f"use one of {listed}")
-        return default
-
-    def close(self) -> None:
-        """Note every key that was not read."""
-        for key in self._table:
-            if key not in self._known:
-                self.fault(key, f"unknown key {key!r}", suggestion(key, self._known))
-
-    def _present(self, key: str, default: object, kind: str) -> object:
-        value = self.get(key)
-        if value is None and default is None:
-            self.fault(key, f"{key} is missing", f"give it {kind}: {key} = ...")
-        return value
+def folder_of(info: ValidationInfo) -> Path:
+    """The folder of the file that has a value; the current one for a value that no file has."""
+    return info.context if isinstance(info.context, Path) else Path()
 
 
-def as_number(value: object) -> float | None:
-    """`value` as a finite float, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if isfinite(number) else None
+def refusal(found: str, remedy: str) -> PydanticCustomError:
+    """The error of a validator; in both texts `{given}` is the key with its value."""
+    return PydanticCustomError("refused", "{found}", {"found": found, "remedy": remedy})
+
+
+def _plain(text: str) -> str:
+    if not is_plain(text):
+        limit = f"at most {LONGEST_TEXT} printable characters on one line"
+        raise refusal(f"{{given}} is not a text of {limit}", 'write {key} = "..."')
+    return text
 
 
 _BREAKS = {ord(mark): " " for mark in "\r\n\t"}
 
 
-def is_plain(text: str) -> bool:
-    """Whether a text can go to a terminal, a command line or an engine unchanged."""
-    return text.isprintable() and len(text) <= LONGEST_TEXT
+def _plain_lines(text: str) -> str:
+    if not is_plain(text.translate(_BREAKS)):
+        limit = f"at most {LONGEST_TEXT} printable characters"
+        raise refusal(f"{{given}} is not a text of {limit}", 'write {key} = "..."')
+    return text
 
 
-def shown(value: object) -> str:
-    """A value for a message: as TOML writes it, shortened."""
-    text = (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else _decimal(value)
-    )
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _decimal(value: object) -> str:
+def located(name: object, info: ValidationInfo) -> object:
+    """The absolute path that a text names; the file need not exist. None for an empty text."""
+    if not isinstance(name, str) or not name:
+        return name or None
     try:
-        return str(value)
-    except ValueError:  # a hexadecimal number of thousands of decimal digits
-        return "a number of thousands of digits"
+        path = folder_of(info) / Path(_plain(name)).expanduser()
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise refusal("{given} is too long for a path", "shorten it") from None
+    except RuntimeError:
+        raise refusal("{given} is in no user's home", "name another path") from None
+    try:
+        return path.resolve()
+    except RuntimeError:  # a circle of links; opening the path reports it
+        return path
 
 
-def suggestion(word: str, known: Sequence[str] | set[str]) -> str:
-    """A remedy for an unknown word: the closest known one, or all of them."""
-    close = get_close_matches(word, sorted(known)[:_MAX_COMPARED], n=1)
-    return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(sorted(known))}"
+def even(number: int) -> int:
+    if number % 2:
+        remedy = f"games come in pairs: use {number - 1} or {number + 1}"
+        raise refusal("{given} is odd", remedy)
+    return number
+
+
+Text = Annotated[str, AfterValidator(_plain)]
+Lines = Annotated[str, AfterValidator(_plain_lines)]
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+FilePath = Annotated[Path, BeforeValidator(located)]
+OptionalText = Annotated[Text | None, BeforeValidator(lambda text: None if text == "" else text)]
+OptionalPath = Annotated[Path | None, BeforeValidator(located)]
+OrOff = BeforeValidator(lambda value: None if value is False else value)
+"""`false` is None."""
+
+Table = TypeVar("Table", bound=Section)
+
+
+def read_table(
+    model: type[Table],
+    data: Mapping[str, object],
+    faults: Faults,
+    at: Key = (),
+    folder: Path | None = None,
+) -> Table | None:
+    """The model of the table at `at`, after noting all that is wrong in it.
+
+    Paths in it start at `folder`.
+
+    A wrong value is replaced by its default, so that the rest is compared, too. Returns None if a
+    required value is missing or wrong.
+    """
+    rest = deepcopy(dict(data))
+    wrong: set[Key] = set()
+    while True:
+        try:
+            table = model.model_validate(rest, context=folder)
+            break
+        except ValidationError as error:
+            found = _errors(error, rest)
+        for path, one in found.items():
+            if path not in wrong:
+                _note(faults, at, path, *_said(model, rest, path, one))
+        wrong |= {path for path, one in found.items() if one["type"] != "extra_forbidden"}
+        removed = [_removed(rest, path) for path in found]
+        if not any(removed):
+            return None
+    doubtful = {path[:-1] for path in wrong}
+    for section, key, remark, remedy in _between(table):
+        if section not in doubtful and (*section, *key) not in wrong:
+            _note(faults, at, (*section, *key), remark, remedy)
+    return table
+
+
+def _note(faults: Faults, at: Key, path: Key, found: str, remedy: str) -> None:
+    """Note a fault of the key at `path`, under the name of its table."""
+    whole = (*at, *path)
+    faults.note(whole, ".".join(whole[:-1]) or faults.file, found, remedy)
+
+
+def _between(table: Section, at: Key = ()) -> Iterator[tuple[Key, Key, str, str]]:
+    """The faults between keys: the path of the section, that of the key in it, and the texts."""
+    for name in type(table).model_fields:
+        if isinstance(inner := getattr(table, name), Section):
+            yield from _between(inner, (*at, name))
+    yield from ((at, *fault) for fault in table.faults())
+
+
+def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, ErrorDetails]:
+    """One error for each path; of the parts of a union the one that the value looks like."""
+    found: dict[Key, ErrorDetails] = {}
+    for one in error.errors(include_url=False):
+        path = _path(one, data)
+        is_text = isinstance(_value(data, path), str)
+        if one["type"] == "default_factory_not_called":
+            continue
+        if path not in found or one["type"] != "literal_error" or is_text:
+            found[path] = one
+    return found
+
+
+def _path(error: ErrorDetails, data: object) -> Key:
+    """The keys of an error's location, without the parts of a list or a union."""
+    path: list[str] = []
+    for part in error["loc"]:
+        if not isinstance(data, dict):
+            break
+        data = data.get(part)
+        path.append(str(part))
+    return tuple(path)
+
+
+def _value(data: Any, path: Key) -> object:
+    for part in path:
+        data = data.get(part) if isinstance(data, dict) else None
+    return data
+
+
+def _removed(data: dict[str, Any], path: Key) -> bool:
+    """Remove the value at `path`, or the table that lacks it; False if there is none."""
+    table = _value(data, path[:-1])
+    if isinstance(table, dict) and path[-1] in table:
+        del table[path[-1]]
+        return True
+    return isinstance(table, dict) and len(path) > 1 and _removed(data, path[:-1])
+
+
+_TEXT = ("{given} is not a text", 'write {key} = "..."')
+_NUMBER = ("{given} is not a finite number", "write {key} = 1.5, say")
+_CHOICE = ("{given} is not known", "use {expected}")
+_TABLE = ("{given} is not a table", "write [{path}] and its keys")
+_SAID: Mapping[str, tuple[str, str]] = {
+    "missing": ("{key} is missing", "give it a value: {key} = ..."),
+    "greater_than": ("{given} is too small", "use more than {gt}"),
+    "greater_than_equal": ("{given} is too small", "use at least {ge}"),
+    "less_than_equal": ("{given} is too large", "use at most {le}"),
+    "int_type": ("{given} is not a whole number", "write {key} = 3, say"),
+    "float_type": _NUMBER,
+    "finite_number": _NUMBER,
+    "bool_type": ("{given} is neither true nor false", "write {key} = true"),
+    "string_type": _TEXT,
+    "is_instance_of": _TEXT,  # a path
+    "tuple_type": ("{given} is not a list of texts", 'write {key} = ["...", "..."]'),
+    "literal_error": _CHOICE,
+    "enum": _CHOICE,
+    "dict_type": _TABLE,
+    "model_type": _TABLE,
+    "refused": ("{found}", "{remedy}"),
+}
+"""What is said of each error of pydantic, and what would be right."""
+
+
+def _said(
+    model: type[Section], data: Mapping[str, object], path: Key, error: ErrorDetails
+) -> tuple[str, str]:
+    """What was found at `path`, and what would be right."""
+    value, kind = _value(data, path), error["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key {path[-1]!r}", suggestion(path[-1], _keys(model, path[:-1]))
+    if kind == "string_type" and isinstance(value, list):
+        kind = "tuple_type"
+    said = {name: _number(limit) for name, limit in error.get("ctx", {}).items()} | {
+        "given": f"{path[-1]} = {shown(value)}",
+        "key": path[-1],
+        "path": ".".join(path),
+        "expected": str(error.get("ctx", {}).get("expected")).replace("'", '"'),
+    }
+    found, remedy = _SAID[kind]
+    return _filled(found, said), _filled(remedy, said)
+
+
+def _filled(text: str, said: Mapping[str, str]) -> str:
+    for name, part in said.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
+
+
+def _number(limit: object) -> str:
+    """A limit as a person writes it."""
+    if isinstance(limit, float):
+        return f"{limit:g}"
+    return "2^63 - 1" if limit == _LARGEST else str(limit)
+
+
+def _keys(model: type[BaseModel], path: Key) -> tuple[str, ...]:
+    """The keys of the table at `path`."""
+    for part in path:
+        annotation = model.model_fields[part].annotation
+        kinds = (annotation, *get_args(annotation))
+        model = next(k for k in kinds if isinstance(k, type) and issubclass(k, Section))
+    return tuple(model.model_fields)

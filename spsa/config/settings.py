@@ -1,149 +1,232 @@
-"""The content of config.toml as frozen values. Every path is absolute."""
+"""The tables of config.toml. A field is a key: its type, range, default and documentation."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from spsa.core.game_settings import GameSettings, TimeControl
+from pydantic import AfterValidator, Field, InstanceOf, ValidationInfo, model_validator
+
+from spsa.algorithms import rule_entry, settings_faults
+from spsa.builds.requirements import WORD
+from spsa.config.building import BuildSection, DeliverySection
+from spsa.config.document import shown
+from spsa.config.play import (
+    AdjudicationSection,
+    EngineSection,
+    GamesSection,
+    TimeControlSection,
+)
+from spsa.config.section import (
+    FilePath,
+    Found,
+    Section,
+    Text,
+    Texts,
+    even,
+    folder_of,
+    refusal,
+)
+from spsa.core.game_settings import GameSettings
+from spsa.db.database import DEFAULT_URL, configured_url, parsed
+from spsa.errors import InvalidInput
+
+DEFAULT_ALGORITHM = "mixture"
+MAX_PRIORITY = 1000
+MIN_SHARE, MAX_SHARE = 1e-6, 1e6
+MAX_WORDS = 50
 
 
-class DeliveryKind(StrEnum):
-    """How values get into an engine: by rewritten constants and a build, or by `setoption`."""
-
-    BUILD = "build"
-    UCI = "uci"
+def _name(name: str, info: ValidationInfo) -> str:
+    return name or folder_of(info).name
 
 
-class Distribution(StrEnum):
-    """How workers get a binary: from a shared folder, or from the database."""
+class RunSection(Section):
+    """The run."""
 
-    PATH = "path"
-    DATABASE = "database"
+    name: Annotated[Text, AfterValidator(_name)] = Field("", validate_default=True)
+    """name of the run in the database; by default that of the folder"""
+    params: FilePath = Field("params.toml", validate_default=True)
+    """the file with the parameters"""
+    seed: Annotated[int | None, Field(ge=0, le=2**63 - 1)] = None
+    """of perturbations, openings and colours; by default drawn at the start"""
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
+    """the run with the highest priority is served first"""
+    share: Annotated[float, Field(ge=MIN_SHARE, le=MAX_SHARE)] = 1.0
+    """part of the slots among runs of the same priority"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GamesConfig:
-    """How games are divided into iterations and batches; both counts are even.
+def _url(written: str, info: ValidationInfo) -> str:
+    """The same URL; a relative SQLite path is relative to the folder of the file.
 
-    With "auto", the master keeps as many iterations in flight as the fleet needs.
+    So programs that are started in different folders use the same database. No message quotes a
+    URL, which may hold a password.
     """
-
-    per_iteration: int = 150
-    batch_size: int = 10
-    iterations_in_flight: int | Literal["auto"] = "auto"
-    max_attempts: int = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildConfig:
-    """How binaries are built, where they are kept and how workers get them.
-
-    `flags` go to `cargo build`. `package` is None if the crate is no workspace, `binary` for
-    cargo's only binary, `target` for this machine's triple. Binaries are built for each of the
-    `levels` of x86-64, which ascend; without any, for what the source says. A `command` is run
-    instead of cargo, and `binary` is the path of what it makes, relative to `source_path`.
-    `timeout` is in seconds for each engine. `bench` says whether the engine must have a `bench`
-    command (True), may have one (None) or is not asked for one (False); `bench_timeout` is in
-    seconds. `at_once` is the
-    number of iterations whose engines are built at a time, None to follow the number of processors.
-    `source_path` is None only if nothing is built. `where` says whose machines build.
-    """
-
-    source_path: Path | None = None
-    constants_file: str = "src/engine_constants.rs"
-    engines_path: Path
-    command: tuple[str, ...] = ()
-    package: str | None = None
-    binary: str | None = None
-    flags: tuple[str, ...] = ("--release",)
-    target: str | None = None
-    levels: tuple[str, ...] = ()
-    timeout: float = 900.0
-    bench: bool | None = None
-    bench_timeout: float = 60.0
-    at_once: int | None = None
-    distribute: Distribution = Distribution.PATH
-    where: Literal["master", "worker"] = "master"
+    try:
+        parsed(written.strip())
+    except InvalidInput as error:
+        (fault,) = error.faults
+        raise refusal(f"url {fault.found}", fault.remedy) from None
+    return configured_url(folder_of(info), written)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryConfig:
-    """`engine` is the one binary of the delivery over UCI, None for builds."""
+class DatabaseSection(Section):
+    """Where all programs of a run meet."""
 
-    kind: DeliveryKind = DeliveryKind.BUILD
-    engine: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """The match of the tuned values against the first ones; with 0 games none is played.
-
-    With `every` above 0, theta after every so many iterations is measured while the run goes on, by
-    `share` games for each game of the tuning. `time_control` is None to use that of the run.
-    """
-
-    games: int = 0
-    every: int = 0
-    share: float = 0.05
-    time_control: TimeControl | None = None
+    url: Annotated[str, AfterValidator(_url)] = Field(DEFAULT_URL, validate_default=True)
+    """`sqlite:///FILE` or `postgresql://USER@HOST:PORT/NAME`; DATABASE_URL goes before it"""
 
 
-class MessageFormat(StrEnum):
-    """The body of a POST about alarms: plain text, or the JSON of Slack or Discord."""
+class SpsaSection(Section, extra="allow"):
+    """The rule. All other keys are its own."""
 
-    TEXT = "text"
-    SLACK = "slack"
-    DISCORD = "discord"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlarmsConfig:
-    """Who gets the alarms; with no command and no URL, events are all there is.
-
-    An alarm is reported after it has lasted `after` seconds, and is over when it is gone for as
-    long. The URL is a password of most services.
-    """
-
-    command: str = ""
-    url: str = field(default="", repr=False)
-    format: MessageFormat = MessageFormat.TEXT
-    after: float = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """One config.toml, overridden by the environment.
-
-    `seed` is None if the master draws one. `priority` and
-    `share` decide how a new run is scheduled beside others. With `sets_aside`, the master gives no
-    more batches to machines whose results stand out. A worker has to provide the words of
-    `require`. `settings` are the algorithm's own keys
-    of [spsa] as they are written; they are known keys with plain values. `stop_when` is in Elo.
-    """
-
-    path: Path
-    params_path: Path
-    name: str
-    seed: int | None
-    priority: int = 0
-    share: float = 1.0
-    database_url: str
-    game_settings: GameSettings
-    games: GamesConfig
-    algorithm: str
-    max_iterations: int
-    stop_when: float | None = None
-    settings: Mapping[str, object] = field(default_factory=dict)
-    build: BuildConfig
-    delivery: DeliveryConfig
-    validation: Validation
-    alarms: AlarmsConfig = AlarmsConfig()
-    sets_aside: bool = False
-    require: tuple[str, ...] = ()
+    algorithm: Text = DEFAULT_ALGORITHM
+    """the rule that moves theta"""
+    max_iterations: Annotated[int, Field(ge=1, le=10_000_000)] = 500
+    """length of the run"""
+    stop_when: Annotated[float | None, Field(gt=0.0, le=1000.0)] = None
+    """end the run when as many games again are expected to bring less Elo than this"""
 
     @property
-    def pairs(self) -> int:
-        """Game pairs in an iteration."""
-        return self.games.per_iteration // 2
+    def settings(self) -> Mapping[str, Any]:
+        """The keys of the rule, as they are written."""
+        return self.model_extra or {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, table: Any) -> Any:
+        """Gains that the default does not have mean the rule `spsa`, where none is named."""
+        own, gains = (
+            {setting.name for setting in rule_entry(name).settings}
+            for name in (DEFAULT_ALGORITHM, "spsa")
+        )
+        if not isinstance(table, dict) or "algorithm" in table or not table.keys() & (gains - own):
+            return table
+        return {**table, "algorithm": "spsa"}
+
+
+class ValidationSection(Section):
+    """The match of the tuned values against the first ones."""
+
+    games: Annotated[int, Field(ge=0, le=1_000_000), AfterValidator(even)] = 0
+    """even: games of the tuned values against the start when the run ends"""
+    every: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """measure theta after every so many iterations against the start while the run goes on"""
+    share: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.05
+    """games of these measurements for each game of the tuning"""
+    time_control: TimeControlSection | None = None
+
+    def faults(self) -> Iterator[Found]:
+        if "share" in self.written and not self.every:
+            found = "share is that of validations in the background"
+            yield ("share",), found, "add every = 100"
+
+
+Format = Literal["text", "slack", "discord"]
+_FORMATS: Mapping[str, Format] = {
+    "hooks.slack.com": "slack",
+    "discord.com": "discord",
+    "discordapp.com": "discord",
+}
+
+
+class AlarmsSection(Section):
+    """Who is notified of alarms; with no command and no URL, events are all there is."""
+
+    command: Text = ""
+    """a shell command that gets the message on its standard input"""
+    url: Text = Field("", repr=False)  # a password of most services
+    """an address that gets the message by a POST: ntfy, Slack, Discord"""
+    format: Format = Field(default_factory=lambda data: _usual_format(data["url"]))
+    """the body of the POST; by default that of the URL's host"""
+    after: Annotated[float, Field(ge=0.0, le=86_400.0)] = 60.0
+    """seconds that an alarm lasts before it is reported, and is gone before it is over"""
+
+    def faults(self) -> Iterator[Found]:
+        if self.url and not _host(self.url):
+            remedy = 'write url = "https://ntfy.sh/TOPIC", or the webhook of Slack or Discord'
+            yield ("url",), "url is no address of http or https", remedy
+
+
+def _usual_format(url: str) -> Format:
+    return _FORMATS.get(_host(url), "text")
+
+
+def _host(url: str) -> str:
+    """The host of an http URL, which any client can connect to; empty for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    is_http = parts.scheme in ("http", "https") and port != 0 and url.isascii() and " " not in url
+    return (parts.hostname or "") if is_http else ""
+
+
+def _words(words: tuple[str, ...]) -> tuple[str, ...]:
+    if (bad := next((word for word in words if not WORD.fullmatch(word)), None)) is not None:
+        remedy = "write at most 40 small letters, digits, `.` and `-`, as for `compete --label`"
+        raise refusal(f"{shown(bad)} is not a word", remedy)
+    if len(words) > MAX_WORDS:
+        raise refusal(f"{len(words)} words are required", f"use at most {MAX_WORDS}")
+    return tuple(dict.fromkeys(words))
+
+
+class FleetSection(Section):
+    """Which machines play."""
+
+    set_aside: bool = False
+    """whether the master gives no more batches to machines whose results stand out"""
+    require: Annotated[Texts, AfterValidator(_words)] = ()
+    """words that a worker has to provide: a `compete --label`, or what its machine is"""
+
+
+def _table() -> Any:
+    """A table that is read as an empty one where the file has none."""
+    return Field(default_factory=dict, validate_default=True)
+
+
+class Sections(Section):
+    """All tables of config.toml."""
+
+    run: RunSection = _table()
+    database: DatabaseSection = _table()
+    time_control: TimeControlSection = _table()
+    games: GamesSection = _table()
+    spsa: SpsaSection = _table()
+    build: BuildSection = _table()
+    delivery: DeliverySection = _table()
+    engine: EngineSection = _table()
+    adjudication: AdjudicationSection = _table()
+    validation: ValidationSection = _table()
+    alarms: AlarmsSection = _table()
+    fleet: FleetSection = _table()
+
+    def faults(self) -> Iterator[Found]:
+        control, build = self.time_control.limits, self.build
+        if self.games.target_nps is not None and control.reproducible:
+            found = f'target_nps does not go with kind = "{control.kind}" of [time_control]'
+            yield ("games", "target_nps"), found, "remove it: these games need no scale"
+        if self.delivery.kind == "build" and build.source_path is None:
+            remedy = (
+                'write source_path = "../my-engine", the folder with its Cargo.toml or Makefile'
+            )
+            yield ("build", "source_path"), "source_path is missing", remedy
+        if self.delivery.kind == "uci" and build.where == "worker":
+            yield ("build", "where"), 'where = "worker", and nothing is built', "remove where"
+        for key, found, remedy in settings_faults(self.spsa.algorithm, self.spsa.settings):
+            near = get_close_matches(key, SpsaSection.model_fields, n=1, cutoff=0.8)
+            said = (
+                remedy
+                if key in SpsaSection.model_fields or not near
+                else f'did you mean "{near[0]}"?'
+            )
+            yield ("spsa", key), f"{key}: {found}", said
+
+
+class Config(Sections):
+    """One config.toml, overridden by the environment. Every path is absolute."""
+
+    path: Path
+    game_settings: InstanceOf[GameSettings]

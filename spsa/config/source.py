@@ -186,7 +186,7 @@ def check_against_engine(
     """
     return (
         *_of_options(config, declarations),
-        *_of_parameters(space, declarations, str(config.params_path)),
+        *_of_parameters(space, declarations, str(config.run.params)),
     )
 
 

@@ -1,16 +1,22 @@
-"""Reads params.toml: each table is a parameter; `constraints` orders them."""
+"""params.toml: each table is a parameter; `constraints` orders them."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Literal
 
-from spsa.config.document import Document, read_document
-from spsa.config.placement import read_placement
-from spsa.config.section import Faults, Section, shown, suggestion
+from pydantic import AfterValidator, Field
+
+from spsa.config.document import Document, Faults, Key, read_document, shown, suggestion
+from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import (
     ArrayKnob,
     ArrayRole,
+    Constant,
     Constraint,
+    Location,
+    Number,
     Parameter,
+    Placement,
     Space,
     TableKnob,
     TableRole,
@@ -21,13 +27,157 @@ from spsa.core.params import (
 )
 from spsa.errors import Fault, InvalidInput
 
-_MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
-_MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
-_MIN_STEP = 1e-12
-_MAX_SCALE = 10**9
-_LONGEST_NAME = 100
 MAX_PARAMETERS = 5000
 _MAX_CONSTRAINTS = 5000
+_MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart
+_MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
+_MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
+_LONGEST_NAME = 100
+_KINDS = ("constant", "array", "table")
+_ROLES = {"array": tuple(ArrayRole), "table": tuple(TableRole)}
+
+Finite = Annotated[Number, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
+Index = Annotated[int, Field(ge=0)]
+
+
+def _place(text: str) -> str:
+    try:
+        Location.parse(text)
+    except ValueError as error:
+        remedy = 'write "NAME", "NAME[2]", "NAME.1" or "path/to/file.rs::NAME"'
+        raise refusal(str(error), remedy) from None
+    return text
+
+
+Place = Annotated[Text, AfterValidator(_place)]
+
+
+class ParameterSection(Section):
+    """A parameter; the name of the table is its own.
+
+    It is a whole number (`type = "int"`) when `min`, `max` and `step` are; `value` does not count,
+    because the master writes fractions there. A `scale`, or a fraction in one of the three, or the
+    amplitude of a table makes it a real number (`type = "float"`).
+    """
+
+    value: Finite
+    """where the run starts, then theta"""
+    min: Finite
+    """lowest value that is played"""
+    max: Finite
+    """highest value that is played"""
+    step: Annotated[Number, Field(ge=1e-12, le=_MAX_NUMBER)]
+    """unit of theta, at most max - min; one step should be worth one to three Elo"""
+    type: Literal["int", "float"] | None = None
+    """whether whole numbers are played; by default if `min`, `max` and `step` are whole numbers"""
+    scale: Annotated[int | None, Field(ge=1, le=10**9)] = None
+    """the constant is the value times this, rounded: 0.75 with `scale = 1000` is 750"""
+    group: Text = ""
+    """heading in reports"""
+    active: bool = True
+    """`false`: the value is built in and not tuned"""
+    note: Lines = ""
+    """for people; may have several lines"""
+    constant: Place | None = None
+    """the constant in the source; by default the parameter's name in capitals"""
+    array: Place | None = None
+    """an array that two parameters fill: element i = base + i * per_index"""
+    table: Place | None = None
+    """a table that keeps its shape and is spread or shifted"""
+    knob: Literal["base", "per_index", "amplitude", "bias"] | None = None
+    """the part it plays: "base" or "per_index" of an `array`, "amplitude" or "bias" of a `table`"""
+    first: Index = 0
+    """first element of the array to fill"""
+    last: Index | None = None
+    """last element of the array to fill; by default the array's last"""
+    option: OptionalText = None
+    """UCI option, with `[delivery] kind = "uci"`; by default the parameter's name"""
+
+    @property
+    def integral(self) -> bool:
+        if self.type is not None:
+            return self.type == "int"
+        bends = self.scale is not None or self.knob == "amplitude"
+        return not bends and all(n == int(n) for n in (self.min, self.max, self.step))
+
+    def parameter(self, name: str, line: int | None = None) -> Parameter:
+        return Parameter(
+            name=name,
+            value=self.value,
+            minimum=self.min,
+            maximum=self.max,
+            step=self.step,
+            integral=self.integral,
+            scale=self.scale,
+            group=self.group,
+            active=self.active,
+            note=self.note,
+            place=self._placement(name),
+            option=self.option or name,
+            line=line,
+        )
+
+    def _placement(self, name: str) -> Placement:
+        if self.array is not None:
+            array = Location.parse(self.array)
+            return ArrayKnob(array, ArrayRole(self.knob or "base"), self.first, self.last)
+        if self.table is not None:
+            return TableKnob(Location.parse(self.table), TableRole(self.knob or "bias"))
+        return Constant(Location.parse(self.constant or name.upper()))
+
+    def faults(self) -> Iterator[Found]:
+        yield from self._faults_of_place()
+        if self.type == "int" and self.scale is not None:
+            yield ("scale",), 'scale does not go with type = "int"', "remove one of them"
+        else:
+            yield from self._faults_of_range()
+
+    def _faults_of_place(self) -> Iterator[Found]:
+        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(given) > 1:
+            yield (given[1],), f"{' and '.join(given)} are both given", "keep one of them"
+        roles = _ROLES.get(given[0] if given else "", ())
+        if roles and self.knob not in roles:
+            listed = " or ".join(f'"{role}"' for role in roles)
+            found = f'knob = "{self.knob}" is not known' if self.knob else "knob is missing"
+            yield ("knob",), found, f"write knob = {listed}"
+        owners = {"knob": "array or table", "first": "array", "last": "array"}
+        for key, kind in owners.items():
+            if key in self.written and not (roles if key == "knob" else self.array):
+                yield (key,), f"{key} is given without {kind}", f"remove it, or add {kind}"
+        if self.last is not None and self.last <= self.first and self.array:
+            found = f"last = {self.last} is not after first = {self.first}"
+            yield ("last",), found, "name two elements or more"
+
+    def _faults_of_range(self) -> Iterator[Found]:
+        low, high, step = self.min, self.max, self.step
+        if low >= high:
+            yield ("min",), f"min {low:g} is not less than max {high:g}", "widen the range"
+        elif not low <= self.value <= high:
+            remedy = f"use {low:g} to {high:g}, or move min or max"
+            yield ("value",), f"value {self.value:g} is outside its bounds", remedy
+        if step > high - low > 0:
+            found = f"step {step:g} is wider than the whole range"
+            yield ("step",), found, "use a tenth of the range, say"
+        if (largest := max(abs(low), abs(high))) > _MAX_STEPS * step:
+            found = f"step {step:g} is lost beside values of {largest:g}"
+            yield ("step",), found, f"use at least {largest / _MAX_STEPS:g}"
+        yield from self._faults_of_grid()
+
+    def _faults_of_grid(self) -> Iterator[Found]:
+        """Whether steps and bounds are on the grid of values that the engine can represent."""
+        p = self.model_copy(update={"constant": "ANY", "array": None, "table": None}).parameter("")
+        if p.unit and 2 * p.step < p.unit * (1 - 1e-9):
+            found = f"step {p.step:g} is below what rounding to {p.unit:g} can express"
+            remedy = f'use at least {p.unit / 2:g}, or type = "float" with a scale for finer values'
+            yield ("step",), found, remedy
+        for key, bound in (("min", p.minimum), ("max", p.maximum)) if p.unit else ():
+            if abs(bound) / p.unit > _MAX_UNITS:
+                found = f"{key} {bound:g} is too large to be counted exactly"
+                yield (key,), found, "use less than 2^53"
+            elif abs(p.nearest(bound) - bound) > 1e-6 * p.unit:
+                remedy = f"use {p.nearest(bound)}" + (', or type = "float"' if p.integral else "")
+                yield (key,), f"{key} {bound:g} is no multiple of {p.unit:g}", remedy
 
 
 def load_space(path: Path) -> Space:
@@ -36,12 +186,7 @@ def load_space(path: Path) -> Space:
 
 
 def space_of(document: Document) -> Space:
-    """The space of a document with the tables of params.toml, whatever its format is.
-
-    A parameter is a whole number (`type = "int"`) when `min`, `max` and `step` are; `value` does
-    not count, because the master writes fractions there. A `scale`, or a fraction in one of the
-    three, or the amplitude of a table makes it a real number (`type = "float"`).
-    """
+    """The space of a document with the tables of params.toml, whatever its format is."""
     space, faults = readable_space(document)
     if faults:
         raise InvalidInput(faults)
@@ -55,7 +200,7 @@ def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
     try:
         parameters = _parameters(document, faults)
         constraints = _constraints(document, faults)
-        _check_together(parameters, constraints, faults, complete=not len(faults))
+        _check_together(parameters, constraints, faults)
     except InvalidInput:  # there are so many that reading has ended
         return Space(parameters), faults.found
     return Space(parameters, () if faults.found else constraints), faults.found
@@ -63,111 +208,47 @@ def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
 
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     """The parameters in which nothing is wrong, in the order of the file."""
-    tables = [(name, table) for name, table in document.data.items() if name != "constraints"]
+    tables = {name: table for name, table in document.data.items() if name != "constraints"}
     if len(tables) > MAX_PARAMETERS:
         remedy = f"tune at most {MAX_PARAMETERS}, or whole tables by their knobs"
-        faults.note((), document.path.name, f"{len(tables)} parameters are too many", remedy)
+        _note(faults, (), f"{len(tables)} parameters are too many", remedy)
         return ()
-    sections = [Section(faults, (name,), table) for name, table in tables]
-    read = [(section, _parameter(section, document)) for section in sections]
-    if not any(parameter.active for _, parameter in read):
+    if not any(not isinstance(t, dict) or t.get("active") is not False for t in tables.values()):
         remedy = "add a table [name] with value, min, max and step; active = false freezes one"
-        faults.note((), document.path.name, "nothing is to be tuned", remedy)
-    return tuple(parameter for section, parameter in read if section.sound)
+        _note(faults, (), "nothing is to be tuned", remedy)
+    read = (_parameter(name, table, document, faults) for name, table in tables.items())
+    return tuple(parameter for parameter in read if parameter is not None)
 
 
-def _parameter(section: Section, document: Document) -> Parameter:
-    name = section.name
-    value, low, high = (section.number(key) for key in ("value", "min", "max"))
-    step = section.number("step", above=0.0, least=_MIN_STEP)
-    place = read_placement(section)
-    scale = section.whole("scale", 0, least=1, most=_MAX_SCALE) or None
-    parameter = Parameter(
-        name=name,
-        value=value,
-        minimum=low,
-        maximum=high,
-        step=step,
-        integral=_integral(section, (low, high, step), real=bool(scale) or _bends(place)),
-        scale=scale,
-        group=section.text("group"),
-        active=section.flag("active", default=True),
-        note=section.text("note", lines=True),
-        place=place,
-        option=section.text("option", name) or name,
-        line=document.lines.get((name,)),
-    )
+def _parameter(name: str, table: object, document: Document, faults: Faults) -> Parameter | None:
+    """The parameter of a table; None if anything is wrong in it."""
+    before = len(faults.found)
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         remedy = "use letters, digits and _; `constant` and `option` take the engine's own names"
-        section.fault(None, f"{name!r} is not a name for a parameter", remedy)
-    if section.sound:
-        _check(section, parameter)
-    section.close()
-    return parameter
+        _note(faults, (name,), f"{name!r} is not a name for a parameter", remedy)
+    if not isinstance(table, dict):
+        _note(faults, (name,), f"{shown(table)} is not a table", f"write [{name}] and its keys")
+        return None
+    read = read_table(ParameterSection, table, faults, (name,))
+    if read is None or len(faults.found) > before:
+        return None
+    return read.parameter(name, document.lines.get((name,)))
 
 
-def _bends(place: object) -> bool:
-    return isinstance(place, TableKnob) and place.role is TableRole.AMPLITUDE
-
-
-def _integral(section: Section, numbers: tuple[float, ...], *, real: bool) -> bool:
-    whole = not real and all(number == int(number) for number in numbers)
-    kind = section.choice("type", ("int", "float"), "int" if whole else "float")
-    if kind == "int" and "scale" in section:
-        section.fault("scale", 'scale does not go with type = "int"', "remove one of them")
-    return kind == "int"
-
-
-def _check(section: Section, p: Parameter) -> None:
-    if p.minimum >= p.maximum:
-        section.fault(
-            "min", f"min {p.minimum:g} is not less than max {p.maximum:g}", "widen the range"
-        )
-    elif not p.minimum <= p.value <= p.maximum:
-        remedy = f"use {p.minimum:g} to {p.maximum:g}, or move min or max"
-        section.fault("value", f"value {p.value:g} is outside its bounds", remedy)
-    if p.step > p.maximum - p.minimum > 0:
-        section.fault(
-            "step",
-            f"step {p.step:g} is wider than the whole range",
-            "use a tenth of the range, say",
-        )
-    largest = max(abs(p.minimum), abs(p.maximum))
-    if largest > _MAX_STEPS * p.step:
-        section.fault(
-            "step",
-            f"step {p.step:g} is lost beside values of {largest:g}",
-            f"use at least {largest / _MAX_STEPS:g}",
-        )
-    if p.unit:
-        _check_grid(section, p)
-
-
-def _check_grid(section: Section, p: Parameter) -> None:
-    if 2 * p.step < p.unit * (1 - 1e-9):
-        remedy = f'use at least {p.unit / 2:g}, or type = "float" with a scale for finer values'
-        section.fault(
-            "step", f"step {p.step:g} is below what rounding to {p.unit:g} can express", remedy
-        )
-    for key, bound in (("min", p.minimum), ("max", p.maximum)):
-        if abs(bound) / p.unit > _MAX_UNITS:
-            section.fault(
-                key, f"{key} {bound:g} is too large to be counted exactly", "use less than 2^53"
-            )
-        elif abs(p.nearest(bound) - bound) > 1e-6 * p.unit:
-            remedy = f"use {p.nearest(bound)}" + (', or type = "float"' if p.integral else "")
-            section.fault(key, f"{key} {bound:g} is no multiple of {p.unit:g}", remedy)
+def _note(faults: Faults, key: Key, found: str, remedy: str) -> None:
+    """Note a fault of a parameter, of the constraints, or of the whole file."""
+    faults.note(key, key[0] if key else faults.file, found, remedy)
 
 
 def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
+    key = ("constraints",)
     written = document.data.get("constraints", [])
     if not isinstance(written, list):
         remedy = 'write constraints = ["a < b", "c <= d"]'
-        faults.note(("constraints",), "constraints", f"{shown(written)} is not a list", remedy)
+        _note(faults, key, f"{shown(written)} is not a list", remedy)
         return ()
     if len(written) > _MAX_CONSTRAINTS:
-        remedy = f"write at most {_MAX_CONSTRAINTS}"
-        faults.note(("constraints",), "constraints", f"{len(written)} are too many", remedy)
+        _note(faults, key, f"{len(written)} are too many", f"write at most {_MAX_CONSTRAINTS}")
         return ()
     names = set(document.data) - {"constraints"}
     return tuple(one for text in written for one in _constraint(text, names, faults))
@@ -178,31 +259,27 @@ def _constraint(text: object, names: set[str], faults: Faults) -> Iterator[Const
     try:
         constraint = Constraint.parse(str(text))
     except ValueError as error:
-        faults.note(key, "constraints", str(error), 'write "a < b" or "a <= b"')
+        _note(faults, key, str(error), 'write "a < b" or "a <= b"')
         return
     unknown = [name for name in (constraint.less, constraint.greater) if name not in names]
     for name in unknown:
-        faults.note(key, "constraints", f"{text!r}: no parameter {name}", suggestion(name, names))
+        _note(faults, key, f"{text!r}: no parameter {name}", suggestion(name, names))
     if not unknown:
         yield constraint
 
 
 def _check_together(
-    parameters: tuple[Parameter, ...],
-    constraints: tuple[Constraint, ...],
-    faults: Faults,
-    *,
-    complete: bool,
+    parameters: tuple[Parameter, ...], constraints: tuple[Constraint, ...], faults: Faults
 ) -> None:
-    """Faults between several parameters; `complete` if all of them could be read."""
+    """Note the faults between several parameters; each knob of an array needs its partner."""
+    complete = not faults.found
     names = {parameter.name for parameter in parameters}
-    known = tuple(c for c in constraints if {c.less, c.greater} <= names)
-    space = Space(parameters, known)
+    space = Space(parameters, tuple(c for c in constraints if {c.less, c.greater} <= names))
     _check_order(space, faults)
     _check_options(space, faults)
     for earlier, later in ((one.name, two) for one, two in conflicts(space)):
         found = f"{target(later.place)} is written by {earlier} already"
-        faults.note((later.name,), later.name, found, "leave it to one of them")
+        _note(faults, (later.name,), found, "leave it to one of them")
     for knob in space.parameters if complete else ():
         if isinstance(knob.place, ArrayKnob):
             _check_partner(space, knob, knob.place, faults)
@@ -214,18 +291,18 @@ def _check_options(space: Space, faults: Faults) -> None:
         owner = owners.setdefault(parameter.option, parameter.name)
         if owner != parameter.name:
             found = f"option {parameter.option!r} is that of {owner} already"
-            faults.note((parameter.name, "option"), parameter.name, found, "use another option")
+            _note(faults, (parameter.name, "option"), found, "use another option")
 
 
 def _check_order(space: Space, faults: Faults) -> None:
     if names := sorted(circle(space.constraints)):
         found = f"{', '.join(names)} are in a circle"
-        faults.note(("constraints",), "constraints", found, "remove one of the constraints")
+        _note(faults, ("constraints",), found, "remove one of the constraints")
         return
     for name, (low, high) in feasible(space.parameters, space.constraints).items():
         if low > high:
             found = f"nothing is left of {name}: at least {low:g} and at most {high:g}"
-            faults.note(("constraints",), "constraints", found, "widen min and max, or thaw it")
+            _note(faults, ("constraints",), found, "widen min and max, or thaw it")
 
 
 def _check_partner(space: Space, knob: Parameter, place: ArrayKnob, faults: Faults) -> None:
@@ -236,7 +313,7 @@ def _check_partner(space: Space, knob: Parameter, place: ArrayKnob, faults: Faul
         remedy = (
             f'add a parameter with array = "{place.array}", knob = "{wanted}" (it may be frozen)'
         )
-        faults.note((knob.name, "array"), knob.name, f"{place.array} has no knob {wanted}", remedy)
+        _note(faults, (knob.name, "array"), f"{place.array} has no knob {wanted}", remedy)
     elif (partner.first, partner.last) != (place.first, place.last):
         found = f"the two knobs of {place.array} fill different elements"
-        faults.note((knob.name, "array"), knob.name, found, "give both the same first and last")
+        _note(faults, (knob.name, "array"), found, "give both the same first and last")

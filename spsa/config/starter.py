@@ -1,162 +1,140 @@
-"""The texts of the first config.toml and params.toml, which `init` writes for an engine."""
+"""The first config.toml and params.toml, which `init` writes for an engine, from the models."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from textwrap import fill, wrap
+from typing import Any
 
-from spsa.algorithms import algorithms
-from spsa.config.settings import GamesConfig
+from spsa.config.section import Section
+from spsa.config.settings import Sections
+from spsa.config.space import ParameterSection
 from spsa.config.suggestions import EngineSource, Suggested
-from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.planning.plan_inputs import Shape
 
-_CONFIG = """\
+_HEAD = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.
-# Every key is optional, except where it says so; what stands here are the defaults, except for the
-# size of the run: `spsa-master plan` says what that costs and recovers on your machines.
-
-[run]
-# name = "margins"              # default: this folder's name
-# seed = 1                      # default: drawn when the run begins
-# priority = 0                  # of several runs of a database the highest is served first,
-# share = 1.0                   # and those of one priority by their shares of the slots
-
-[database]
-url = "sqlite:///spsa.db"       # one machine; a fleet: postgresql://user@host:5432/database
-                                # DATABASE_URL goes before it: keep passwords there
-
-[time_control]
-kind = "movetime"               # or "clock" (with increment), "nodes", "depth" (with low and high)
-timelow = 0.25                  # seconds; drawn for each pair of games
-timehigh = 1.0
-
-[games]
-{per_iteration:<32}# even: games come in pairs with colours swapped
-{batch:<32}# games a slot claims at a time, at most
-iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
-book = "builtin"                # or "builtin:unbalanced", or the path of an EPD or PGN file
-
-[spsa]
-algorithm = {algorithm}           # finds its own gains; others: {others}
-{iterations:<32}# {games:,} games in all
-
-{engines}
-[engine.options]                # sent to both engines by setoption
-# Hash = 16
-
-[adjudication]
-# draw = false
-# resign = false
-# max_moves = 200
-
-[validation]
-games = 0                       # played at the end: the tuned values against the first ones
+# What is not commented out are defaults, but for the size of the run: `spsa-master plan` says what
+# that costs and recovers on your machines. docs/configuration.md has all keys.
 """
+_COLUMN, _WIDTH = 32, 100
 
-_BUILD = """\
-[build]
-source_path = {source}          # required: {folder}
-constants_file = {constants}
-engines_path = "engines"        # where binaries are kept; workers must see it
-{how}
-# at_once = 2                   # iterations whose engines are built at a time
-# distribute = "database"       # for workers that do not see engines_path
-# where = "worker"              # or let a worker of each kind of machine build
-"""
+Table = Mapping[str, object]
+"""Values by key; None is the default of the model."""
 
-_BY_CARGO = """\
-{binary:<32}# when cargo makes more than one
-{package:<32}# the member of a workspace that is the engine
-# flags = ["--release"]"""
+_EXAMPLES: Mapping[str, Table] = {
+    "run": {"name": "margins", "seed": 1, "priority": None, "share": None},
+    "engine.options": {"Hash": 16},
+    "adjudication": {"draw": False, "resign": False, "max_moves": None},
+}
+"""What is commented out."""
 
-_BY_COMMAND = """\
-command = {command}
-                                # it builds the engine: correct it if it is another
-{binary:<32}# what it makes, from source_path"""
-
-_UCI = """\
-[delivery]
-kind = "uci"                    # values are sent by setoption, and nothing is built
-{engine:<32}# required: the one binary that plays both sides
-
-[build]
-engines_path = "engines"        # where a copy of it is kept; workers must see it
-# distribute = "database"       # for workers that do not see engines_path
-"""
-
-_PARAMS_OF_OPTIONS = """\
-# What is tuned. The master rewrites only `value`; comments and layout are yours.
-#
-#   [name]            the engine's option of this name, unless told otherwise:
-#   option = "Name"   as the engine declares it
-#   value, min, max   where it starts and may go, inside the range that the engine declares
-#   step              how far plus and minus lie from it; should be worth one to three Elo
-#   scale = 1000      sends 0.75 as 750
-#   active = false    sends it without tuning it
-#
-# Few parameters that matter beat many: keep ten or twenty, delete the rest.
-# constraints = ["probcut_depth_reduction < probcut_min_depth"]
-"""
-
-_PARAMS = """\
-# What is tuned. The master rewrites only `value`; comments and layout are yours.
-#
-#   [name]            the constant NAME, unless told otherwise:
-#   constant = "NAME[2]", "NAME.1", "NAME.field", "scope::NAME" or "src/search.rs::NAME"
-#              "function::variable.0" is the first number that a variable is made of
-#   value, min, max   where it starts and may go
-#   step              how far plus and minus lie from it; should be worth one to three Elo
-#   type = "float"    for what is no whole number; scale = 1000 writes 0.75 as 750
-#   array, knob       NAME[i] = base + i * per_index:  knob = "base" or "per_index"
-#   table, knob       amplitude spreads a table about its mean, bias moves all of it
-#   active = false    builds it in without tuning it
-#
-# Few parameters that matter beat many: keep ten or twenty, delete the rest.
-# constraints = ["probcut_depth_reduction < probcut_min_depth"]
-"""
+_OF_CARGO: Table = {"binary": "engine", "package": "engine", "flags": None}
+_OF_SOURCES: Table = {"at_once": 2, "distribute": "database", "where": "worker"}
 
 
 def starter_config(
     source: PurePath | str, constants_file: str, shape: Shape, engine: EngineSource | None = None
 ) -> str:
     """The text of a config.toml for an engine's source; paths are written with slashes."""
-    command = () if engine is None else engine.command
-    how = _BY_COMMAND if command else _BY_CARGO
-    build = _BUILD.format(
-        source=_quoted(PurePath(source).as_posix()),
-        folder="where the command runs" if command else "the folder of the engine's Cargo.toml",
-        constants=_quoted(constants_file),
-        how=how.format(
-            command=json.dumps(command, ensure_ascii=False),
-            binary=_set("binary", None if engine is None else engine.binary),
-            package=_set("package", None if engine is None else engine.package),
-        ),
-    )
-    return _config(build, shape)
+    build: dict[str, object] = {
+        "source_path": PurePath(source).as_posix(),
+        "constants_file": constants_file,
+        "engines_path": None,
+    }
+    examples = _OF_SOURCES
+    if engine is not None and engine.command:
+        build["command"] = engine.command
+    else:
+        examples = {**_OF_CARGO, **examples}
+    for key in ("binary", "package"):
+        if value := getattr(engine, key, None):
+            build[key] = value
+    return _config(shape, {"build": build}, {"build": examples})
 
 
 def starter_uci_config(engine: PurePath | str, shape: Shape, arguments: Sequence[str] = ()) -> str:
     """The text of a config.toml for a binary that takes its values by `setoption`."""
-    text = _UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} ")
-    if arguments:
-        text += f"\n[engine]\narguments = {json.dumps(arguments, ensure_ascii=False)}\n"
-    return _config(text, shape)
+    tables: dict[str, Table] = {
+        "delivery": {"kind": "uci", "engine": PurePath(engine).as_posix()},
+        "build": {"engines_path": None},
+        "engine": {"arguments": arguments} if arguments else {},
+    }
+    return _config(shape, tables, {"build": {"distribute": "database"}})
 
 
-def _set(key: str, value: str | None) -> str:
-    return f"{key} = {_quoted(value)} " if value else f'# {key} = "engine"'
-
-
-def _config(engines: str, shape: Shape) -> str:
-    return _CONFIG.format(
-        algorithm=_quoted(DEFAULT_ALGORITHM),
-        others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
-        per_iteration=f"games_per_iteration = {shape.games}",
-        batch=f"batch_size = {min(shape.games, GamesConfig().batch_size)}",
-        iterations=f"max_iterations = {shape.iterations}",
-        games=shape.games * shape.iterations,
-        engines=engines,
+def _config(shape: Shape, own: Mapping[str, Table], examples: Mapping[str, Table]) -> str:
+    games = {
+        "games_per_iteration": shape.games,
+        "batch_size": min(shape.games, 10),
+        "iterations_in_flight": None,
+        "book": None,
+    }
+    tables: dict[str, Table] = {
+        "run": {},
+        "database": {"url": None},
+        "time_control": {"kind": None, "timelow": None, "timehigh": None},
+        "games": games,
+        "spsa": {"algorithm": None, "max_iterations": shape.iterations},
+        **own,
+        "engine.options": {},
+        "adjudication": {},
+        "validation": {"games": None},
+    }
+    more = {**_EXAMPLES, **examples}
+    texts = (
+        _section(name, table, more.get(name, {}))
+        for name, table in tables.items()
+        if table or name in more
     )
+    return "\n".join((_HEAD, *texts))
+
+
+def _section(name: str, table: Table, examples: Table) -> str:
+    """A table with its keys, each with its documentation, and the examples commented out."""
+    model = _model(name)
+    commented = {key: value for key, value in examples.items() if key not in table}
+    lines = [f"[{name}]"]
+    for mark, keys in (("", table), ("# ", commented)):
+        for key, value in keys.items():
+            lines += _documented(f"{mark}{key} = {_value(model, key, value)}", _about(model, key))
+    return "\n".join(lines) + "\n"
+
+
+def _model(name: str) -> type[Section] | None:
+    """The model of a table of config.toml; None for a table of options."""
+    kind = Sections.model_fields[name].annotation if name in Sections.model_fields else None
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _value(model: type[Section] | None, key: str, value: object) -> str:
+    if value is None and model is not None:
+        value = getattr(model.model_construct(), key)
+    return json.dumps(value, ensure_ascii=False)  # which TOML reads, too
+
+
+def _about(model: type[Section] | None, key: str) -> str:
+    return "" if model is None else model.model_fields[key].description or ""
+
+
+def _documented(line: str, about: str) -> Iterator[str]:
+    """The line with a comment, which goes on below it if it is long."""
+    column = max(_COLUMN, len(line) + 1)
+    first, *rest = wrap(about, _WIDTH - _COLUMN - 2) or [""]
+    yield f"{line:<{column}}# {first}" if first else line
+    yield from (f"{'':<{_COLUMN}}# {text}" for text in rest)
+
+
+_INDENT: Mapping[str, Any] = {"subsequent_indent": f"#{'':<13}"}
+_PARAMS_HEAD = """\
+# What is tuned. The master rewrites only `value`; comments and layout are yours.
+#"""
+_PARAMS_FOOT = """\
+#
+# Few parameters that matter beat many: keep ten or twenty, delete the rest.
+# constraints = ["probcut_depth_reduction < probcut_min_depth"]
+"""
+_USUAL_KEYS = ("value", "min", "max", "step", "type", "scale", "active")
 
 
 def starter_params(
@@ -166,7 +144,12 @@ def starter_params(
 
     What has a reason against it is commented out, and what is not tunable is left out.
     """
-    parts = [_PARAMS_OF_OPTIONS if of_options else _PARAMS]
+    keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "table", "knob")))
+    about = (
+        fill(_about(ParameterSection, key), _WIDTH, initial_indent=f"#   {key:<10}", **_INDENT)
+        for key in keys
+    )
+    parts = ["\n".join((_PARAMS_HEAD, *about, _PARAMS_FOOT))]
     for file, each in suggestions.items():
         if tables := list(_tables(each)):
             parts += [f"\n# ---- {file} ----\n", *tables]

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import lacking, provided
-from spsa.builds.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.smoke import FirstSearch
 from spsa.builds.source import Pinned, pin, resume
-from spsa.config import Config, DeliveryKind, Distribution, read_sources
+from spsa.config import Config, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import Fault, InvalidInput
@@ -39,17 +38,17 @@ WORK = ".tuning"
 
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
-    require = {"require": list(config.require)}
-    if config.delivery.kind is DeliveryKind.UCI:
+    require = {"require": list(config.fleet.require)}
+    if config.delivery.kind == "uci":
         return {
-            "kind": DeliveryKind.UCI.value,
+            "kind": "uci",
             "engine": str(config.delivery.engine),
             **require,
         }
     build = config.build
     return {
         **require,
-        "kind": DeliveryKind.BUILD.value,
+        "kind": "build",
         "constants_file": build.constants_file,
         "command": list(build.command),
         "package": build.package,
@@ -87,10 +86,10 @@ def delivery_of(
         InvalidInput: this machine cannot build them, or may not.
         SourceChanged: the source of the run is no longer available.
     """
-    keep_bytes = config.build.distribute is Distribution.DATABASE
+    keep_bytes = config.build.distribute == "database"
     wanted = {"require": (), "command": (), "package": None, "levels": (), **wanted}
     require = tuple(wanted["require"])
-    if wanted["kind"] == DeliveryKind.UCI:
+    if wanted["kind"] == "uci":
         engine = adopt(
             Path(wanted["engine"]),
             config.build.engines_path,
@@ -119,7 +118,8 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
     work = _work(config)
     work.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
-        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        build = config.build.model_copy(update={"engines_path": Path(folder)})
+        own = config.model_copy(update={"build": build})
         yield delivery_of(own, space, delivery_settings(own), None)[0]
 
 
@@ -135,7 +135,7 @@ def shared_files(config: Config) -> dict[str, bytes]:
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
     if builtin_book(game_settings.book.name) is None:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
-    if config.build.distribute is not Distribution.DATABASE:
+    if config.build.distribute != "database":
         for sha256, path in wanted.items():
             ArtifactStore(config.build.engines_path).put(path.resolve(), sha256)
         return {}
@@ -150,7 +150,7 @@ def _pinned(
     """The run's own copy of the source, and a note if the folder has changed since."""
     source, work, cargo = source_of(config), _work(config), not wanted["command"]
     # files of the tuner that may lie in the folder of the engine
-    ours = [config.path, config.params_path, config.build.engines_path]
+    ours = [config.path, config.run.params, config.build.engines_path]
     if not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
     if source_sha256 is None:
@@ -221,7 +221,6 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str) -> Recipe:
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=True if len(wanted["levels"]) > 1 else config.build.bench,
-        smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         first_search=FirstSearch.of(config.game_settings.time_control),
         options=config.game_settings.engine_options,
     )

@@ -82,7 +82,7 @@ def create(
         origin=settings.origin,
     )
     warnings = _in_flight_warning(
-        settings, rule_entry(config.algorithm).iterations_per_one_in_flight
+        settings, rule_entry(config.spsa.algorithm).iterations_per_one_in_flight
     )
     return Prepared(
         run=run,
@@ -104,7 +104,7 @@ def _begun(
     parent, moment = origin.run, moment_at(store, origin.run, origin.k)
     theta = {p.name: moment.theta[p.name] for p in Space.from_json(parent.space).active}
     rules = tuning_from(config, _at_theta(space, theta), seed)
-    knows = config.algorithm == parent.algorithm
+    knows = config.spsa.algorithm == parent.algorithm
     if knows:
         rules = rules.forked(tuning_of(parent), moment.state, origin.doubt)
     else:
@@ -168,11 +168,11 @@ def tuning_from(config: Config, space: Space, seed: int | None) -> Tuning:
     """The tuning of a new run; without a seed here and in the files, one is drawn."""
     return tuning(
         space,
-        config.algorithm,
-        config.settings,
-        iterations=config.max_iterations,
-        pairs=config.pairs,
-        seed=next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None),
+        config.spsa.algorithm,
+        config.spsa.settings,
+        iterations=config.spsa.max_iterations,
+        pairs=config.games.pairs,
+        seed=next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None),
     )
 
 
@@ -184,17 +184,17 @@ def run_from(
     return Run(
         name=name,
         seed=rules.seed,
-        algorithm=config.algorithm,
+        algorithm=config.spsa.algorithm,
         settings=settings.to_json(),
         space=rules.space.to_json(),
         game_settings=config.game_settings,
         source_sha256=delivery.source_sha256,
-        max_iterations=config.max_iterations,
+        max_iterations=config.spsa.max_iterations,
         theta=theta,
         state=state,
         start_state=None if rules.begun is None else state,
-        priority=config.priority,
-        share=config.share,
+        priority=config.run.priority,
+        share=config.run.share,
     )
 
 

@@ -80,15 +80,15 @@ class RunSettings:
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
     """The settings of a new run; `planned_iterations` are those of the files unless given."""
     return RunSettings(
-        rule=dict(config.settings),
-        planned_iterations=planned_iterations or config.max_iterations,
-        games_per_iteration=config.games.per_iteration,
+        rule=dict(config.spsa.settings),
+        planned_iterations=planned_iterations or config.spsa.max_iterations,
+        games_per_iteration=config.games.games_per_iteration,
         batch_size=config.games.batch_size,
         iterations_in_flight=config.games.iterations_in_flight,
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
-        stop_when=config.stop_when,
+        stop_when=config.spsa.stop_when,
     )
 
 

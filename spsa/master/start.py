@@ -82,7 +82,7 @@ def _asked_faults(config: Config, space: Space) -> tuple[Fault, ...]:
         return check_against_engine(space, declarations, config)
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
-    return check_against_source(space, texts, constants, str(config.params_path))
+    return check_against_source(space, texts, constants, str(config.run.params))
 
 
 def prepare(
@@ -102,7 +102,7 @@ def prepare(
         SourceChanged: the source of the run is no longer available.
     """
     space = checked_space(config)
-    wanted = name or config.name
+    wanted = name or config.run.name
     known = store.find_run(wanted)
     # a run whose first engines could not be built is replaced, because the files are right now
     if known is None or (_is_replaceable(known, origin) and store.is_unopened(known.id)):
@@ -164,15 +164,14 @@ def _edited(
 
 
 def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
-    if config.algorithm != run.algorithm:
-        yield f"algorithm is {config.algorithm}, the run has {run.algorithm}"
+    if config.spsa.algorithm != run.algorithm:
+        yield f"algorithm is {config.spsa.algorithm}, the run has {run.algorithm}"
     yield from settings.differences(settings_from(config, settings.planned_iterations))
     changeable = {
-        "max_iterations": "`spsa-master set` changes it",
-        "priority": "`spsa-master set` changes it",
-        "share": "`spsa-master set` changes it",
+        "max_iterations": config.spsa.max_iterations,
+        "priority": config.run.priority,
+        "share": config.run.share,
     }
-    for name, remedy in changeable.items():
-        here, there = getattr(run, name), getattr(config, name)
-        if here != there:
-            yield f"{name} is {there:.12g}, the run has {here:.12g}; {remedy}"
+    for name, there in changeable.items():
+        if (here := getattr(run, name)) != there:
+            yield (f"{name} is {there:.12g}, the run has {here:.12g}; `spsa-master set` changes it")

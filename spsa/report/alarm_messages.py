@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from spsa import __version__
-from spsa.config.settings import AlarmsConfig, MessageFormat
+from spsa.config.settings import AlarmsSection, Format
 from spsa.report.alarm import Alarm
 from spsa.text import printable
 
@@ -58,7 +58,7 @@ def message(run: str, changes: AlarmChanges) -> str:
     return text
 
 
-def send(config: AlarmsConfig, text: str) -> Iterator[str]:
+def send(config: AlarmsSection, text: str) -> Iterator[str]:
     """Send a message in every way that is configured; yields what failed, in printable text."""
     if config.command and (failure := _run(config.command, text)):
         yield f"the command of [alarms] failed: {failure}"
@@ -109,7 +109,7 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _post(config: AlarmsConfig, text: str) -> str:
+def _post(config: AlarmsSection, text: str) -> str:
     """POST the text; why it failed, empty if it did not."""
     content, body = _body(config.format, text)
     headers = {"Content-Type": content, "User-Agent": f"spsa-tuner/{__version__}"}
@@ -125,7 +125,7 @@ def _post(config: AlarmsConfig, text: str) -> str:
         return type(error).__name__  # its text may have the address
 
 
-def _body(format_: MessageFormat, text: str) -> tuple[str, bytes]:
+def _body(format_: Format, text: str) -> tuple[str, bytes]:
     """The type and the bytes of a message.
 
     ntfy takes plain text (https://docs.ntfy.sh/publish/). Slack takes `text`, in which &, < and >
@@ -133,11 +133,11 @@ def _body(format_: MessageFormat, text: str) -> tuple[str, bytes]:
     mentions of people unless `allowed_mentions` forbids them
     (https://discord.com/developers/docs/resources/webhook#execute-webhook).
     """
-    if format_ is MessageFormat.TEXT:
+    if format_ == "text":
         return "text/plain; charset=utf-8", text.encode(errors="replace")
     value: dict[str, Any] = (
         {"text": text.translate(_SLACK)}
-        if format_ is MessageFormat.SLACK
+        if format_ == "slack"
         else {"content": text, "allowed_mentions": {"parse": []}}
     )
     return "application/json", json.dumps(value).encode()

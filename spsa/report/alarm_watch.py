@@ -110,13 +110,13 @@ class AlarmWatch:
             found = history(self._store, run, known=played(self._store, run, COMPARED))
             self._of_history = (*of_history(found, look.set_aside), *of_slots(look, found.workers))
             self._history_at = now
-            if self._config.sets_aside:
+            if self._config.fleet.set_aside:
                 set_aside(self._store, run, found.machines)
         return self._of_history
 
     def _folders(self) -> list[Path]:
         """Where the master writes: its files, the binaries, and the database if it is a file."""
-        config, url = self._config, parsed(self._config.database_url)
+        config, url = self._config, parsed(self._config.database.url)
         file = [Path(str(url.database)).parent] if self._store.is_file else []
         return [config.path.resolve().parent, config.build.engines_path, *file]
 
@@ -158,7 +158,7 @@ def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iter
     def watch() -> None:
         while not stopping.is_set():
             try:
-                with Store(config.database_url, is_stopping=stopping.is_set) as store:
+                with Store(config.database.url, is_stopping=stopping.is_set) as store:
                     AlarmWatch(store, config, master_lease, stopping).run(run)
                 break
             except DatabaseUnreachable:

@@ -15,7 +15,7 @@ from jinja2 import BaseLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.config.formats import params_file
+from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.report.drawing import TITLES, Kind, nothing_of
 from spsa.report.events import events_table

@@ -48,10 +48,10 @@ def test_a_tune_is_imported_into_both_files(
     text = (folder / "config.toml").read_text()
     config = load_config(folder / "config.toml", {})
     assert text.startswith("# my engine\n") and "# many" in text
-    assert (config.algorithm, config.max_iterations, config.games.batch_size) == (
+    assert (config.spsa.algorithm, config.spsa.max_iterations, config.games.batch_size) == (
         "fishtest", 2000, 20
     )  # fmt: skip
-    assert config.settings["A"] == 300 and "noise_walk" not in text
+    assert config.spsa.settings["A"] == 300 and "noise_walk" not in text
     assert "stop_when = 0.5" in text
 
 

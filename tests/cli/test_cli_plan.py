@@ -62,11 +62,11 @@ def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(
     file, rule = project / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
     file.write_text(QUICK.replace("max_iterations = 20", f"{rule}max_iterations = 20000"))
     config, space = load_config(file, {}), load_space(project / "params.toml")
-    problem = problem_of(space, iterations=20_000, pairs=config.pairs)
+    problem = problem_of(space, iterations=20_000, pairs=config.games.pairs)
     shape = Shape(iterations=20_000, games=40, batch_games=2, in_flight=1)
     design, merged = plan._design(config, space, shape)
     assert (merged, design.problem.iterations, design.problem.pairs) == (40, 500, 800)
-    long = create("fishtest", config.settings, problem)
+    long = create("fishtest", config.spsa.settings, problem)
     short = create("fishtest", design.settings, design.problem)
     for k in (1, 250, 500):
         for gain in ("a_k", "c_k"):
@@ -107,9 +107,10 @@ def test_batches_are_as_small_as_the_master_cuts_them(
 ) -> None:
     """30 games of 10 seconds in batches of at most 6: 15 pairs on 8 slots, or 5 batches."""
     config = load_config(project / "config.toml", {})
-    games = replace(config.games, per_iteration=30, batch_size=6, iterations_in_flight=in_flight)
+    wanted = {"games_per_iteration": 30, "batch_size": 6, "iterations_in_flight": in_flight}
+    games = config.games.model_copy(update=wanted)
     capacity = Capacity(concurrency=8, build_seconds=0.0)
-    shape = plan._shape(replace(config, games=games), capacity, 10.0)
+    shape = plan._shape(config.model_copy(update={"games": games}), capacity, 10.0)
     alone = pace(replace(shape, in_flight=1), capacity, 10.0)
     assert alone.iteration == seconds
 
@@ -174,12 +175,12 @@ def test_a_run_is_compared_with_its_alternatives(project: Path) -> None:
 @pytest.mark.slow
 def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> None:
     config = load_config(project / "config.toml", {})
-    upgrade(config.database_url)
-    with Store(config.database_url) as store:
-        staged = stage(store, space=load_space(config.params_path).to_json())
+    upgrade(config.database.url)
+    with Store(config.database.url) as store:
+        staged = stage(store, space=load_space(config.run.params).to_json())
         store.tick(staged.master, 60, Builds(usual=77.0))
     assert not [s for s in plan_json()["sources"] if "77 s" in s]  # of another build command
-    with closing(Shell(config.database_url)) as sql:
+    with closing(Shell(config.database.url)) as sql:
         text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
         sql(text, d=json.dumps(delivery_settings(config)))
     assert "two builds take 77 s: measured by the last run" in plan_json()["sources"]

@@ -104,16 +104,16 @@ def test_the_configuration_says_how_a_new_run_is_served(project: Path) -> None:
     served = "[run]\npriority = -2\nshare = 0.25"
     (project / "config.toml").write_text(CONFIG.replace("[run]", served))
     config = load_config(project / "config.toml", {})
-    assert (config.priority, config.share) == (-2, 0.25)
+    assert (config.run.priority, config.run.share) == (-2, 0.25)
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("priority = 1.5", "priority = 1.5 is not a whole number; write priority = 1, say"),
+        ("priority = 1.5", "priority = 1.5 is not a whole number; write priority = 3, say"),
         ("priority = -1001", "priority = -1001 is too small; use at least -1000"),
         ("priority = 1001", "priority = 1001 is too large; use at most 1000"),
-        ("share = 0", "share = 0 is too small; use more than 0"),
+        ("share = 0", "share = 0 is too small; use at least 1e-06"),
         ('share = "all"', 'share = "all" is not a finite number'),
     ],
 )

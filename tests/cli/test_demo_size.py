@@ -33,9 +33,9 @@ def test_the_size_is_written_into_the_configuration(tmp_path: Path) -> None:
     folder = fresh(tmp_path / "demo", bundled(), 7)
     write_size(folder / "config.toml", SIZES[-1])
     config = load_config(folder / "config.toml", {})
-    found = (config.max_iterations, config.games.per_iteration, config.validation.games)
+    found = (config.spsa.max_iterations, config.games.games_per_iteration, config.validation.games)
     assert found == (SIZES[-1].iterations, SIZES[-1].games, SIZES[-1].match_games)
-    assert config.seed == 7
+    assert config.run.seed == 7
 
 
 def test_each_size_recovers_most_of_the_elo(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.config import DeliveryKind, Distribution, load_config, missing_files
+from spsa.config import load_config, missing_files
 from spsa.core.game_settings import (
     DrawRule,
     GameSettings,
@@ -63,14 +63,18 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     config = load_config(path, {})
     folder = path.parent
     assert config.game_settings.time_control == TimeControl(low=0.25, high=1.0)
-    assert (config.games.per_iteration, config.games.batch_size, config.pairs) == (150, 10, 75)
-    assert (config.algorithm, config.max_iterations) == ("spsa", 500)
-    assert config.settings == {"a": 1.0, "c": 0.5, "A": 50, "alpha": 0.602, "gamma": 0.101}
+    assert (config.games.games_per_iteration, config.games.batch_size, config.games.pairs) == (
+        150,
+        10,
+        75,
+    )
+    assert (config.spsa.algorithm, config.spsa.max_iterations) == ("spsa", 500)
+    assert config.spsa.settings == {"a": 1.0, "c": 0.5, "A": 50, "alpha": 0.602, "gamma": 0.101}
     assert config.build.source_path == folder.parent / "rusty-rival"
     assert config.build.engines_path == folder.parent / "chess-compete" / "engines"
-    assert (config.name, config.seed) == (folder.name, None)
-    assert config.params_path == folder / "params.toml"
-    assert config.database_url == f"sqlite:///{folder}/spsa.db"
+    assert (config.run.name, config.run.seed) == (folder.name, None)
+    assert config.run.params == folder / "params.toml"
+    assert config.database.url == f"sqlite:///{folder}/spsa.db"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     ],
 )
 def test_the_rule_is_the_default_unless_it_is_named_or_its_gains_are(write, rule, algorithm):
-    assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).algorithm == algorithm
+    assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).spsa.algorithm == algorithm
 
 
 def test_gains_are_refused_by_a_rule_that_has_none(write):
@@ -143,12 +147,16 @@ def test_everything_can_be_said(write, tmp_path):
     )
     control = config.game_settings.time_control
     assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
-    assert (config.name, config.seed, config.params_path.name) == ("margins", 7, "other.toml")
-    assert config.database_url == "postgres://u@h/db"
+    assert (config.run.name, config.run.seed, config.run.params.name) == (
+        "margins",
+        7,
+        "other.toml",
+    )
+    assert config.database.url == "postgres://u@h/db"
     assert config.games.batch_size == 4
     assert config.game_settings.book.name == str(tmp_path / "book.epd")
     assert config.game_settings.book.sha256.startswith("2d711642b726b044")
-    assert config.build.distribute is Distribution.DATABASE
+    assert config.build.distribute == "database"
     assert (config.build.bench, config.build.flags) == (False, ("--profile", "tune"))
     assert config.game_settings.engine_options == {
         "Hash": "16",
@@ -158,12 +166,14 @@ def test_everything_can_be_said(write, tmp_path):
     assert config.game_settings.adjudication.draw == DrawRule(move_number=40)
     assert config.game_settings.adjudication.resign is None
     assert config.game_settings.adjudication.max_moves is None
-    assert config.validation.time_control == TimeControl(kind=TimeKind.NODES, low=5000, high=5000)
+    assert config.validation.time_control.limits == TimeControl(
+        kind=TimeKind.NODES, low=5000, high=5000
+    )
 
 
 def test_a_binary_that_takes_options_needs_no_source(write):
     config = load_config(write('[delivery]\nkind = "uci"\nengine = "bin/e"\n'), {})
-    assert config.delivery.kind is DeliveryKind.UCI
+    assert config.delivery.kind == "uci"
     assert config.build.source_path is None
     missing = [fault.name for fault in missing_files(config)]
     assert missing == ["run.params", "delivery.engine"]
@@ -193,7 +203,7 @@ def test_files_that_are_not_there_are_all_named(write, tmp_path):
 def test_the_database_has_one_name_wherever_a_program_starts(write, written, variable, url):
     path = write(f'[database]\nurl = "{written}"\n{BUILD}')
     config = load_config(path, {"DATABASE_URL": variable})
-    assert config.database_url == url.format(folder=path.parent, cwd=Path.cwd())
+    assert config.database.url == url.format(folder=path.parent, cwd=Path.cwd())
 
 
 @pytest.mark.parametrize(
@@ -226,21 +236,20 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[games]\nplies = 0\n", "plies = 0 is too small"),
         ("[games]\nbook = 5\n", "book = 5 is not a text"),
         ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
-        ("[games]\nscale = 'fps'\n", 'scale = "fps" is not known; use one of "none", "nps"'),
-        ("[games]\nscale = 'nps'\n", "config.toml:1: [games] target_nps is missing"),
-        ("[games]\ntarget_nps = 5\n", 'target_nps goes with scale = "nps" only'),
-        ("[games]\nscale = 'nps'\ntarget_nps = 5\nleast_scale = 2\n", "least_scale = 2 is too"),
         (
-            "[games]\nscale = 'nps'\ntarget_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5\n",
-            'config.toml:2: [games] scale = "nps" does not go with kind = "nodes"',
+            "[games]\ntarget_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5\n",
+            'config.toml:2: [games] target_nps does not go with kind = "nodes"',
         ),
         (
             "[time_control]\ntimelow = 2\ntimehigh = 1\n",
             "timelow 2 is more than timehigh 1; exchange them",
         ),
-        ("[time_control]\ntimelow = 0\n", "timelow = 0 is too small; use more than 0"),
+        ("[time_control]\ntimelow = 0\n", "timelow = 0 is too small; use at least 0.001"),
         ("[time_control]\ntimehigh = inf\n", "timehigh = inf is not a finite number"),
-        ("[time_control]\nkind = 'blitz'\n", 'kind = "blitz" is not known; use one of "movetime"'),
+        (
+            "[time_control]\nkind = 'blitz'\n",
+            'kind = "blitz" is not known; use "movetime", "clock", "nodes" or "depth"',
+        ),
         ("[time_control]\nkind = 'nodes'\n", "low is missing"),
         (
             "[time_control]\nkind = 'clock'\ntimelow = 3\nhigh = 3\n",
@@ -261,14 +270,14 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[run]\nseed = -1\n", "seed = -1 is too small"),
         ("[run]\nsede = 1\n", "unknown key 'sede'; did you mean \"seed\"?"),
         ("[gmaes]\n", "config.toml:1: [config.toml] unknown key 'gmaes'; did you mean \"games\"?"),
-        ("games = 5\n", "config.toml:1: [games] 5 is not a table"),
+        ("games = 5\n", "config.toml:1: [config.toml] games = 5 is not a table"),
         ("[engine]\nHash = 16\n", "unknown key 'Hash'"),
         ("[engine.options]\nHash = [16]\n", "Hash = [16] is not a value of an option"),
         ('[engine.options]\nHash = "1\\nquit"\n', "is not a value of an option"),
-        ("[adjudication]\ndraw = true\n", "[adjudication.draw] true is not a table"),
+        ("[adjudication]\ndraw = true\n", "[adjudication] draw = true is not a table"),
         ("[adjudication]\ndraw = { scroe = 1 }\n", "toml:2: [adjudication.draw] unknown key"),
         ("[adjudication]\nmax_moves = 0\n", "max_moves = 0 is too small"),
-        ("[adjudication]\nsyzygy = true\n", "[adjudication.syzygy] true is not a table"),
+        ("[adjudication]\nsyzygy = true\n", "[adjudication] syzygy = true is not a table"),
         ("[adjudication.syzygy]\npieces = 8\n", "toml:2: [adjudication.syzygy] pieces = 8 is too"),
         ("[engine.options]\nUCI_Chess960 = true\n", "UCI_Chess960 follows chess960 of [games]"),
         ("[validation]\ngames = 3\n", "games = 3 is odd"),
@@ -283,7 +292,7 @@ def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
 
 def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
     text = (
-        "[games]\nbook = 'frc.epd'\nchess960 = true\nscale = 'nps'\ntarget_nps = 900_000\n"
+        "[games]\nbook = 'frc.epd'\nchess960 = true\ntarget_nps = 900_000\n"
         "[adjudication.syzygy]\npieces = 5\nfolder = 'tables'\nfifty_moves = false\n"
     )
     path = write(text + BUILD)
@@ -304,7 +313,7 @@ C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
     ("keys", "said"),
     [
         ("", "[build] source_path is missing"),
-        ('source_path = "a"\nrusty_rival_path = "b"', "source_path is given too"),
+        ('source_path = "a"\nrusty_rival_path = "b"', "unknown key 'rusty_rival_path'"),
         ('source_path = "a"\nconstants_file = "../x.rs"', "is no file of Rust, C or C++"),
         ('source_path = "a"\nconstants_file = "x.py"', "is no file of Rust, C or C++"),
         ('source_path = "a"\ncommand = ["make"]', "command is given without binary"),
@@ -318,8 +327,8 @@ C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
             "bench = false, and engines of several levels are compared by bench",
         ),
         ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
-        ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),
-        ('source_path = "a"\nwhere = "cloud"', 'use one of "master", "worker"'),
+        ('source_path = "a"\ndistribute = "ftp"', 'use "path" or "database"'),
+        ('source_path = "a"\nwhere = "cloud"', 'use "master" or "worker"'),
         ('source_path = "a"\nwhere = "worker"\ndistribute = "path"', "remove distribute, or where"),
         ('source_path = "a\\u0000"', "is not a text"),
     ],
@@ -331,7 +340,7 @@ def test_what_is_wrong_with_a_build_is_said(write, keys, said):
 def test_what_workers_build_they_get_from_the_database(write):
     text = '[build]\nsource_path = "a"\nwhere = "worker"\n'
     build = load_config(write(text), {}).build
-    assert (build.where, build.distribute) == ("worker", Distribution.DATABASE)
+    assert (build.where, build.distribute) == ("worker", "database")
     (said,) = faults(write('[delivery]\nkind = "uci"\nengine = "e"\n[build]\nwhere = "worker"\n'))
     assert "nothing is built; remove where" in said
 
@@ -350,7 +359,10 @@ def test_levels_ascend(write, keys):
 
 def test_a_run_requires_words(write):
     text = '[build]\nsource_path = "a"\n[fleet]\nrequire = '
-    assert load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).require == ("fast", "a.1")
+    assert load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).fleet.require == (
+        "fast",
+        "a.1",
+    )
     for word in ("", "Fast", "a_b", "a b", "x" * 41, "%"):
         assert "is not a word" in faults(write(f'{text}["{word}"]\n'))[0]
     many = ", ".join(f'"w{n}"' for n in range(51))
@@ -408,7 +420,7 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
         ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
         ("[run]\nparams = '~no such user/params.toml'\n", "is in no user's home"),
         ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
-        ("[database]\nurl = 5\n", "[database] url is not a text"),
+        ("[database]\nurl = 5\n", "[database] url = 5 is not a text"),
     ],
 )
 def test_numbers_and_texts_have_limits(write, text, said):
@@ -433,11 +445,11 @@ def test_a_file_without_end_is_refused():
 def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
     found = faults(write("".join(f"[t{i}]\n" for i in range(10_000))))
     assert len(found) == 100
-    assert found[1].startswith("config.toml:1: ")
+    assert found[0].startswith("config.toml:1: ")
 
 
 def test_master_and_worker_mean_one_database_where_config_toml_names_none(write, monkeypatch):
     path = write(BUILD)
     monkeypatch.chdir(path.parent)
-    url = load_config(path, {}).database_url
+    url = load_config(path, {}).database.url
     assert url == worker_url(None, {}) == f"sqlite:///{path.parent}/spsa.db"

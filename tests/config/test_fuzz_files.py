@@ -29,6 +29,7 @@ from spsa.builds.sources import (
     rewrite,
 )
 from spsa.config import check_against_source, load_config, load_space, starter_params
+from spsa.config.section import Section
 from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
@@ -102,7 +103,7 @@ KEYS = {
     "[database]": ["url"],
     "[time_control]": words("kind low high timelow timehigh increment moves margin"),
     "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies")
-    + words("chess960 scale target_nps least_scale most_scale"),
+    + words("chess960 target_nps"),
     "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
     "[build]": words("source_path constants_file engines_path flags timeout bench at_once target")
     + words("levels command binary"),
@@ -214,7 +215,9 @@ def hold_refusal(refused: InvalidInput) -> None:
 
 def leaves(value: object) -> Iterator[object]:
     """Every number and text in nested values."""
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Section):
+        yield from leaves(dict(value))
+    elif is_dataclass(value) and not isinstance(value, type):
         for one in fields(value):
             yield from leaves(getattr(value, one.name))
     elif isinstance(value, dict | MappingProxyType):
@@ -236,17 +239,17 @@ def hold_config(path: Path) -> None:
         if isinstance(leaf, str):
             assert leaf.isprintable() and len(leaf) <= 10_000, leaf
     games, control = config.games, config.game_settings.time_control
-    assert 0 < games.batch_size <= games.per_iteration <= 1_000_000
-    assert games.batch_size % 2 == games.per_iteration % 2 == config.validation.games % 2 == 0
+    assert 0 < games.batch_size <= games.games_per_iteration <= 1_000_000
+    assert games.batch_size % 2 == games.games_per_iteration % 2 == config.validation.games % 2 == 0
     assert 0 < control.low <= control.high <= 10**12
     assert control.increment >= 0 <= control.margin
-    assert config.share > 0 and 0 < config.max_iterations <= 10**7
-    assert settings_faults(config.algorithm, config.settings) == []
+    assert config.run.share > 0 and 0 < config.spsa.max_iterations <= 10**7
+    assert settings_faults(config.spsa.algorithm, config.spsa.settings) == []
     assert (
         GameSettings.from_json(json.loads(json.dumps(config.game_settings.to_json())))
         == config.game_settings
     )
-    parsed(config.database_url)
+    parsed(config.database.url)
 
 
 def hold_parameter(p: Parameter) -> None:

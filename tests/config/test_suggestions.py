@@ -234,5 +234,5 @@ def test_the_starter_config_is_right_as_it_stands(tmp_path):
     config = load_config(path, {})
     assert config.build.source_path == tmp_path.parent / 'my "engine"'
     assert config.build.constants_file == "src/consts.rs"
-    assert (config.games.per_iteration, config.games.batch_size) == (8, 8)
-    assert config.max_iterations == 250
+    assert (config.games.games_per_iteration, config.games.batch_size) == (8, 8)
+    assert config.spsa.max_iterations == 250

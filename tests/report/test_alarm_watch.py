@@ -18,7 +18,7 @@ from tuner import Tuner
 from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
-from spsa.config.settings import AlarmsConfig, MessageFormat
+from spsa.config.settings import AlarmsSection
 from spsa.db import Store
 from spsa.report import alarm_messages
 from spsa.report.alarm import Alarm, AlarmKind
@@ -113,23 +113,23 @@ def test_a_message_fits_whatever_it_is_about() -> None:
 @pytest.mark.parametrize(
     ("format_", "content", "expected"),
     [
-        (MessageFormat.TEXT, "text/plain; charset=utf-8", "run <!all> & ½"),
-        (MessageFormat.SLACK, "application/json", {"text": "run &lt;!all&gt; &amp; ½"}),
+        ("text", "text/plain; charset=utf-8", "run <!all> & ½"),
+        ("slack", "application/json", {"text": "run &lt;!all&gt; &amp; ½"}),
         (
-            MessageFormat.DISCORD,
+            "discord",
             "application/json",
             {"content": "run <!all> & ½", "allowed_mentions": {"parse": []}},
         ),
     ],
 )
 def test_a_post_has_the_body_that_the_service_takes(
-    format_: MessageFormat, content: str, expected: object
+    format_: str, content: str, expected: object
 ) -> None:
     with listening() as server:
-        assert list(send(AlarmsConfig(url=server.url, format=format_), "run <!all> & ½")) == []
+        assert list(send(AlarmsSection(url=server.url, format=format_), "run <!all> & ½")) == []
     ((path, content_type, body),) = server.posts
     assert (path, content_type) == ("/secret-topic", content)
-    assert (body if format_ is MessageFormat.TEXT else json.loads(body)) == expected
+    assert (body if format_ == "text" else json.loads(body)) == expected
 
 
 @pytest.mark.slow
@@ -143,11 +143,11 @@ def test_what_fails_is_told_without_the_address(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(alarm_messages, "SECONDS", seconds)
         with listening(**over) as server:
             began = time.monotonic()
-            (failure,) = send(AlarmsConfig(url=server.url), "text")
+            (failure,) = send(AlarmsSection(url=server.url), "text")
             assert time.monotonic() - began < DRIPS / 2
             assert told in failure and "secret" not in failure
     monkeypatch.setattr(alarm_messages, "SECONDS", patience)
-    (failure,) = send(AlarmsConfig(url=server.url), "text")  # nobody listens any more
+    (failure,) = send(AlarmsSection(url=server.url), "text")  # nobody listens any more
     assert "refused" in failure and "secret" not in failure
 
 
@@ -155,15 +155,15 @@ def test_a_command_gets_the_message_and_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     got = tmp_path / "got"
-    assert list(send(AlarmsConfig(command=f"cat > '{got}'"), "run x\nalarm: ½")) == []
+    assert list(send(AlarmsSection(command=f"cat > '{got}'"), "run x\nalarm: ½")) == []
     assert got.read_text() == "run x\nalarm: ½\n"
-    (failure,) = send(AlarmsConfig(command="printf 'no\\033[2Jmail' >&2; exit 3"), "text")
+    (failure,) = send(AlarmsSection(command="printf 'no\\033[2Jmail' >&2; exit 3"), "text")
     assert failure == r"the command of [alarms] failed: exit code 3 no\x1b[2Jmail"
-    assert list(send(AlarmsConfig(command="exit 0"), "text" * 99_999)) == [], "it reads nothing"
+    assert list(send(AlarmsSection(command="exit 0"), "text" * 99_999)) == [], "it reads nothing"
     monkeypatch.setattr(alarm_messages, "SECONDS", 0.3)
     os.mkfifo(tmp_path / "alive")
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    (failure,) = send(AlarmsConfig(command=f"sleep 90 > '{tmp_path}/alive' & sleep 90"), "text")
+    (failure,) = send(AlarmsSection(command=f"sleep 90 > '{tmp_path}/alive' & sleep 90"), "text")
     assert "killed after 0.3 s" in failure
 
     def has_no_writer() -> bool:
@@ -197,7 +197,7 @@ def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def config(folder: Path, url: str, **alarms: object) -> Config:
     (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
     found = load_config(folder / "config.toml", {})
-    return replace(found, alarms=AlarmsConfig(after=0.0, **alarms))  # type: ignore[arg-type]
+    return found.model_copy(update={"alarms": AlarmsSection(after=0.0, **alarms)})  # type: ignore[arg-type]
 
 
 def events(staged: Stage) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ NEVER = frozenset(
         "urllib3",
         "multiprocessing",
         "numpy",
+        "pydantic",
         "rich",
         "spsa.config",
         "spsa.master",
