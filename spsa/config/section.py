@@ -34,6 +34,7 @@ class Section(BaseModel):
         strict=True,
         allow_inf_nan=False,
         use_attribute_docstrings=True,
+        defer_build=True,  # until a file is read
     )
 
     def faults(self) -> Iterator[Found]:
