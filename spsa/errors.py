@@ -62,6 +62,11 @@ class InvalidInput(TuningError):
         self.faults = tuple(faults)
         super().__init__("\n".join(self.lines))
 
+    @classmethod
+    def of(cls, file: object, name: str, found: str, remedy: str) -> "InvalidInput":
+        """With one fault, which has no line."""
+        return cls([Fault(file=str(file), line=None, name=name, found=found, remedy=remedy)])
+
     @property
     def lines(self) -> tuple[str, ...]:
         return tuple(str(fault) for fault in self.faults)

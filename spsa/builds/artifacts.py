@@ -85,11 +85,6 @@ def _hashed(path: Path) -> HashedFile:
         return HashedFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), mark)
 
 
-def shared_file(binary: Path, sha256: str) -> Path:
-    """Where a file of a run is in the store that has this published binary."""
-    return binary.with_name(sha256)
-
-
 def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 

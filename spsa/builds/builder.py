@@ -2,7 +2,6 @@
 
 import platform
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from queue import PriorityQueue
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
-from spsa.builds.recipe import Compiler, Recipe, Rendered, Wait
+from spsa.builds.recipe import Compiler, Recipe, Rendered
 from spsa.builds.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
 from spsa.builds.source import Pinned
 from spsa.builds.tree import WorkCopy, disk_errors_as_tuning_errors
@@ -41,8 +40,8 @@ class Builder:
         self._recipe = recipe
         self._work = work.resolve()
         self._artifacts = ArtifactStore(engines_path.resolve())
-        self._compiler = Compiler.of(recipe, pinned, environment, self._work)
-        self._commands = self._compiler.commands
+        self.compiler = Compiler.of(recipe, pinned, environment, self._work)
+        self._commands = self.compiler.commands
         self._building: list[str] = []
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(at_once):
@@ -83,14 +82,10 @@ class Builder:
         with disk_errors_as_tuning_errors():
             self._pinned.restore()
             self._pinned.verify()
-            key = self._compiler.key(rendered)
+            key = self.compiler.key(rendered)
             with _explained(*_described(side, rendered)):
                 work_copy = WorkCopy(self._work / (f"{side}-{number}" if number else side))
                 return self._artifacts.find(key) or self._made(side, work_copy, key, rendered)
-
-    def build_key(self, rendered: Rendered) -> str:
-        """The name under which the builder publishes the engine with these values."""
-        return self._compiler.key(rendered)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
@@ -119,33 +114,20 @@ class Builder:
     def _made(self, side: str, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
         self._building.append(side)
         try:
-            with work_copy.locked(self._wait_for(work_copy)):
+            with work_copy.locked(self._commands.wait, self._recipe.timeout):
                 # another builder may have published it while this one waited for the lock
                 return self._artifacts.find(key) or self._compiled(work_copy, key, rendered)
         finally:
             self._building.remove(side)
 
     def _compiled(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
-        tree = self._compiler.tree(rendered, self._wait_for)
-        made = self._compiler.compile(work_copy, tree)
+        made = self.compiler.compile(work_copy, self.compiler.tree(rendered))
         return self._artifacts.add(key, made.executable, made.target, made.level, self._examine)
 
     def _examine(self, binary: Path) -> int | None:
         recipe = self._recipe
         first, options = recipe.first_search, recipe.options
         return examine(binary, recipe.bench, recipe.smoke, first_search=first, options=options)
-
-    def _wait_for(self, work_copy: WorkCopy) -> Wait:
-        """Wait for another builder to unlock a work copy, at most as long as a build may take."""
-        timeout = self._recipe.timeout
-        end = time.monotonic() + timeout
-
-        def wait(seconds: float) -> None:
-            if time.monotonic() > end:
-                raise BuildFailed(f"another builder has held {work_copy.home} for {timeout:g} s")
-            self._commands.wait(seconds)
-
-        return wait
 
 
 def adopt(

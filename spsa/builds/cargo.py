@@ -1,23 +1,29 @@
-"""What cargo reads and says: its configuration, workspaces, binaries, messages and errors."""
+"""What is special to cargo: configuration, workspaces, binaries, messages, shared dependencies."""
 
 import json
 import os
 import posixpath
 import re
+import shutil
+import threading
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from spsa.errors import BuildFailed, Fault, InvalidInput
+from spsa.builds.subprocesses import Watch
+from spsa.builds.tree import WorkCopy
+from spsa.errors import BuildFailed, InvalidInput
 
 CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")
 """The configuration files that cargo looks for; if both exist it reads the first."""
 
 SHOWN_LINES = 60
 _PROGRESS = ("Compiling", "Finished", "Blocking", "Updating", "Locking", "Downloaded", "Fresh")
+_STARTED = re.compile(r"^\s*Compiling \S+ v\S+(?: \((?P<place>[^)]*)\))?", re.MULTILINE)
+_WAIT_SECONDS = 0.2
 _TARGET_FLAGS = re.compile(r"CARGO_TARGET_\w+_RUSTFLAGS")
 
 
@@ -43,10 +49,10 @@ def refuse_unbuildable(source: Path) -> None:
     """Raise InvalidInput if cargo could not build a copy of this folder alone."""
     if not (source / "Cargo.toml").is_file():
         remedy = "name the directory that holds the engine's Cargo.toml"
-        raise _refused(source, "source_path", "there is no Cargo.toml here", remedy)
+        raise InvalidInput.of(source, "source_path", "there is no Cargo.toml here", remedy)
     for root in source.parents:
         if _has_member(root, source):
-            raise _refused(
+            raise InvalidInput.of(
                 source,
                 "source_path",
                 f"this crate is a member of the workspace {root}, whose profiles it would lose",
@@ -127,7 +133,9 @@ def binary_of(metadata: str, source: Path, package: str | None, binary: str | No
     manifest = source / "Cargo.toml"
     if not chosen:
         remedy = f"name one of: {', '.join(sorted(each['name'] for each in packages))}"
-        raise _refused(manifest, "package", f'the workspace has no package "{package}"', remedy)
+        raise InvalidInput.of(
+            manifest, "package", f'the workspace has no package "{package}"', remedy
+        )
     targets = (target for each in chosen for target in each["targets"])
     choices = sorted({target["name"] for target in targets if "bin" in target["kind"]})
     if binary is not None and binary in choices:
@@ -139,11 +147,7 @@ def binary_of(metadata: str, source: Path, package: str | None, binary: str | No
     lacks = f'has no binary "{binary}"' if binary else "has more than one binary"
     found = f"the source {lacks}" if choices else "the source has no binary at all"
     remedy = f"name one of: {', '.join(choices)}" if choices else "name an engine's source"
-    raise _refused(manifest, "binary", found, remedy)
-
-
-def _refused(path: Path, name: str, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput([Fault(file=str(path), line=None, name=name, found=found, remedy=remedy)])
+    raise InvalidInput.of(manifest, "binary", found, remedy)
 
 
 def complaint(stdout: str, stderr: str) -> str:
@@ -183,3 +187,90 @@ def made(stdout: str, binary: str, target: Path) -> tuple[Path, str | None]:
             parts = executable.resolve().relative_to(target.resolve()).parts
             return executable, parts[0] if len(parts) > 2 else None
     raise BuildFailed(f'cargo succeeded without making "{binary}"')
+
+
+class SharedDependencies:
+    """The work copy that new ones of one run start from."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._first: tuple[WorkCopy, Path] | None = None
+        self._compiled = threading.Event()
+
+    @contextmanager
+    def for_build(
+        self,
+        work_copy: WorkCopy,
+        target: Path,
+        rewritten: Collection[str],
+        wait: Callable[[float], None],
+    ) -> Iterator[Watch | None]:
+        """Fill a new work copy if another build of the run can; yields what cargo's run calls.
+
+        `rewritten` are the files that hold values, by path in the tree; `wait` sleeps.
+        """
+        files = [str(work_copy.tree / name) for name in rewritten]
+
+        def watch(stdout: str, stderr: str) -> None:
+            """Let the others go on when the dependencies are compiled."""
+            if dependencies_are_compiled(stdout, stderr, files):
+                self._compiled.set()
+
+        if target.exists():
+            yield None
+        elif self._is_first(work_copy, target):
+            try:
+                yield watch
+            finally:
+                self._compiled.set()
+        else:
+            while not self._compiled.is_set():
+                wait(_WAIT_SECONDS)
+            self._take_over(work_copy, target)
+            yield None
+
+    def _is_first(self, work_copy: WorkCopy, target: Path) -> bool:
+        with self._guard:
+            if self._first is not None and self._first[0] != work_copy:
+                return False
+            self._first = work_copy, target
+            return True
+
+    def _take_over(self, work_copy: WorkCopy, target: Path) -> None:
+        """Copy what is compiled, and the files with the dates by which cargo knows them."""
+        assert self._first is not None
+        first, compiled = self._first
+        for folder in sorted(compiled.rglob(".fingerprint")):
+            # first, because one that is there vouches for what it names
+            _copy(folder, target / folder.relative_to(compiled))
+        _copy(compiled, target, ".fingerprint")
+        _copy(first.tree, work_copy.tree)
+
+
+def dependencies_are_compiled(stdout: str, stderr: str, rewritten: list[str]) -> bool:
+    """Whether cargo has begun with a crate that holds one of the files, and ended all others."""
+    places = [found["place"] or "" for found in _STARTED.finditer(stderr)]
+    own = [place for place in places if place and any(f.startswith(f"{place}/") for f in rewritten)]
+    return bool(own) and len(_finished(stdout)) >= len(places) - len(own)
+
+
+def _finished(stdout: str) -> set[str]:
+    """The packages with a library; of those with a build script, that alone does not count."""
+    return {
+        str(message["package_id"])
+        for message in messages(stdout)
+        if message["reason"] == "compiler-artifact"
+        and "custom-build" not in message["target"]["kind"]
+    }
+
+
+def _copy(source: Path, target: Path, *ignored: str) -> None:
+    """Copy a folder, dates included; what is removed during the copy is left out."""
+    with suppress(shutil.Error, FileNotFoundError):
+        shutil.copytree(
+            source,
+            target,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(*ignored),
+            dirs_exist_ok=True,
+        )

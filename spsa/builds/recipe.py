@@ -7,25 +7,25 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spsa.builds.cargo import (
     SHOWN_LINES,
+    SharedDependencies,
     binary_of,
     complaint,
     configurations_around,
     level_flags,
     made,
 )
-from spsa.builds.dependencies import SharedDependencies
 from spsa.builds.requirements import level_for, own_level, processor_features
 from spsa.builds.smoke import FirstSearch, SmokeTimeouts
 from spsa.builds.source import Pinned
-from spsa.builds.subprocesses import Commands
+from spsa.builds.subprocesses import Commands, Watch
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
-from spsa.errors import BuildFailed, Fault, InvalidInput
+from spsa.errors import BuildFailed, InvalidInput
 
 _METADATA = ("metadata", "--no-deps", "--offline", "--format-version", "1")
 _DECIDING = re.compile(
@@ -85,10 +85,6 @@ class Compiled:
     level: str | None
 
 
-Wait = Callable[[float], None]
-"""Sleeps so many seconds, or raises what ends the wait."""
-
-
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """Carries out a recipe on one pinned source; cargo runs in folders below `work`."""
@@ -138,20 +134,21 @@ class Compiler:
             facts |= {"tools": self._rustc("-vV"), "configuration": around, "processor": native}
         return digest_of(facts)
 
-    def tree(self, rendered: Rendered, wait_for: Callable[[WorkCopy], Wait]) -> dict[str, Entry]:
+    def tree(self, rendered: Rendered) -> dict[str, Entry]:
         """The pinned source with these values.
 
         If a crate has no Cargo.lock, the whole run shares a generated one. Raises InvalidInput for
         values in a file that the source does not have.
         """
         tree, prefix = self.pinned.tree(), self.pinned.prefix
-        if unknown := [name for name in rendered.files if prefix + name not in tree]:
-            raise InvalidInput([self._unknown(name) for name in unknown])
         for name, text in rendered.files.items():
+            if prefix + name not in tree:
+                remedy = f"give its path from {self.pinned.checkout.source}"
+                raise InvalidInput.of(name, "file", "the engine's source has no such file", remedy)
             tree[prefix + name] = Entry(tree[prefix + name].path, text=text)
         lock = f"{prefix}Cargo.lock"
         if not self.recipe.command and lock not in tree:
-            tree[lock] = Entry(self._locked(tree, wait_for))
+            tree[lock] = Entry(self._locked(tree))
         return tree
 
     def compile(self, work_copy: WorkCopy, tree: Tree) -> Compiled:
@@ -167,12 +164,12 @@ class Compiler:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
         recipe, words = self.recipe, " ".join(self.recipe.command)
         output = self.commands.run(recipe.command, work_copy.tree, logs, recipe.timeout)
-        if output.status != 0:
+        if output.returncode != 0:
             # compilers write their errors to stderr
             lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
             last = "\n".join(lines[-SHOWN_LINES:])
             raise BuildFailed(
-                f"`{words}` ended with {output.status}\n{last}\nall of it is in {logs}"
+                f"`{words}` ended with {output.returncode}\n{last}\nall of it is in {logs}"
             )
         executable = work_copy.tree / (recipe.binary or "")
         if not executable.is_file():
@@ -204,24 +201,22 @@ class Compiler:
         return Compiled(executable, triple or self._host(), self._rustc_level())
 
     def _cargo(
-        self,
-        words: Sequence[str],
-        crate: Path,
-        logs: Path,
-        watch: Callable[[], None] = lambda: None,
+        self, words: Sequence[str], crate: Path, logs: Path, watch: Watch | None = None
     ) -> str:
         """What cargo writes; `watch` is called while it runs."""
         output = self.commands.run(["cargo", *words], crate, logs, self.recipe.timeout, watch)
-        if output.status != 0:
+        if output.returncode != 0:
             found = complaint(output.stdout, output.stderr)
-            raise BuildFailed(f"cargo ended with {output.status}\n{found}\nall of it is in {logs}")
+            raise BuildFailed(
+                f"cargo ended with {output.returncode}\n{found}\nall of it is in {logs}"
+            )
         return output.stdout
 
-    def _locked(self, tree: Tree, wait_for: Callable[[WorkCopy], Wait]) -> Path:
+    def _locked(self, tree: Tree) -> Path:
         """The Cargo.lock that cargo generates for this run."""
         lock = self.pinned.path.with_name(f"{self.pinned.sha256}.lock")
         work_copy = WorkCopy(self.work / "resolve")
-        with work_copy.locked(wait_for(work_copy)):
+        with work_copy.locked(self.commands.wait, self.recipe.timeout):
             if not lock.exists():
                 work_copy.lay_out(tree)
                 crate = work_copy.tree / self.pinned.prefix
@@ -283,15 +278,6 @@ class Compiler:
     def _host(self) -> str:
         found = _HOST.search(self._rustc("-vV"))
         return found[1] if found else "unknown"
-
-    def _unknown(self, name: str) -> Fault:
-        return Fault(
-            file=name,
-            line=None,
-            name="file",
-            found="the engine's source has no such file",
-            remedy=f"give its path from {self.pinned.checkout.source}",
-        )
 
 
 def digest_of(parts: Mapping[str, object]) -> str:

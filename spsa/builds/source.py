@@ -17,14 +17,14 @@ from spsa.builds.cargo import cargo_home, configuration, refuse_unbuildable
 from spsa.builds.tree import (
     Entry,
     Manifest,
-    copy,
+    WorkCopy,
     differences,
     digest,
     disk_errors_as_tuning_errors,
     manifest,
     tree_at,
 )
-from spsa.errors import Fault, InvalidInput, SourceChanged
+from spsa.errors import InvalidInput, SourceChanged
 from spsa.files import sync_folder
 
 _OUTER = "outer/"
@@ -98,9 +98,7 @@ def _link(name: str, link: Path) -> Iterator[tuple[str, Entry]]:
     elif link.is_dir():
         found = f"this link leads out of the source, to the directory {link.resolve()}"
         remedy = "copy that directory into the source, or name a directory that holds both"
-        raise InvalidInput(
-            [Fault(file=str(link), line=None, name="source_path", found=found, remedy=remedy)]
-        )
+        raise InvalidInput.of(link, "source_path", found, remedy)
 
 
 def _is_build_output(path: Path) -> bool:
@@ -170,7 +168,7 @@ class Pinned:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.path.parent))
         try:
-            copy(self.checkout.tree(), draft / "tree")
+            WorkCopy(draft).lay_out(self.checkout.tree())
             copied = manifest(tree_at(draft / "tree"))
             if copied != entries:
                 changed = _listed(differences(entries, copied))
@@ -186,65 +184,47 @@ class Pinned:
             shutil.rmtree(draft)
 
     def _is_gone(self, entries: Manifest) -> str:
-        source, recorded = self.checkout.source, _recorded(self.path)
-        if not recorded:
-            return (
-                f"the run's pinned source {self.path} is gone with its list of files, and {source} "
-                "has changed since; put that back as it was, or start a new run"
-            )
+        recorded = _recorded(self.path)
+        changed = _listed(differences(recorded, entries)) if recorded else "its list of files too"
         return (
-            f"the run's pinned source {self.path} is gone, and {source} differs from it: "
-            f"{_listed(differences(recorded, entries))}; put these files back as they were, or "
-            "start a new run"
+            f"the run's pinned source {self.path} is gone, and {self.checkout.source} has changed "
+            f"since ({changed}); put it back as it was, or start a new run"
         )
 
 
-def pin(source: Path, work: Path, exclude: Collection[Path] = (), *, cargo: bool = True) -> Pinned:
-    """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
-
-    `exclude` are paths inside the checkout that are no part of the engine: params.toml, the folder
-    of published engines, what a declared command makes. Raises InvalidInput if `source` has to be a
-    crate for `cargo` and is none that can be built on its own.
-    """
-    with disk_errors_as_tuning_errors():
-        checkout = _checkout(source, work, exclude, cargo)
-        if cargo:
-            refuse_unbuildable(checkout.source)
-        entries = manifest(checkout.tree())
-        pinned = _pinned(checkout, work, digest(entries))
-        if not pinned.path.is_dir():
-            pinned.store(entries)
-        pinned.verify()
-    return pinned
-
-
-def resume(
+def pin(
     source: Path,
     work: Path,
-    sha256: str,
     exclude: Collection[Path] = (),
     *,
     cargo: bool = True,
+    sha256: str | None = None,
 ) -> Pinned:
-    """The pinned source of a run that began with `sha256`.
+    """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
 
-    A missing copy is made again from the checkout if that still has the same content. Otherwise
-    raises SourceChanged with what differs.
+    Args:
+        exclude: paths inside the checkout that are no part of the engine: params.toml, the folder
+            of published engines, what a declared command makes.
+        cargo: whether cargo builds it.
+        sha256: the source that a run began with. A missing copy of it is made again.
+
+    Raises:
+        InvalidInput: `source` is no crate that cargo could build on its own.
+        SourceChanged: the copy was altered, or is missing and the checkout has changed.
     """
-    pinned = _pinned(_checkout(source, work, exclude, cargo), work, sha256)
+    excluded = frozenset(path.resolve() for path in (*exclude, work))
+    checkout, folder = Checkout(source.resolve(), excluded, cargo), work.resolve() / "pinned"
     with disk_errors_as_tuning_errors():
+        if sha256 is None and cargo:
+            refuse_unbuildable(checkout.source)
+        entries = {} if sha256 else manifest(checkout.tree())
+        name = sha256 or digest(entries)
+        pinned = Pinned(folder / name, name, checkout)
+        if entries and not pinned.path.is_dir():
+            pinned.store(entries)
         pinned.restore()
         pinned.verify()
     return pinned
-
-
-def _checkout(source: Path, work: Path, exclude: Collection[Path], cargo: bool) -> Checkout:
-    excluded = frozenset(path.resolve() for path in (*exclude, work))
-    return Checkout(source.resolve(), excluded, cargo)
-
-
-def _pinned(checkout: Checkout, work: Path, sha256: str) -> Pinned:
-    return Pinned(work.resolve() / "pinned" / sha256, sha256, checkout)
 
 
 def rename(draft: Path, folder: Path) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import BuildFailed, TuningError
@@ -20,19 +19,14 @@ _ANSWER_SECONDS = 120.0
 _WATCH_SECONDS = 0.5
 
 
+Watch = Callable[[str, str], None]
+"""Gets what a program has written to stdout and stderr while it runs."""
+
+
 class BuildCancelled(TuningError):
     """The build was stopped by `cancel`; the source may be fine."""
 
     exit_code = 130
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a program wrote and how it ended."""
-
-    status: int
-    stdout: str
-    stderr: str
 
 
 class Commands:
@@ -65,11 +59,11 @@ class Commands:
         cwd: Path,
         logs: Path,
         timeout: float,
-        watch: Callable[[], None] = lambda: None,
-    ) -> Output:
+        watch: Watch | None = None,
+    ) -> subprocess.CompletedProcess[str]:
         """Run `argv` in `cwd` and return what it wrote, which is also left in `logs`.
 
-        `watch` is called twice a second while the program runs.
+        `watch` is called twice a second.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
@@ -81,22 +75,30 @@ class Commands:
             old.unlink(missing_ok=True)  # which may be a link by now
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
+        end = time.monotonic() + timeout
         try:
-            status = _finish(process, argv, timeout, watch)
+            while process.returncode is None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    words = " ".join(argv[:2])
+                    raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds")
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(left, _WATCH_SECONDS))
+                if watch is not None:
+                    watch(_text(out), _text(err))
         finally:
             with self._guard:
                 _kill(process)
                 self._running.discard(process)
             process.wait()
         self.wait(0)
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
-        return Output(status, *texts)
+        return subprocess.CompletedProcess(argv, process.returncode, _text(out), _text(err))
 
     def answer(self, argv: Sequence[str], cwd: Path) -> str:
         """The output of a quick program; BuildFailed with its error output if it fails."""
         with tempfile.TemporaryDirectory(prefix="spsa-build-") as logs:
             output = self.run(argv, cwd, Path(logs), _ANSWER_SECONDS)
-        if output.status != 0:
+        if output.returncode != 0:
             raise BuildFailed(f"`{' '.join(argv)}` failed: {output.stderr.strip()}")
         return output.stdout
 
@@ -121,19 +123,8 @@ class Commands:
             return process
 
 
-def _finish(
-    process: subprocess.Popen[bytes],
-    argv: Sequence[str],
-    timeout: float,
-    watch: Callable[[], None],
-) -> int:
-    """Wait for the end of a process; its status."""
-    end = time.monotonic() + timeout
-    while (left := end - time.monotonic()) > 0:
-        with suppress(subprocess.TimeoutExpired):
-            return process.wait(min(left, _WATCH_SECONDS))
-        watch()
-    raise BuildFailed(f"`{' '.join(argv[:2])}` had not ended after {timeout:g} seconds")
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

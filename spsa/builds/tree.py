@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.errors import TuningError
+from spsa.errors import BuildFailed, TuningError
 from spsa.uci.system import lock
 
 _AHEAD_NS = 2_000_000_000
@@ -105,14 +105,6 @@ def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
     )
 
 
-def copy(tree: Tree, destination: Path) -> None:
-    """Copy the tree into `destination`, an empty directory."""
-    for relative, entry in tree.items():
-        target = destination / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
-        entry.copy_to(target)
-
-
 def archived(tree: Tree) -> bytes:
     """The tree as a compressed archive (tar, xz): the same bytes for the same tree."""
     with io.BytesIO() as written:
@@ -141,11 +133,9 @@ def unpack(archive: bytes, destination: Path, most: int) -> None:
     """
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:xz") as members:
-            for member in members:
-                most -= member.size
-                if most < 0:
-                    raise TuningError("the archive of the source is too large to be unpacked")
-                members.extract(member, destination, filter="data")
+            if sum(member.size for member in members) > most:
+                raise TuningError("the archive of the source is too large to be unpacked")
+            members.extractall(destination, filter="data")
     except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
 
@@ -192,15 +182,19 @@ class WorkCopy:
         unfinished.unlink()
 
     @contextmanager
-    def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
+    def locked(self, wait: Callable[[float], None], timeout: float) -> Iterator[None]:
         """Lock the copy; calls `wait(seconds)` between tries while another builder has it.
 
-        The kernel drops the lock with its process, so a killed builder leaves none behind.
+        The kernel drops the lock with its process, so a killed builder leaves none behind. Raises
+        BuildFailed after `timeout` seconds.
         """
+        end = time.monotonic() + timeout
         _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as file:
             while not lock(file.fileno()):
+                if time.monotonic() > end:
+                    raise BuildFailed(f"another builder has held {self.home} for {timeout:g} s")
                 wait(_RETRY_SECONDS)
             yield
 

@@ -19,11 +19,11 @@ from spsa.builds.builder import Builder, adopt
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import lacking, provided
 from spsa.builds.smoke import FirstSearch
-from spsa.builds.source import Pinned, pin, resume
+from spsa.builds.source import Pinned, pin
 from spsa.config import Config, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import InvalidInput
 from spsa.files import content
 from spsa.master.delivery import BuildDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import WorkerDelivery
@@ -64,7 +64,7 @@ def source_of(config: Config) -> Path:
     """The folder of the engine's source; InvalidInput if config.toml names none."""
     if config.build.source_path is None:
         remedy = "name the folder that holds the engine's Cargo.toml"
-        raise _refused(config, "build.source_path", "is missing", remedy)
+        raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
     return config.build.source_path
 
 
@@ -153,10 +153,8 @@ def _pinned(
     ours = [config.path, config.run.params, config.build.engines_path]
     if not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
-    if source_sha256 is None:
-        return pin(source, work, ours, cargo=cargo), ()
-    pinned = resume(source, work, source_sha256, ours, cargo=cargo)
-    drift = pinned.drift()
+    pinned = pin(source, work, ours, cargo=cargo, sha256=source_sha256)
+    drift = () if source_sha256 is None else pinned.drift()
     if not drift:
         return pinned, ()
     return pinned, (
@@ -176,23 +174,19 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
         if missing:
             found = f"this machine, which tests the binaries, has only {', '.join(here)}"
             remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
-            raise _refused(config, "build.levels", found, remedy)
+            raise InvalidInput.of(config.path, "build.levels", found, remedy)
         return wanted
     program = (*wanted["command"], "cargo")[0]
     who = "this command builds on the machine where you call it, which has"
     if shutil.which(program) is None and "/" not in program:
         remedy = "install it here, or call the command on a machine that builds"
-        raise _refused(config, "build.where", f"{who} no `{program}`", remedy)
+        raise InvalidInput.of(config.path, "build.where", f"{who} no `{program}`", remedy)
     if missing and len(missing) == len(wanted["levels"]):
         found = f"{who} none of the levels {', '.join(missing)}"
-        raise _refused(config, "build.levels", found, "call the command on a machine that has one")
+        raise InvalidInput.of(
+            config.path, "build.levels", found, "call the command on a machine that has one"
+        )
     return {**wanted, "levels": [each for each in wanted["levels"] if each not in missing][-1:]}
-
-
-def _refused(config: Config, name: str, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)]
-    )
 
 
 def _work(config: Config) -> Path:

@@ -11,53 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from checkouts import FIXTURES, PLAIN, Bench, rendered
 
-from spsa.builds.builder import Builder, adopt
-from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.builder import adopt
+from spsa.builds.recipe import Rendered
 from spsa.builds.smoke import SmokeTimeouts
-from spsa.builds.source import pin
 from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-
-CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
-CONSTANTS = "src/constants.rs"
-PLAIN = {
-    name: value
-    for name, value in os.environ.items()
-    if name in {"PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR"}
-}
-NO_CARGO = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
-
-
-def rendered(margin: int, rest: str = "") -> Rendered:
-    text = f"pub const MARGIN: u64 = {margin};\npub const DEPTH: u64 = 6;\n{rest}"
-    return Rendered({CONSTANTS: text}, {"margin": margin})
-
-
-class Bench:
-    """A checkout, and builders for it that share a work directory and a folder of engines."""
-
-    def __init__(self, root: Path) -> None:
-        self.source = Path(shutil.copytree(CRATE, root / "engine"))
-        self.work = root / "work"
-        self.engines = root / "engines"
-
-    def builder(self, environment: dict[str, str] | None = None, **settings: object) -> Builder:
-        return Builder(
-            pin(self.source, self.work),
-            Recipe(**settings),  # type: ignore[arg-type]
-            self.work,
-            self.engines,
-            PLAIN if environment is None else environment,
-        )
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
 
 
 @pytest.fixture(scope="module")
@@ -104,28 +66,24 @@ def state(source: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
-def test_two_sides_differ_and_the_checkout_is_left_alone(shared: Bench) -> None:
+def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared: Bench) -> None:
     before = state(shared.source)
     plus, minus = shared.builder().build(rendered(110), rendered(90))
     assert (plus.bench, minus.bench) == (110_061, 90_061)
     assert plus.sha256 != minus.sha256
     assert plus.path == shared.engines.resolve() / plus.sha256
-    index = plus.path.with_name(f"{plus.build_key}.json")
-    assert json.loads(index.read_text())["bench"] == 110_061
+    assert json.loads(plus.path.with_name(f"{plus.build_key}.json").read_text())["bench"] == 110_061
     assert plus.target.count("-") >= 2
     assert state(shared.source) == before
-
-
-def test_the_same_values_are_not_built_again(shared: Bench) -> None:
-    first = shared.builder().build(rendered(110), rendered(90))
-    before = (shared.work / "plus" / "log" / "stdout.log").stat().st_mtime_ns
-    assert shared.builder().build(rendered(110), rendered(90)) == first
-    assert (shared.work / "plus" / "log" / "stdout.log").stat().st_mtime_ns == before
-
-
-def test_equal_sides_are_one_build(shared: Bench) -> None:
-    plus, minus = shared.builder().build(rendered(90), rendered(90))
-    assert plus == minus
+    log = shared.work / "plus" / "log" / "stdout.log"
+    written = log.stat().st_mtime_ns
+    assert shared.builder().build(rendered(110), rendered(90)) == (plus, minus)
+    assert shared.builder().build(rendered(90), rendered(90)) == (minus, minus)
+    assert log.stat().st_mtime_ns == written
+    plus.path.write_bytes(b"damaged")
+    again = shared.builder().build_one("plus", rendered(110))
+    assert again.build_key == plus.build_key
+    assert again.path.stat().st_size == again.size
 
 
 @pytest.mark.slow
@@ -142,29 +100,18 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
         builder.build(rendered(90), rendered(-5))
     words = str(failure.value)
     assert "the minus engine, with margin = -5" in words
+    assert "cargo ended with 101" in words and "all of it is in " in words
     assert "cannot apply unary operator `-` to type `u64`" in words
     assert "src/constants.rs:1" in words
     assert "Compiling" not in words
     assert failure.value.exit_code == 4
     assert builder.build_one("minus", rendered(44)).bench == 44_061
-
-
-def test_both_sides_failing_is_told_once(shared: Bench) -> None:
     with pytest.raises(BuildFailed) as failure:
-        shared.builder().build(rendered(-1), rendered(-2))
+        builder.build(rendered(-1), rendered(-2))
     words = str(failure.value)
     assert "the plus engine, with margin = -1" in words
     assert "The other failed too: the minus engine, with margin = -2" in words
     assert words.count("error[E0600]") == 1
-
-
-def test_a_damaged_engine_is_built_again(shared: Bench) -> None:
-    builder = shared.builder()
-    engine = builder.build_one("plus", rendered(51))
-    engine.path.write_bytes(b"damaged")
-    again = builder.build_one("plus", rendered(51))
-    assert again.build_key == engine.build_key
-    assert again.path.stat().st_size == again.size
 
 
 def test_the_engines_own_flags_hold_until_the_user_gives_others(shared: Bench) -> None:
@@ -177,21 +124,19 @@ def test_the_engines_own_flags_hold_until_the_user_gives_others(shared: Bench) -
 
 def test_flags_from_above_the_checkout_hold_too(own: Bench) -> None:
     (own.source / ".cargo" / "config.toml").unlink()
-    above = own.source.parent / ".cargo" / "config.toml"
-    above.parent.mkdir()
-    above.write_text('[build]\nrustflags = ["--cfg", "from_the_user"]\n')
+    text = '[build]\nrustflags = ["--cfg", "from_the_user"]\n'
+    own.write("../.cargo/config.toml", text)
     own.work = own.source.parent.parent / f"{own.source.parent.name}-elsewhere"
     assert own.builder().build_one("plus", rendered(7)).bench == 7_062
     shutil.rmtree(own.work)
 
 
 def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
-    own.write(
-        "build.rs",
-        'fn main() { assert!(std::env::var("DATABASE_URL").is_err(), "it sees the database") }',
-    )
-    secret = PLAIN | {"DATABASE_URL": "postgresql://secret", "PGPASSWORD": "secret"}
-    assert own.builder(secret).build_one("plus", rendered(1)).bench == 1_061
+    secret = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE", "SPSA_TOKEN")
+    checks = "".join(f'assert!(std::env::var("{name}").is_err());' for name in secret)
+    own.write("build.rs", f"fn main() {{ {checks} }}")
+    environment = PLAIN | dict.fromkeys(secret, "secret")
+    assert own.builder(environment).build_one("plus", rendered(1)).bench == 1_061
 
 
 @pytest.mark.slow
@@ -214,10 +159,10 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
 
 
 def test_a_target_is_named(own: Bench) -> None:
-    host = own.builder().build_one("plus", rendered(1)).target
-    named = own.builder(target=host).build_one("plus", rendered(1))
-    assert (named.target, named.bench) == (host, 1_060 + 1)
-    assert named.build_key != own.builder().build_key(rendered(1))
+    host = own.builder().build_one("plus", rendered(1))
+    named = own.builder(target=host.target).build_one("plus", rendered(1))
+    assert (named.target, named.bench) == (host.target, 1_061)
+    assert named.build_key != host.build_key
 
 
 def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
@@ -229,14 +174,12 @@ def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
     assert not list(own.engines.iterdir())
 
 
-def test_a_file_that_the_source_does_not_have(shared: Bench) -> None:
+def test_what_cannot_be_built_is_refused(shared: Bench) -> None:
     with pytest.raises(InvalidInput, match=r"src/nothing\.rs.*no such file"):
         shared.builder().build_one("plus", Rendered({"src/nothing.rs": ""}, {}))
-
-
-def test_without_rust_it_is_said_how_to_get_it(shared: Bench) -> None:
+    no_cargo = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
     with pytest.raises(BuildFailed, match=r"not found; install Rust \(https://rustup\.rs\)"):
-        shared.builder(NO_CARGO).build_one("plus", rendered(1))
+        shared.builder(no_cargo).build_one("plus", rendered(1))
 
 
 def test_a_build_that_takes_too_long_is_ended(own: Bench, slow: SlowCompiler) -> None:
@@ -250,19 +193,22 @@ def test_cancelling_ends_both_compilers(own: Bench, slow: SlowCompiler) -> None:
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(builder.build, rendered(1), rendered(2))
         slow.wait()
+        assert builder.sides[0] == "plus"
         builder.cancel()
         assert isinstance(building.exception(), BuildCancelled)
+    assert builder.sides == ()
     with pytest.raises(BuildCancelled):
         builder.build_one("plus", rendered(3))
 
 
 KILLED = """
-import sys, test_build
+import sys
 from pathlib import Path
-bench = test_build.Bench.__new__(test_build.Bench)
+from checkouts import PLAIN, Bench, rendered
+bench = Bench.__new__(Bench)
 bench.source, bench.work, bench.engines = map(Path, sys.argv[1:4])
-environment = test_build.PLAIN | {"RUSTC_WRAPPER": sys.argv[4], "SLOW": "1"}
-bench.builder(environment).build_one("plus", test_build.rendered(666))
+environment = PLAIN | {"RUSTC_WRAPPER": sys.argv[4], "SLOW": "1"}
+bench.builder(environment).build_one("plus", rendered(666))
 """
 
 
@@ -272,7 +218,7 @@ def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
     places = [str(own.source), str(own.work), str(own.engines), str(slow.script)]
     killed = subprocess.Popen(
         [sys.executable, "-c", KILLED, *places],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(CRATE.parents[1]), *sys.path])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FIXTURES.parents[1]), *sys.path])},
     )
     slow.wait()
     killed.send_signal(signal.SIGKILL)
@@ -301,9 +247,6 @@ def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> 
     assert engine.build_key == engine.sha256 == engine.path.name
     assert engine.bench == 110_061
     assert adopt(tmp_path / "My Engine", tmp_path / "engines") == engine
-
-
-def test_what_cannot_be_adopted_is_named(tmp_path: Path) -> None:
     with pytest.raises(TuningError, match="nothing cannot be read"):
         adopt(tmp_path / "nothing", tmp_path / "engines")
     (tmp_path / "text").write_text("no engine")
@@ -311,23 +254,30 @@ def test_what_cannot_be_adopted_is_named(tmp_path: Path) -> None:
         adopt(tmp_path / "text", tmp_path / "engines")
 
 
-def test_a_key_names_all_that_decides_the_bytes(shared: Bench) -> None:
-    def key(environment: dict[str, str] | None = None, **settings: object) -> str:
-        return shared.builder({**PLAIN, **(environment or {})}, **settings).build_key(rendered(1))
+def test_a_key_names_all_that_decides_the_bytes(own: Bench) -> None:
+    def key(environment: dict[str, str] | None = None, **recipe: object) -> str:
+        return own.builder({**PLAIN, **(environment or {})}, **recipe).compiler.key(rendered(1))
 
+    first, compiler = key(), own.builder().compiler
     keys = [
-        key(),
+        first,
         key({"RUSTFLAGS": "-C opt-level=1"}),
         key({"RUSTFLAGS": "-C target-cpu=native"}),
         key({"CARGO_PROFILE_RELEASE_LTO": "true"}),
         key(flags=("--release", "--features", "x")),
         key(target="x86_64-unknown-linux-musl"),
         key(binary="tiny"),
-        shared.builder().build_key(rendered(2)),
-        shared.builder().build_key(Rendered(rendered(1).files, {"margin": 2})),
+        key(package="tiny"),
+        compiler.key(rendered(2)),
+        compiler.key(Rendered(rendered(1).files, {"margin": 2})),
+        compiler.key(Rendered({}, {"margin": 1})),
     ]
+    assert key({"CARGO_TERM_COLOR": "always", "EDITOR": "ed"}) == first
+    own.write("../.cargo/config.toml", "[term]\nquiet = true\n")  # around the work folder
+    keys.append(key())
+    own.write("src/main.rs", "fn main() {}")
+    keys.append(key())
     assert len(set(keys)) == len(keys)
-    assert key() == key({"CARGO_TERM_COLOR": "always", "EDITOR": "ed"}) == keys[0]
 
 
 def test_what_is_made_for_one_processor_is_not_taken_for_another(own: Bench) -> None:
@@ -339,18 +289,12 @@ def test_what_is_made_for_one_processor_is_not_taken_for_another(own: Bench) -> 
     def keys() -> tuple[str, ...]:
         flags = ("-C target-cpu=native", "-C target-cpu=x86-64-v2")
         builders = [own.builder(here | {"RUSTFLAGS": each}) for each in flags]
-        return tuple(builder.build_key(rendered(1)) for builder in builders)
+        return tuple(builder.compiler.key(rendered(1)) for builder in builders)
 
     native, portable = keys()
     features.write_text("avx512")
     assert native != keys()[0]
     assert portable == keys()[1]
-
-
-def test_the_source_is_part_of_the_key(own: Bench) -> None:
-    before = own.builder().build_key(rendered(1))
-    own.write("src/main.rs", "fn main() {}")
-    assert own.builder().build_key(rendered(1)) != before
 
 
 def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:
@@ -362,5 +306,5 @@ def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:
     builder.build(rendered(31), rendered(31))
     own.write("src/new.rs", "// not there when the run began\n")
     shutil.rmtree(own.work)
-    with pytest.raises(SourceChanged, match="is gone with its list of files"):
+    with pytest.raises(SourceChanged, match=r"is gone.*its list of files too"):
         builder.build_one("plus", rendered(32))

@@ -3,17 +3,17 @@
 import os
 import shutil
 import time
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spsa.builds.source import Checkout, pin, resume
-from spsa.builds.tree import Entry, Tree, WorkCopy, differences, digest, manifest, tree_at
-from spsa.errors import InvalidInput, SourceChanged, TuningError
+from spsa.builds.source import Checkout, pin
+from spsa.builds.tree import Tree, WorkCopy, differences, digest, manifest, tree_at
+from spsa.errors import BuildFailed, InvalidInput, SourceChanged, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
+ENGINE = {".cargo/config.toml", "Cargo.lock", "Cargo.toml", "src/constants.rs", "src/main.rs"}
 
 
 @pytest.fixture
@@ -26,21 +26,10 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def names(source: Path) -> set[str]:
-    return set(Checkout(source).tree())
-
-
-def source_sha256(source: Path, exclude: Collection[Path] = ()) -> str:
-    return digest(manifest(Checkout(source, frozenset(exclude)).tree()))
-
-
 def write(path: Path, text: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-ENGINE = {".cargo/config.toml", "Cargo.lock", "Cargo.toml", "src/constants.rs", "src/main.rs"}
 
 
 @pytest.mark.parametrize(
@@ -48,51 +37,39 @@ ENGINE = {".cargo/config.toml", "Cargo.lock", "Cargo.toml", "src/constants.rs", 
     [
         *("target/release/tiny", ".git/HEAD", "run.db", "run.db-wal", ".tuning/pinned/x"),
         *("src/.main.rs.swp", "src/main.rs~", "other-target/CACHEDIR.TAG", "sub/__pycache__/x"),
+        "params.toml",
     ],
 )
-def test_junk_is_no_part_of_the_engine(junk: str, source: Path) -> None:
-    before = source_sha256(source)
+def test_junk_and_what_is_excluded_are_no_part_of_the_engine(junk: str, source: Path) -> None:
     write(source / junk, "junk")
-    assert names(source) == ENGINE
-    assert source_sha256(source) == before
+    assert set(Checkout(source, frozenset([source / "params.toml"])).tree()) == ENGINE
 
 
 @pytest.mark.parametrize(
-    "file", ["build.rs", "rust-toolchain.toml", "crates/nets/Cargo.toml", "src/target/mod.rs"]
+    "file",
+    [
+        *("build.rs", "rust-toolchain.toml", "crates/nets/Cargo.toml", "src/target/mod.rs"),
+        *("params.toml", "ignored.nnue"),
+    ],
 )
 def test_whatever_else_is_there_belongs_to_it(file: str, source: Path) -> None:
+    write(source / ".gitignore", "*.nnue\n")
     write(source / file, "something")
-    assert names(source) == ENGINE | {file}
+    assert set(Checkout(source).tree()) == ENGINE | {file, ".gitignore"}
 
 
-def test_ignored_files_belong_to_it_as_well(source: Path) -> None:
-    write(source / ".gitignore", "net.nnue\n")
-    write(source / "net.nnue", "weights")
-    assert "net.nnue" in names(source)
-
-
-def test_excluded_paths_do_not(source: Path) -> None:
-    tuned = write(source / "params.toml", "a = 1")
-    before = source_sha256(source, [tuned])
-    tuned.write_text("a = 2")
-    assert source_sha256(source, [tuned]) == before != source_sha256(source)
-
-
-def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path) -> None:
+def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path, work: Path) -> None:
     file = source / "src" / "main.rs"
-    seen = [source_sha256(source)]
+    seen = [pin(source, work).sha256]
     os.utime(file, (1, 1))
-    assert source_sha256(source) == seen[0]
+    assert pin(source, work).sha256 == seen[0]
     file.chmod(0o755)
-    seen.append(source_sha256(source))
+    seen.append(pin(source, work).sha256)
     file.write_text(file.read_text() + "\n")
-    seen.append(source_sha256(source))
+    seen.append(pin(source, work).sha256)
     file.rename(source / "src" / "other.rs")
-    seen.append(source_sha256(source))
+    seen.append(pin(source, work).sha256)
     assert len(set(seen)) == 4
-
-
-def test_no_two_trees_can_be_taken_for_each_other() -> None:
     assert digest({"a": "file:1", "b": "file:2"}) != digest({"a": "file:2", "b": "file:1"})
     assert digest({"ab": "file:1"}) != digest({"a": "bfile:1"})
 
@@ -103,27 +80,21 @@ def test_links_inside_are_kept_and_links_to_files_outside_are_content(source: Pa
     (source / "src" / "alias.rs").symlink_to("main.rs")
     tree = Checkout(source).tree()
     assert tree["src/alias.rs"].link == "main.rs"
-    assert tree["net.nnue"].link is None
+    assert tree["net.nnue"].link is None and tree["net.nnue"].content == b"weights"
 
 
-def test_a_link_to_a_directory_outside_is_refused(source: Path) -> None:
-    write(source.parent / "nets" / "a.nnue")
-    (source / "nets").symlink_to(source.parent / "nets")
-    with pytest.raises(InvalidInput, match="leads out of the source"):
-        Checkout(source).tree()
-
-
-def test_a_directory_without_a_crate_is_refused(tmp_path: Path, work: Path) -> None:
+def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no Cargo\.toml"):
-        pin(tmp_path, work)
-
-
-def test_a_member_of_a_workspace_is_refused_for_the_whole(source: Path, work: Path) -> None:
+        pin(source.parent, work)
     workspace = write(source.parent / "Cargo.toml", '[workspace]\nmembers = ["eng*"]\n')
     with pytest.raises(InvalidInput, match="member of the workspace"):
         pin(source, work)
     workspace.write_text('[workspace]\nmembers = ["*"]\nexclude = ["engine"]\n')
     assert set(pin(source, work).tree()) == ENGINE
+    write(source.parent / "nets" / "a.nnue")
+    (source / "nets").symlink_to(source.parent / "nets")
+    with pytest.raises(InvalidInput, match="leads out of the source"):
+        pin(source, work)
 
 
 def test_configuration_above_is_taken_along(source: Path, work: Path) -> None:
@@ -134,24 +105,19 @@ def test_configuration_above_is_taken_along(source: Path, work: Path) -> None:
     assert (pinned.crate / "src" / "main.rs").is_file()
 
 
-def test_pinning_copies_and_leaves_the_checkout_alone(source: Path, work: Path) -> None:
+@pytest.mark.parametrize("place", [".", "engine"])
+def test_pinning_copies_and_leaves_the_checkout_alone(place: str, source: Path) -> None:
+    """Also where the work folder is inside of the checkout."""
+    work = source.parent / place / "tuning"
     (source / "src" / "alias.rs").symlink_to("main.rs")
     dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
     pinned = pin(source, work)
-    assert pinned.sha256 == source_sha256(source)
-    assert manifest(tree_at(pinned.path)) == manifest(Checkout(source).tree())
-    assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == dates
+    assert set(pinned.tree()) == ENGINE | {"src/alias.rs"}
+    assert manifest(pinned.tree()) == manifest(Checkout(source, frozenset([work])).tree())
+    assert {path: path.lstat().st_mtime_ns for path in dates} == dates
     assert pin(source, work) == pinned
-    assert {path.name for path in (work / "pinned").iterdir()} == {
-        pinned.sha256,
-        f"{pinned.sha256}.json",
-    }
-
-
-def test_work_inside_of_the_checkout_is_no_part_of_it(source: Path) -> None:
-    pinned = pin(source, source / "tuning")
-    assert set(pinned.tree()) == ENGINE
-    assert pin(source, source / "tuning") == pinned
+    names = {path.name for path in (work / "pinned").iterdir()}
+    assert names == {pinned.sha256, f"{pinned.sha256}.json"}
 
 
 def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) -> None:
@@ -159,44 +125,34 @@ def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) ->
     write(source / "src" / "main.rs", "fn main() {}")
     write(source / "src" / "more.rs")
     (source / "Cargo.lock").unlink()
-    again = resume(source, work, pinned.sha256)
+    again = pin(source, work, sha256=pinned.sha256)
     assert again.drift() == (
         "Cargo.lock (removed)",
         "src/main.rs (changed)",
         "src/more.rs (added)",
     )
     assert "println" in (again.crate / "src" / "main.rs").read_text()
-
-
-def test_a_run_goes_on_without_its_checkout(source: Path, work: Path) -> None:
-    pinned = pin(source, work)
     shutil.rmtree(source)
-    again = resume(source, work, pinned.sha256)
-    assert again.path == pinned.path
-    assert len(again.drift()) == len(ENGINE)
+    again = pin(source, work, sha256=pinned.sha256)
+    assert again.path == pinned.path and len(again.drift()) == len(ENGINE)
 
 
 def test_an_altered_copy_is_refused_with_the_file(source: Path, work: Path) -> None:
     pinned = pin(source, work)
     write(pinned.path / "src" / "constants.rs", "pub const MARGIN: u64 = 1;")
-    for use in (pinned.verify, lambda: resume(source, work, pinned.sha256)):
+    for use in (pinned.verify, lambda: pin(source, work, sha256=pinned.sha256)):
         with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
             use()
 
 
-def test_a_lost_copy_is_made_again_from_an_unchanged_checkout(source: Path, work: Path) -> None:
+def test_a_lost_copy_is_made_again_only_from_the_same_source(source: Path, work: Path) -> None:
     pinned = pin(source, work)
     shutil.rmtree(pinned.path)
-    assert resume(source, work, pinned.sha256) == pinned
-    pinned.verify()
-
-
-def test_a_lost_copy_is_not_made_from_another_source(source: Path, work: Path) -> None:
-    pinned = pin(source, work)
+    assert pin(source, work, sha256=pinned.sha256) == pinned
     shutil.rmtree(pinned.path)
     write(source / "src" / "constants.rs", "changed")
     with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
-        resume(source, work, pinned.sha256)
+        pin(source, work, sha256=pinned.sha256)
     assert not pinned.path.exists()
 
 
@@ -236,23 +192,34 @@ def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Work
     assert (side.tree / "src/constants.rs").read_text() == "two"
     assert {name for name in first if first[name] != second[name]} == {"src/constants.rs"}
     assert second["src/constants.rs"] >= first["src/constants.rs"] + 2_000_000_000
-
-
-def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side: WorkCopy) -> None:
-    tree = Checkout(source).tree()
-    side.lay_out(with_constants(tree, "one"))
-    tomorrow = time.time() + 86_400
+    tomorrow = time.time() + 86_400  # the clock was set back since
     os.utime(side.tree / "src/constants.rs", (tomorrow, tomorrow))
-    side.lay_out(with_constants(tree, "two"))
+    side.lay_out(with_constants(tree, "three"))
     assert (side.tree / "src/constants.rs").stat().st_mtime > tomorrow
 
 
+def test_a_file_that_comes_after_a_compilation_is_dated_forward(
+    source: Path, side: WorkCopy
+) -> None:
+    (side.home / "target-0").mkdir(parents=True)
+    side.lay_out(Checkout(source).tree())
+    assert (side.tree / "src/main.rs").stat().st_mtime > time.time() + 1
+
+
 def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
+    (source / "alias.rs").symlink_to("src/main.rs")
+    write(source / "gen.sh").chmod(0o755)
     tree = Checkout(source).tree()
+    write(side.tree / "src" / "main.rs" / "deep" / "x")
     side.lay_out(tree)
+    assert manifest(tree_at(side.tree)) == manifest(tree)
+    before = dates(side)
+    side.lay_out(tree)
+    assert dates(side) == before
     write(side.tree / "src" / "main.rs", "fn ma")
     write(side.tree / "left" / "over.rs")
     write(side.home / "draft", "half")
+    (side.tree / "gen.sh").chmod(0o644)
     (side.tree / "Cargo.toml").unlink()
     shutil.rmtree(side.tree / ".cargo")
     (side.tree / ".cargo").symlink_to(source)
@@ -262,28 +229,18 @@ def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
     assert (source / "Cargo.toml").is_file()
 
 
-def test_a_file_may_take_the_place_of_a_directory(source: Path, side: WorkCopy) -> None:
-    write(side.tree / "src" / "main.rs" / "deep" / "x")
-    side.lay_out(Checkout(source).tree())
-    assert (side.tree / "src" / "main.rs").is_file()
-
-
-def test_links_and_modes_are_laid_out(source: Path, side: WorkCopy) -> None:
-    (source / "alias.rs").symlink_to("src/main.rs")
-    write(source / "gen.sh").chmod(0o755)
-    side.lay_out(Checkout(source).tree())
-    assert (side.tree / "alias.rs").readlink() == Path("src/main.rs")
-    assert Entry(side.tree / "gen.sh").mode == 0o755
-    before = dates(side)
-    side.lay_out(Checkout(source).tree())
-    assert dates(side) == before
-
-
 def test_one_builder_at_a_time(side: WorkCopy) -> None:
     def give_up(seconds: float) -> None:
         raise TimeoutError
 
-    with side.locked(give_up), pytest.raises(TimeoutError), WorkCopy(side.home).locked(give_up):
-        pass
-    with side.locked(give_up):
+    other = WorkCopy(side.home)
+    with side.locked(give_up, 60):
+        with pytest.raises(TimeoutError), other.locked(give_up, 60):
+            pass
+        with (
+            pytest.raises(BuildFailed, match="another builder has held"),
+            other.locked(give_up, -1),
+        ):
+            pass
+    with side.locked(give_up, 60):
         pass

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkouts import PLAIN, Bench, rendered
 from engines.faulty import WINNER, engine
-from test_build import PLAIN, Bench, rendered
 
 from spsa.builds import requirements
 from spsa.builds.artifacts import BuiltEngine

@@ -43,7 +43,7 @@ def test_in_a_private_work_tree(name: str, theirs: Path, tmp_path: Path) -> None
     planted.parent.mkdir(parents=True, exist_ok=True)
     planted.symlink_to(theirs if name in (".", "tree", "target-0") else theirs / "precious")
     source = Checkout(CRATE).tree()
-    with side.locked(through_outages):
+    with side.locked(through_outages, 60):
         side.lay_out(source)
         with side.compiling() as target:
             target.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.builds.artifacts import HashedFile, fetch, shared_file
+from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
 from spsa.core.game_settings import EngineFile
 from spsa.core.words import words_of
@@ -62,7 +62,7 @@ class EngineCache:
 
         It may be at its own path, beside the binaries, or stored.
         """
-        return self.path(file, shared_file(Path(claim.plus.path), file.sha256))
+        return self.path(file, Path(claim.plus.path).with_name(file.sha256))
 
     def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
         """A verified copy of a file, which may be at its own path, at another, or stored.
