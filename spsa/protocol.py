@@ -105,12 +105,22 @@ class RegisteredWorker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
-    """A worker is alive; `nps` are nodes a second of one engine, `scale` multiplies its times."""
+class Measured:
+    """What a worker has measured lately; None leaves what it told before.
 
-    worker_id: RowId
+    `nps` are nodes a second of one engine, `scale` multiplies its times. Each has a column of this
+    name in spsa_worker.
+    """
+
     nps: Speed | None = None
     scale: Scale | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch(Measured):
+    """A worker is alive."""
+
+    worker_id: RowId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,9 +339,7 @@ class WorkerStore(Protocol):
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
 
-    def touch_worker(
-        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
-    ) -> str | None: ...
+    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None: ...
 
     def claim(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float

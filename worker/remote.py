@@ -7,7 +7,7 @@ the two it has.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from spsa.builds.artifacts import MAX_BYTES
@@ -24,6 +24,7 @@ from spsa.protocol import (
     HeldBuild,
     HeldClaim,
     LeasedBuild,
+    Measured,
     OpenWork,
     RegisteredWorker,
     RenewRequest,
@@ -79,10 +80,8 @@ class RemoteStore:
         found: RegisteredWorker = self._ask("register", replace(info, secret=""), RegisteredWorker)
         return found
 
-    def touch_worker(
-        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
-    ) -> str | None:
-        touch = Touch(worker_id=worker.id, nps=nps, scale=scale)
+    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
+        touch = Touch(worker_id=worker.id, **asdict(measured))
         set_aside: str | None = self._ask("touch", touch, str | None, "set_aside")
         return set_aside
 

@@ -8,6 +8,7 @@ nothing. `protocol.sql` and `builds.sql` hold named statements: `execute` runs o
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -22,6 +23,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
+from spsa.protocol import Measured
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
@@ -243,7 +245,13 @@ def _statement(name: str, dialect: str) -> sa.TextClause:
 
 @cache
 def _texts() -> dict[tuple[str, str], str]:
-    return named_texts("protocol.sql") | named_texts("builds.sql")
+    """The statements and fragments; two fragments follow from what workers measure."""
+    names = [field.name for field in fields(Measured)]
+    fragments = {
+        ("fragment", "measured"): ", ".join(names),
+        ("fragment", "newly_measured"): ", ".join(f"coalesce(:{n}, {n})" for n in names),
+    }
+    return named_texts("protocol.sql") | named_texts("builds.sql") | fragments
 
 
 def _expanded(text: str) -> str:

@@ -92,8 +92,7 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sand
     RETURNING id;
 
 -- name: touch
-UPDATE spsa_worker
-   SET last_seen_at = spsa_time(0), nps = coalesce(:nps, nps), scale = coalesce(:scale, scale)
+UPDATE spsa_worker SET last_seen_at = spsa_time(0), {measured} = {newly_measured}
  WHERE id = :worker_id
 RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
             WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;

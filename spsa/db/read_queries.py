@@ -33,7 +33,7 @@ from spsa.db.tables import (
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.protocol import Claim, ClaimRequest, KeptVoid
+from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,14 @@ class RunOverview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRow:
-    """A row of the view spsa_worker_stats: a worker with the sums over its batches."""
+class WorkerRow(Measured):
+    """A worker with what it has measured, and the sums of the view spsa_worker_stats."""
 
     name: str
     host: str
     platform: str
     cores: int
     concurrency: int
-    nps: float | None
-    scale: float | None
     version: str
     sandbox: str | None
     provides: tuple[str, ...] = ()
@@ -321,7 +319,12 @@ class ReadQueries(Database):
     def workers(self) -> list[WorkerRow]:
         """All workers with their sums, the most recently seen first."""
         seen = _STATS.c.last_seen_at
-        statement = select(_STATS, time_from_now(0).label("now")).order_by(seen.desc())
+        measured = [getattr(Worker, name) for name in _MEASURED]
+        statement = (
+            select(_STATS, *measured, time_from_now(0).label("now"))
+            .join(Worker, Worker.name == _STATS.c.worker)
+            .order_by(seen.desc())
+        )
         with self._read() as connection:
             return [_worker(dict(row._mapping)) for row in connection.execute(statement)]
 
@@ -350,9 +353,14 @@ _NARROW = [
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
 _UNSEEN = "seconds_since_seen"
+_MEASURED = [field.name for field in fields(Measured)]
 _STATS = sa.table(
     "spsa_worker_stats",
-    *(sa.column(one.name) for one in fields(WorkerRow) if one.name not in ("name", _UNSEEN)),
+    *(
+        sa.column(one.name)
+        for one in fields(WorkerRow)
+        if one.name not in ("name", _UNSEEN, *_MEASURED)
+    ),
     sa.column("worker"),
     sa.column("last_seen_at", UtcTime()),
 )

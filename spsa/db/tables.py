@@ -48,7 +48,7 @@ from spsa.protocol import (
     ClaimRequest,
     Failure,
     KeptVoid,
-    Touch,
+    Measured,
     WorkerInfo,
 )
 
@@ -403,7 +403,7 @@ class Worker(Base, kw_only=True):
     __table_args__ = (
         *limited(WorkerInfo, "name", "platform", "cores", "concurrency", "version", "sandbox"),
         *limited(WorkerInfo, "provides", "only_runs", "not_runs"),
-        *limited(Touch, "nps", "scale"),
+        *limited(Measured, "nps", "scale"),
         Index("ix_spsa_worker_last_seen_at", "last_seen_at"),
         Index("ix_spsa_worker_host", "host"),
     )

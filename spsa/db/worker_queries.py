@@ -42,11 +42,11 @@ from spsa.protocol import (
     Failure,
     HeldClaim,
     KeptVoid,
+    Measured,
     OpenWork,
     RegisteredWorker,
     RenewRequest,
     ReportOutcome,
-    Touch,
     WorkerInfo,
 )
 
@@ -93,19 +93,17 @@ class WorkerQueries(Database):
                 raise NameTaken(f"another machine has a worker named {info.name!r}")
         return RegisteredWorker(id=worker_id, machine=own)
 
-    def touch_worker(
-        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
-    ) -> str | None:
-        """Record that the worker is alive, an engine's nodes per second on it, and its scale.
+    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
+        """Record that the worker is alive, and what it has measured.
 
         Returns why its machine gets no batches; None if it does.
 
         Raises:
             IllegalTransition: this worker is not registered.
         """
-        touch = checked(Touch(worker_id=worker.id, nps=nps, scale=scale))
+        values = to_json(checked(measured)) | {"worker_id": worker.id}
         with self._write() as connection:
-            row = execute(connection, "touch", **to_json(touch)).one_or_none()
+            row = execute(connection, "touch", **values).one_or_none()
         if row is None:
             raise not_registered(worker.id)
         reason: str | None = row.set_aside

@@ -166,7 +166,7 @@ def _renew(store: Store, machine: Machine, asked: RenewRequest) -> tuple[str, ..
 @_request("touch", Touch, str | None, "set_aside")
 def _touch(store: Store, machine: Machine, touch: Touch) -> str | None:
     """Say that a worker is alive; hear why its machine gets no batches, if it gets none."""
-    return store.touch_worker(_worker(machine, touch.worker_id), touch.nps, touch.scale)
+    return store.touch_worker(_worker(machine, touch.worker_id), touch)
 
 
 @_request("register", WorkerInfo, RegisteredWorker)

@@ -27,7 +27,7 @@ from spsa.errors import (
 )
 from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
 from spsa.master.machines import machines_to_set_aside
-from spsa.protocol import MAX_WORKERS, Failure
+from spsa.protocol import MAX_WORKERS, Failure, Measured
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
 
@@ -249,7 +249,7 @@ def test_a_machine_that_is_set_aside_is_given_nothing_until_it_is_released(fleet
     assert fleet.claim("a") is None
     assert fleet.store.renew(fleet.here("a"), [held.claim_id], LEASE) == {held.claim_id}
     assert fleet.store.report(held, result_of(held)) == "accepted"
-    told = fleet.store.touch_worker(fleet.here("a"))
+    told = fleet.store.touch_worker(fleet.here("a"), Measured())
     assert told == ("no such book" if sha256 is None else None)
     (aside,) = fleet.store.machines_set_aside()
     assert (aside.machine, aside.sha256, aside.reason, aside.actor) == (

@@ -15,7 +15,7 @@ from builders import (
 )
 
 from spsa.errors import LeaseLost
-from spsa.protocol import Failure
+from spsa.protocol import Failure, Measured
 
 OTHER = "2000-01-01 00:00:00.000"
 
@@ -220,7 +220,7 @@ def test_a_machine_that_is_back_is_waited_for(fleet, verb):
         fleet.falls_silent(name)
     store = fleet.runs.store
     if verb == "touch_worker":
-        store.touch_worker(fleet.workers["other"])
+        store.touch_worker(fleet.workers["other"], Measured())
     else:
         store.register_worker(fleet.info("other"))
     assert fleet.claim("machine") is None
@@ -256,5 +256,5 @@ def test_a_worker_that_registers_again_brings_its_row_up_to_date(store, sql):
 def test_a_worker_says_its_speed_where_it_knows_it(store, sql):
     worker = store.register_worker(new_worker("w"))
     for told, kept in ((None, None), (5.0, 5.0), (None, 5.0), (7.0, 7.0)):
-        store.touch_worker(worker, told)
+        store.touch_worker(worker, Measured(nps=told))
         assert [row.nps for row in store.workers()] == [kept]

@@ -9,7 +9,7 @@ from invariants import miscounted
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
 from spsa.lifecycle import BatchStatus, IterationStatus
-from spsa.protocol import BatchResult, Failure
+from spsa.protocol import BatchResult, Failure, Measured
 
 
 @pytest.fixture
@@ -269,8 +269,8 @@ def test_exactly_the_target_counts_whatever_is_tried(run, expire):
 def test_registering_again_is_the_same_worker_brought_up_to_date(store):
     first = store.register_worker(new_worker())
     assert store.register_worker(new_worker(concurrency=7)) == first
-    store.touch_worker(first, nps=1.5e6, scale=1.25)
-    store.touch_worker(first)
+    store.touch_worker(first, Measured(nps=1.5e6, scale=1.25))
+    store.touch_worker(first, Measured())
     (row,) = store.workers()
     assert (row.concurrency, row.nps, row.scale) == (7, 1.5e6, 1.25)
     assert 0 <= row.seconds_since_seen < 60

@@ -24,7 +24,7 @@ from shell import Shell
 from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.lifecycle import RunStatus
-from spsa.protocol import MAX_WORKERS, Claim
+from spsa.protocol import MAX_WORKERS, Claim, Measured
 from spsa.server import workers
 from spsa.server.people import MAX_WRONG
 from spsa.server.worker_api import REQUESTS
@@ -532,7 +532,7 @@ def test_the_lost_leases_of_one_machine_never_pause_a_run_that_others_play(run: 
         if (claim := run.bad.claim()) is None:
             break
         run.sql("UPDATE spsa_batch SET lease_expires_at = :old WHERE status = 'leased'", old=OLD)
-        run.good.api.touch_worker(run.good.worker)
+        run.good.api.touch_worker(run.good.worker, Measured())
         view = run.store.tick(run.stage.master, LEASE)
         assert view.run.status is RunStatus.RUNNING
     assert claim is None, "it has lost each of them"

@@ -55,7 +55,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import MachineRole
-from spsa.protocol import BatchResult, Claim, Failure, RegisteredWorker, WorkerStore
+from spsa.protocol import BatchResult, Claim, Failure, Measured, RegisteredWorker, WorkerStore
 from worker.remote import RemoteStore
 
 MACHINES = ("machine", "machine", "other", "third")  # of each worker
@@ -349,7 +349,9 @@ class ProtocolMachine(RuleBasedStateMachine):
         worker, other = self._worker(pick), self._worker(pick // 4)
         if self.place.url is not None and worker.machine is not other.machine:
             mine = RegisteredWorker(id=other.id, machine=other.machine.name)
-            self.ask(worker, lambda api: api.touch_worker(mine), refuse(NotPermitted), cut)
+            self.ask(
+                worker, lambda api: api.touch_worker(mine, Measured()), refuse(NotPermitted), cut
+            )
             some = lambda api: api.claim("stolen", mine, LEASE)  # noqa: E731
             self.ask(worker, some, refuse(NotPermitted), cut)
 
@@ -720,7 +722,12 @@ class ProtocolMachine(RuleBasedStateMachine):
         for worker in self.fleet.workers:
             if worker.machine is machine:
                 mine = RegisteredWorker(id=worker.id, machine=machine.name)
-                self.ask(worker, lambda api, mine=mine: api.touch_worker(mine, 1e6), plan, None)
+                self.ask(
+                    worker,
+                    lambda api, mine=mine: api.touch_worker(mine, Measured(nps=1e6)),
+                    plan,
+                    None,
+                )
 
     def a_lease_expires(self, pick: int, cut: Cut = None) -> None:
         picked = self._picked(pick)

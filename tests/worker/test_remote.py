@@ -35,6 +35,7 @@ from spsa.protocol import (
     Claim,
     Failure,
     LeasedBuild,
+    Measured,
     OpenWork,
     RegisteredWorker,
     WorkerInfo,
@@ -113,7 +114,7 @@ def test_every_call_sends_what_the_contract_names(
     held = {"worker_id": 1, "batch_id": 1, "claim_id": "mine"}
     server.claims.append(claim)
     server.set_aside, server.work = "it crashes", [{"run": "first", "requires": ["avx"]}]
-    assert store.touch_worker(WORKER, 5.0) == "it crashes"
+    assert store.touch_worker(WORKER, Measured(nps=5.0)) == "it crashes"
     got = store.claim("mine", WORKER, 60.0)
     assert got is not None and got.claim_id == "mine" and got.plus == claim.plus
     assert got.game_settings == claim.game_settings

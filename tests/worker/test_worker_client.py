@@ -16,7 +16,7 @@ from spsa.errors import (
     OutOfRange,
     TooManyRequests,
 )
-from spsa.protocol import BatchResult, Failure
+from spsa.protocol import BatchResult, Failure, Measured
 from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -30,9 +30,9 @@ class AskedTwice(CutStore):
         super().__init__(url)
         self.asked = []
 
-    def touch_worker(self, worker, nps=None, scale=None):
+    def touch_worker(self, worker, measured):
         self.asked.append("touch")
-        return super().touch_worker(worker, nps, scale)
+        return super().touch_worker(worker, measured)
 
     def renew(self, worker, claim_ids, lease_seconds):
         self.asked.append(lease_seconds)
@@ -111,7 +111,7 @@ def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_claim_whose_response_is_lost_is_made_once(client, run, store, cut):
     client.work_left()
-    client.renew([], None)
+    client.renew([], Measured())
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
         client.claim()
@@ -237,14 +237,14 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, mo
     claim = client.claim()
     store.asked.clear()
     assert client.due_at < now[0]
-    assert client.renew([claim.claim_id, "not mine"], 1e6) == {"not mine"}
+    assert client.renew([claim.claim_id, "not mine"], Measured(nps=1e6)) == {"not mine"}
     assert store.asked == ["touch", LEASE]
     assert client.due_at == now[0] + LEASE / 4
     now[0] += LEASE / 4 - 0.1
-    assert client.renew([claim.claim_id, "not mine"], 1e6) == frozenset()
+    assert client.renew([claim.claim_id, "not mine"], Measured(nps=1e6)) == frozenset()
     assert store.asked == ["touch", LEASE]
     now[0] += 0.1
-    client.renew([claim.claim_id], 1e6)
+    client.renew([claim.claim_id], Measured(nps=1e6))
     assert store.asked == ["touch", LEASE] * 2
     assert [row.nps for row in store.workers()] == [1e6]
 
@@ -252,7 +252,7 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, mo
 def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, monkeypatch):
     now = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    client.renew([], None)
+    client.renew([], Measured())
     assert not client.backing_off
     client.enqueue(*played(client.claim()))
     assert client.due_at == now[0]
@@ -297,7 +297,7 @@ def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monk
     def warnings():
         now[0] += LEASE
         caplog.clear()
-        client.renew([], None)
+        client.renew([], Measured())
         return caplog.text.count("workers release machine`")
 
     assert warnings() == 0
@@ -318,7 +318,7 @@ def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
     def warnings(*claims):
         now[0] += LEASE
         caplog.clear()
-        client.renew(claims, None)
+        client.renew(claims, Measured())
         return caplog.messages
 
     assert warnings() == []
@@ -346,7 +346,7 @@ def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
 )
 def test_no_work_is_left_where_only_runs_are_that_it_does_not_take(over, left, run, store, caplog):
     client = DatabaseClient(store, new_worker("w", **over), LEASE, QUICK)
-    client.renew([], None)
+    client.renew([], Measured())
     assert client.work_left() is left
     assert ("--run or --not leaves out the run first" in caplog.text) is not left
 
@@ -384,10 +384,10 @@ def test_a_run_that_is_left_out_is_taken_again_later(client, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     client.leave_out("first", "too slow", 10_000)
     now[0] += 9_999
-    client.renew((), None)
+    client.renew((), Measured())
     assert client.claim() is None and not client.work_left()
     now[0] += LEASE
-    client.renew((), None)
+    client.renew((), Measured())
     assert client.claim() is not None and client.work_left()
 
 

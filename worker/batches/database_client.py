@@ -28,6 +28,7 @@ from spsa.protocol import (
     BatchResult,
     Claim,
     Failure,
+    Measured,
     OpenWork,
     RegisteredWorker,
     WorkerInfo,
@@ -137,19 +138,17 @@ class DatabaseClient:
         """Keep the report of a claim until it is delivered."""
         self._reports.append((claim, end))
 
-    def renew(
-        self, claim_ids: Collection[str], nps: float | None, scale: float | None = None
-    ) -> frozenset[str]:
+    def renew(self, claim_ids: Collection[str], measured: Measured) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
 
-        `nps` is nodes a second of one engine, `scale` by what times are multiplied here.
+        The row gets what the worker has measured.
         """
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
         self._take_again(now)
         touch, renew = self._store.touch_worker, self._store.renew
-        self._warn_if_set_aside(self._registered_for(lambda worker: touch(worker, nps, scale)))
+        self._warn_if_set_aside(self._registered_for(lambda worker: touch(worker, measured)))
         if not claim_ids:
             self._say_why_idle()
         held: frozenset[str] = self._registered_for(

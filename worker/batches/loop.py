@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
-from spsa.protocol import BatchResult, Claim, Failure
+from spsa.protocol import BatchResult, Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
 from worker.batches.claiming import ActiveBatches, Leaving
@@ -56,8 +56,7 @@ class Worker:
         self._speed = MachineSpeed(pool, lambda: interrupts.count > 1)
         self._active = ActiveBatches(pool, self._speed)
         self._last_failure: TuningError | None = None
-        self._nps: float | None = None
-        self._scale: float | None = None
+        self._measured = Measured()
         self._polls = Backoff(poll, Random())
         self._failures = Backoff(after_failure, Random())
         self._is_idle = False
@@ -132,7 +131,7 @@ class Worker:
                 raise
 
     def _renew_leases(self) -> None:
-        for key in self._client.renew(self._active, self._nps, self._scale):
+        for key in self._client.renew(self._active, self._measured):
             log.warning("%s: its lease is lost, its games are dropped", self._active[key])
             self._pool.stop(key)
 
@@ -280,12 +279,14 @@ class Worker:
         result = batch.result
         self._done += 1
         self._failures.reset()
-        self._nps = nps(result)
-        self._speed.played(batch.claim, self._nps)
-        self._scale = result.scale if batch.claim.game_settings.scale else self._scale
+        speed, is_scaled = nps(result), batch.claim.game_settings.scale is not None
+        self._speed.played(batch.claim, speed)
+        self._measured = Measured(
+            nps=speed, scale=result.scale if is_scaled else self._measured.scale
+        )
         log.info("%s: %s", batch, counts(result.tally))
-        if self._nps is not None:
-            log.info("slot %s: %.0f nodes a second", result.slot, self._nps)
+        if speed is not None:
+            log.info("slot %s: %.0f nodes a second", result.slot, speed)
 
     def _deadlines(self) -> list[float]:
         """When the loop has to go on, though no event comes."""
