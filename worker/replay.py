@@ -23,8 +23,8 @@ from spsa.text import printable
 from worker.batches.active_batch import JobMaker
 from worker.batches.service import engine_cache
 from worker.direct import opened
-from worker.match.command import pgn_writer
 from worker.match.games import play_jobs
+from worker.match.report import pgn_writer
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool

@@ -1,78 +1,46 @@
 """`compete --systemd`: the unit of a worker with the options of this command line."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from worker.settings import server_address
 
-_SECRETS = Path("/etc/spsa/compete.env")
 _LEFT_OUT = ("spsa", "systemd", "server", "database_url")
-_HOMES = ("/home", "/root", "/run/user")
-_CACHE = "/var/cache/spsa"
+_HOMES = ("/home/", "/root/", "/run/user/")
 _EXTRA_STOP_SECONDS = 15
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@+,")
+_PLAIN = re.compile(r"[-\w./:=@+,]+", re.ASCII)
 
+_SECRET_STEPS = """\
+#   install -d -m 755 /etc/spsa
+#   install -m 600 /dev/null /etc/spsa/compete.env    (then write a line into it: {secret})
+"""
+_ROOT_WARNING = """\
+# Engines run as this user: one that owns nothing else is better than root.
+"""
+_UNIT = """\
+# Save this as /etc/systemd/system/compete.service, then:
+{secret_steps}#   systemctl daemon-reload && systemctl enable --now compete
+{root_warning}
+[Unit]
+Description=Plays games for tuning runs
+Wants=network-online.target
+After=network-online.target
 
-def unit(context: click.Context, folder: Path, user: str) -> str:
-    """The text of the unit; `folder` is where the worker works, and `user` starts it.
+[Service]
+Type=exec
+User={user}
+WorkingDirectory={folder}
+CacheDirectory=spsa
+CacheDirectoryMode=0700
+Environment=XDG_CACHE_HOME=/var/cache/spsa
+{environment_file}ExecStart={command}
 
-    The token or the URL of the database is not in it: systemd reads them from a file that only root
-    can read.
-    """
-    given = context.params
-    server = server_address(given, os.environ)
-    program, options = _program(), list(_options(context))
-    words = [*program, *(["--server", server] if server else ["--spsa"]), *options]
-    writable = [str(Path(program[-1]).parent)] if server and program[-1].endswith(".pyz") else []
-    writable += [str(given["engines_cache"].absolute())] if given["engines_cache"] else []
-    has_home = any(word.startswith(home + "/") for word in (*words, str(folder)) for home in _HOMES)
-    secret = "SPSA_TOKEN=..." if server else "DATABASE_URL=..."
-    needs_secret = given["token_file"] is None and given["database_url_file"] is None
-    lines = [
-        *_head(secret if needs_secret else None, user),
-        "",
-        "[Service]",
-        "Type=exec",
-        f"User={user}",
-        f"WorkingDirectory={_escaped(str(folder))}",
-        f"CacheDirectory={Path(_CACHE).name}",
-        "CacheDirectoryMode=0700",
-        f"Environment=XDG_CACHE_HOME={_CACHE}",
-        *([f"EnvironmentFile={_SECRETS}"] if needs_secret else []),
-        f"ExecStart={' '.join(map(_quoted, words))}",
-        *_END.format(stop=int(given["drain"]) + _EXTRA_STOP_SECONDS).splitlines(),
-        f"ProtectHome={'read-only' if has_home else 'yes'}",
-        *(f"ReadWritePaths={_quoted(path)}" for path in writable),
-        "",
-        "[Install]",
-        "WantedBy=multi-user.target",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _head(secret: str | None, user: str) -> Iterator[str]:
-    """What to do with the unit, and what it is."""
-    yield "# Save this as /etc/systemd/system/compete.service, then:"
-    if secret is not None:
-        yield f"#   install -d -m 755 {_SECRETS.parent}"
-        yield f"#   install -m 600 /dev/null {_SECRETS}    (then write a line into it: {secret})"
-    yield "#   systemctl daemon-reload && systemctl enable --now compete"
-    if user == "root":
-        yield "# Engines run as this user: one that owns nothing else is better than root."
-    yield ""
-    yield "[Unit]"
-    yield "Description=Plays games for tuning runs"
-    yield "Wants=network-online.target"
-    yield "After=network-online.target"
-
-
-_END = """
 # SIGTERM is for the worker alone, which ends its engines itself; whatever is left goes at the end
 KillSignal=SIGTERM
 KillMode=mixed
@@ -106,7 +74,39 @@ RestrictSUIDSGID=yes
 LockPersonality=yes
 SystemCallArchitectures=native
 UMask=0077
+ProtectHome={home}
+{writable}
+[Install]
+WantedBy=multi-user.target
 """
+
+
+def unit(context: click.Context, folder: Path, user: str) -> str:
+    """The text of the unit; `folder` is where the worker works, and `user` starts it.
+
+    The token or the URL of the database is not in it: systemd reads them from a file that only root
+    can read.
+    """
+    given = context.params
+    server = server_address(given, os.environ)
+    program = _program()
+    words = [*program, *(["--server", server] if server else ["--spsa"]), *_options(context)]
+    writable = [str(Path(program[-1]).parent)] if server and program[-1].endswith(".pyz") else []
+    writable += [str(given["engines_cache"].absolute())] if given["engines_cache"] else []
+    needs_secret = given["token_file"] is None and given["database_url_file"] is None
+    secret = "SPSA_TOKEN=..." if server else "DATABASE_URL=..."
+    has_home = any(word.startswith(_HOMES) for word in (*words, str(folder)))
+    return _UNIT.format(
+        secret_steps=_SECRET_STEPS.format(secret=secret) if needs_secret else "",
+        environment_file="EnvironmentFile=/etc/spsa/compete.env\n" if needs_secret else "",
+        root_warning=_ROOT_WARNING if user == "root" else "",
+        user=user,
+        folder=str(folder).replace("%", "%%"),
+        command=" ".join(map(_quoted, words)),
+        stop=int(given["drain"]) + _EXTRA_STOP_SECONDS,
+        home="read-only" if has_home else "yes",
+        writable="".join(f"ReadWritePaths={_quoted(path)}\n" for path in writable),
+    )
 
 
 def _program() -> list[str]:
@@ -120,30 +120,21 @@ def _program() -> list[str]:
 def _options(context: click.Context) -> Iterator[str]:
     """The options that were given, with absolute paths, as words of a command line."""
     for option in context.command.params:
-        name = option.name or ""
+        name, flag = option.name or "", option.opts[-1]
         source = context.get_parameter_source(name)
-        if source is ParameterSource.COMMANDLINE and name not in _LEFT_OUT:
-            yield from _words(option, context.params[name])
-
-
-def _words(option: click.Parameter, value: Any) -> Iterator[str]:
-    flag = option.opts[-1]
-    if isinstance(option, click.Option) and option.is_flag:
-        yield flag
-        return
-    for each in value if option.multiple else (value,):
-        yield flag
-        yield str(each.absolute()) if isinstance(each, Path) else str(each)
-
-
-def _escaped(text: str) -> str:
-    """With systemd's specifiers and variables as they are written."""
-    return text.replace("%", "%%")
+        if source is not ParameterSource.COMMANDLINE or name in _LEFT_OUT:
+            continue
+        if isinstance(option, click.Option) and option.is_flag:
+            yield flag
+            continue
+        value = context.params[name]
+        for each in value if option.multiple else (value,):
+            yield from (flag, str(each.absolute()) if isinstance(each, Path) else str(each))
 
 
 def _quoted(word: str) -> str:
-    """A word of ExecStart= as systemd reads it."""
-    if word and set(word) <= _PLAIN:
+    """A word as systemd reads it, with its specifiers and variables as they are written."""
+    if _PLAIN.fullmatch(word):
         return word
-    text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    text = word.replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{text}"'

@@ -33,7 +33,7 @@ from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, SearchReply, UciEngine, last_info
 from spsa.uci.process import StopSignal
-from worker.match.pgn import PgnFormat
+from worker.match.report import PgnFormat
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
 from worker.runner.position import Termination, drawn
 

@@ -1,11 +1,9 @@
 """A match from its command line to its report."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -28,7 +26,7 @@ from spsa.text import NAME_LENGTH, is_printable, printable
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from worker.machine import room_objection
 from worker.match.games import Match, play_match
-from worker.match.report import as_json, report_lines
+from worker.match.report import as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Conditions, Pair, counts
 from worker.runner.interrupts import INTERRUPTED, interrupts
@@ -211,33 +209,3 @@ def _adjudication(given: Mapping[str, Any]) -> Adjudication:
         max_moves=Adjudication().max_moves if max_moves is None else max_moves,
         syzygy=None if pieces is None else TablebaseRule(pieces=pieces),
     )
-
-
-@contextmanager
-def pgn_writer(
-    path: Path | None, plus: str, minus: str, time_control: TimeControl
-) -> Iterator[Callable[[Pair], None]]:
-    """Appends each pair to the file as soon as it is over; does nothing where no file is named.
-
-    `plus` and `minus` are the names of the engines.
-    """
-    if path is None:
-        yield lambda pair: None
-        return
-    # Imported late: chess.pgn brings asyncio, and few matches write PGN.
-    from worker.match.pgn import PgnFormat
-
-    pgn = PgnFormat(
-        plus=plus, minus=minus, time_control=time_control, date=f"{date.today():%Y.%m.%d}"
-    )
-    with _opened(path) as file:
-        yield lambda pair: print(pgn.pair(pair), end="", file=file, flush=True)
-
-
-def _opened(path: Path) -> TextIO:
-    try:
-        return path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise click.BadParameter(
-            f"'{printable(str(path), 80)}': {error.strerror}", param_hint="--pgn"
-        ) from None
