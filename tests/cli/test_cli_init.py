@@ -184,14 +184,13 @@ def test_an_engines_options_become_parameters(
 ) -> None:
     assert execute(["init", "--engine", str(uci)]) == 0
     said = capsys.readouterr().err
-    assert "skipped 2, an option of the protocol" in said and "no number: set it" in said
+    assert "skipped 3, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
     params = tomllib.loads(Path("params.toml").read_text())
     assert {name: tuple(one.values()) for name, one in params.items()} == {
         "lmr_base": (75, 30, 150, 6, "LMR Base"),
         "razor_margin": (300, 150, 600, 22, "razor-margin"),
         "razor_margin_2": (40, 10, 80, 4, "RAZOR_margin"),
-        "contempt": (0, -50, 50, 5),
         "lmr_divisor": (2.25, 1.125, 4.5, 0.2025, "LMRDivisor"),
         "nmp_depth": (3, 1, 6, 1, "NMPDepth"),
     }
@@ -211,7 +210,6 @@ def test_the_values_of_options_are_shown_as_uci_lines(
         "setoption name LMR Base value 75",
         "setoption name razor-margin value 300",
         "setoption name RAZOR_margin value 40",
-        "setoption name contempt value 0",
         "setoption name LMRDivisor value 2.25",
         "setoption name NMPDepth value 3",
     ]

@@ -160,6 +160,130 @@ def test_the_file_tells_of_what_a_number_is():
     assert told.keys() - unrelated == {"see_quiet_margin", "passers_0", "passers_1", "passers_2"}
 
 
+RUST_RANGES = """\
+tunable! {
+    rfp_margin = 80, 40, 120, 8;
+    nmp_base: i32 = 4, 2..=7;
+    asp_width { value: 30, min: 10, max: 60 }
+    lmr, 0.75, 0.25, 1.5;
+}
+make!(delta, -20, -60, 0, 5);
+rows! { (razor, 300, 100, 600), (probcut, 170, 80, 300) }
+const LMP: Tunable = Tunable::new("LMP Base", 3, 1, 9);
+static SEE: Tunable = Tunable::new("see-margin", -90, -200, 0);
+const IIR: Param = Param { name: "iir", default: 4, min: 2, max: 8, step: 1 };
+#[uci(min = 1, max = 8, step = 1)]
+const SE_DEPTH: u8 = 6;
+const TABLE: [(&str, i32, i32, i32); 2] = [("hist_max", 1500, 500, 9000), ("hist_mul", 30, 1, 99)];
+#[uci(min = 10, max = 50)]
+const TOO_SMALL: i32 = 5;
+const HASH: Tunable = Tunable::new("Hash", 16, 1, 1024);
+const WINDOW: i32 = 25;
+const POINT: Point = point(3, 1, 9);
+const OTHER: Point = point(3, 9, 1);
+"""
+C_RANGES = """\
+TUNE_PARAM(rfpMargin, 75, 40, 200, 10, 0.002)
+TUNE_PARAM(nmpBase, 4, 2, 8, 1, 0.002)
+inline Tunable<int> razor(300, 100, 600, 25);
+Tunable<int> delta = Tunable<int>(-20, -60, 0);
+TunableParam lmr{0.75, 0.25, 1.5};
+TunableParam asp{30, 10, 60};
+Option options[] = {{"hist_max", 1500, 500, 9000}, {"Threads", 1, 1, 512}};
+static const Param iir = {.value = 4, .min = 2, .max = 8};
+const int WINDOW = 25;
+const int STAIRS[] = {3, 1, 9};
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ranges"),
+    [
+        (
+            "src/uci.rs",
+            RUST_RANGES,
+            {
+                "rfp_margin": (80, 40, 120, 8, "rfp_margin"),
+                "nmp_base": (4, 2, 7, 1, "nmp_base"),
+                "asp_width": (30, 10, 60, 2, "asp_width"),
+                "lmr": (0.75, 0.25, 1.5, 0.0625, "lmr"),
+                "delta": (-20, -60, 0, 5, "delta"),
+                "razor": (300, 100, 600, 25, "razor"),
+                "probcut": (170, 80, 300, 11, "probcut"),
+                "lmp_base": (3, 1, 9, 1, "LMP"),
+                "see_margin": (-90, -200, 0, 10, "SEE"),
+                "iir": (4, 2, 8, 1, "IIR.default"),
+                "se_depth": (6, 1, 8, 1, None),
+                "hist_max": (1500, 500, 9000, 425, "TABLE[0]"),
+                "hist_mul": (30, 1, 99, 5, "TABLE[1]"),
+            },
+        ),
+        (
+            "src/uci.h",
+            C_RANGES,
+            {
+                "rfp_margin": (75, 40, 200, 10, "rfpMargin"),
+                "nmp_base": (4, 2, 8, 1, "nmpBase"),
+                "razor": (300, 100, 600, 25, "razor.0"),
+                "delta": (-20, -60, 0, 3, "delta.0"),
+                "lmr": (0.75, 0.25, 1.5, 0.0625, "lmr.0"),
+                "asp": (30, 10, 60, 2, "asp.0"),
+                "hist_max": (1500, 500, 9000, 425, "options[0]"),
+                "iir": (4, 2, 8, 1, "iir.value"),
+            },
+        ),
+    ],
+)
+def test_the_authors_own_ranges_go_before_all_guesses(name, text, ranges):
+    """In a file of any name; all other numbers are no more than comments."""
+    found = [one for one in select({name: text}).suggestions[name] if not one.reason]
+    assert {
+        one.name: (one.value, one.minimum, one.maximum, one.step, one.keys.get("constant"))
+        for one in found
+    } == ranges
+
+
+def test_a_range_that_does_not_hold_its_value_is_as_wide_as_both_need():
+    rows = ", ".join(f'("p{i}", {n}, 10, 50, 2)' for i, n in enumerate([20] * 10 + [5]))
+    text = f"const TABLE: [(&str, i32, i32, i32, i32); 11] = [{rows}];"
+    *_, last = select({"src/search.rs": text}).suggestions["src/search.rs"]
+    assert (last.value, last.minimum, last.maximum, last.reason) == (5, 5, 50, "")
+    assert last.keys["note"] == "its author has 10 to 50"
+
+
+def test_what_the_author_declares_with_a_step_alone_stays():
+    steps = "PARAM_S(probcut, 170, 12);\nconst int FutilityMargin = 90;\n"
+    found = select({"src/search.cpp": steps}).suggestions["src/search.cpp"]
+    assert [one.name for one in found if not one.reason] == ["probcut", "futility_margin"]
+    found = select({"src/search.cpp": steps + C_RANGES}).suggestions["src/search.cpp"]
+    assert "probcut" in {one.name for one in found if not one.reason}
+    assert {one.reason for one in found if one.name == "futility_margin"} == {
+        "the author declares the ranges of others"
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "declaration"),
+    [
+        ("src/tt.rs", "pub const EVAL_OFFSET: u64 = 32;"),
+        ("src/bitboard.h", "const int PawnDelta[3] = {7, 8, 9};"),
+        ("src/types.h", "enum Piece { PAWN = 2, KNIGHT = 4, BISHOP = 6, W_KING = 14 };"),
+        ("src/types.h", "enum Way { NW = 7, SE = -7, NORTH_WEST = 9 };"),
+        ("src/eval.h", "const int EVAL_UNKNOWN = 2046;"),
+        ("src/search.rs", "const MAX_MOVES_POSITION: usize = 218;"),
+        ("src/eval.rs", "const PIECE_STRIDE: usize = 60;"),
+        ("src/search.c", "int CASTLING_ROOK = 3;"),
+        ("src/search.c", "const int SeeValue[] = {100, 300, 310, 500, 900, 30000};"),
+    ],
+)
+def test_what_is_no_strength_is_not_suggested(path, declaration):
+    numbers = [100, 300, 310, 500, 900]
+    found = select({path: declaration}).suggestions[path]
+    assert [one.value for one in found if not one.reason] == (
+        numbers if "See" in declaration else []
+    )
+
+
 def test_indexes_and_flags_are_left_out():
     text = "const WP: u8 = 0; const WN: u8 = 1; const WB: u8 = 2; const MARGIN: u8 = 70;"
     assert [name for name, one in suggested(text).items() if not one.left_out] == ["margin"]

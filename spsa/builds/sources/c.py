@@ -23,8 +23,8 @@ _MARKS = r"""
   (function_declarator declarator: (identifier) @name)
   (pointer_declarator declarator: (function_declarator declarator: (identifier) @name))]
   body: (_) @body) @function
-(expression_statement (call_expression arguments:
-  (argument_list . [(identifier) (string_literal)] @name . (_) @value))) @macro
+(expression_statement (call_expression function: (_) @callee arguments:
+  (argument_list . [(identifier) (string_literal)] @name . (_) @value) @body)) @macro
 (type_definition type: (_) @type declarator: (type_identifier) @name) @alias
 
 (struct_specifier name: (_) @name) @scope
@@ -41,9 +41,9 @@ _MARKS = r"""
 (type_descriptor type: (_) @value) @same
 (cast_expression value: (_) @value) @same
 (initializer_list) @list
-(initializer_list . (string_literal) . (_) @value) @row
+(initializer_list . (string_literal) @name . (_) @value) @row
 (argument_list) @given
-(argument_list . (string_literal) . (_) @value) @row
+(argument_list . (string_literal) @name . (_) @value) @row
 (initializer_pair designator: (_) @name value: (_) @value) @field
 (call_expression function: (_) @callee arguments: (argument_list) @arguments
   (#not-match? @callee "\\.|->")) @call

@@ -113,7 +113,10 @@ class ConstantRefused(TuningError):
 class Element:
     """One number of a constant as it stands in the source, in the bytes [start, end).
 
-    `type` is its type as far as the file tells, or None.
+    `type` is its type as far as the file tells, or None. `beside` are the further numbers of what
+    it is the first of, as in `TUNE(margin, 80, 40, 120)` or `{"Margin", 80, 40, 120}`, or the ones
+    that are called min, max and step. `label` is a name in quotes before it, and `maker` the macro
+    or the function that is given these numbers.
     """
 
     location: Location
@@ -122,6 +125,9 @@ class Element:
     start: int
     end: int
     type: str | None
+    label: str = ""
+    maker: str = ""
+    beside: tuple[Number, ...] = ()
     notation: Notation = field(compare=False, repr=False)
 
     @property

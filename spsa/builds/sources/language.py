@@ -8,7 +8,7 @@ are the parts of that node. `Language` lists the marks.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import tree_sitter
 from tree_sitter import Node, Parser, Query, QueryCursor
@@ -24,12 +24,16 @@ _PARTS = ("name", "type", "value", "body", "callee", "arguments", "below")
 
 
 class Entry(NamedTuple):
-    """A name in a macro's brackets with the bytes of its value; `scope` are the blocks around."""
+    """A name in a macro's brackets with the bytes of its value; `scope` are the blocks around.
+
+    `beside` are the bytes of the numbers behind the value.
+    """
 
     name: Node
     scope: tuple[str, ...]
     type: str
     value: Range
+    beside: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,20 @@ class ValueType:
 
 UNKNOWN = ValueType()
 
+_DECLARED = (
+    ("value", "default", "val", "init", "initial", "start"),
+    ("min", "minimum", "low", "lower", "min_value"),
+    ("max", "maximum", "high", "upper", "max_value"),
+    ("step", "c_end"),
+)
+Anything = TypeVar("Anything")
+
+
+def declared(named: Mapping[str, Anything]) -> list[Anything]:
+    """The value, minimum, maximum and step among named things; nothing without the first three."""
+    found = [next((named[name] for name in names if name in named), None) for names in _DECLARED]
+    return [] if None in found[:3] else [one for one in found if one is not None]
+
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the query is compiled once
 class Language:
@@ -58,15 +76,16 @@ class Language:
     `marks` is a query with these marks, and the parts of the marked nodes in brackets.
 
     Of what has a name: @constant, @variable (name, type, value), @function (name, type, body),
-    @macro (name, value; or body), @alias (name, type) and @structure (name, body) of types.
+    @macro (callee, body; also name, value), @alias (name, type), @structure (name, body).
     Of what is around that: @scope (name), @block (a function without a name), @if and @unless
     (name: the words of the condition), @else, @guard (an @unless that always holds), @test, @when
-    (name) and @above (below: what an attribute or a comment is about).
+    (name), @range (with a minimum and a maximum) and @above (below: what an attribute or a comment
+    is about).
     Of values: @number, @inner (brackets around a value), @same (value: that of another node),
     @array, @list (an array, or brackets around one value), @tuple, @record (body), @field (name,
-    value), @call (callee, arguments), @given (to a constructor), @row (value: what stands behind a
-    name), @text (to be parsed), @bare (its numbers have no strength), and in words what is no
-    number, such as @a_string or @computed_by_a_call.
+    value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
+    @text (to be parsed), @bare (its numbers have no strength), and in words what is no number, such
+    as @a_string or @computed_by_a_call.
     Of types: @inner, @same, @tuple, @array_of (value) and @member (name, type) of a structure.
     And @comment, @aside (which is passed over), @length (of an array), @path, @broken.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from math import inf
 from typing import NamedTuple
@@ -9,11 +10,11 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
-from spsa.builds.sources.constant import Kind, Opaque, SourceConstant, SourceFile
-from spsa.builds.sources.language import Mark, Tree, ValueType, text_of, unambiguous
+from spsa.builds.sources.constant import Element, Kind, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.language import Mark, Tree, ValueType, declared, text_of, unambiguous
 from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Values
-from spsa.core.params import MAX_SCOPES, Location
+from spsa.core.params import MAX_SCOPES, Location, Number
 
 _LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in _LANGUAGES for suffix in language.suffixes}
@@ -76,6 +77,7 @@ class _Around(NamedTuple):
     condition: str = ""
     test_only: bool = False
     function: Kind | None = None
+    beside: tuple[Number, ...] = ()
 
 
 def _constants(values: Values) -> Iterator[SourceConstant]:
@@ -86,9 +88,9 @@ def _constants(values: Values) -> Iterator[SourceConstant]:
     for mark in sorted(tree.marks, key=_position):
         while mark.node.start_byte >= around[-1].end:
             around.pop()
-        here = _with(around[-1], told.get(mark.node.id))
+        here = _with(around[-1], told.get(mark.node.id, _Attributes()))
         yield from _named(values, mark, here)
-        inherited = here._replace(condition=around[-1].condition)
+        inherited = here._replace(condition=around[-1].condition, beside=())
         if (inside := _inside(tree, mark, inherited)) is not None:
             around.append(inside._replace(end=mark.node.end_byte))
 
@@ -98,22 +100,41 @@ def _position(mark: Mark) -> tuple[int, int]:
     return mark.node.start_byte, -mark.node.end_byte
 
 
-def _attributed(tree: Tree) -> dict[int, tuple[str, bool]]:
-    """By node, the condition that its attributes name, and whether it is for tests alone."""
-    told: dict[int, tuple[str, bool]] = {}
+class _Attributes(NamedTuple):
+    """What the attributes above a node say of it; `beside` are a minimum, a maximum and a step."""
+
+    condition: str = ""
+    test_only: bool = False
+    beside: tuple[Number, ...] = ()
+
+
+def _attributed(tree: Tree) -> dict[int, _Attributes]:
+    """What attributes say, by node."""
+    told: dict[int, _Attributes] = {}
     for node, _, parts in tree.marked("above"):
-        condition, test_only = told.get(node.id, ("", False))
+        condition, test_only, beside = told.get(node.id, _Attributes())
         marks = tree.of(node)
         words = [condition, *_words(marks["when"]["name"])] if "when" in marks else [condition]
-        below = "_".join(word for word in words if word)
-        told[parts["below"].id] = below, test_only or "test" in marks
+        told[parts["below"].id] = _Attributes(
+            "_".join(word for word in words if word),
+            test_only or "test" in marks,
+            _range(text_of(node)) if "range" in marks else beside,
+        )
     return told
 
 
-def _with(around: _Around, attributes: tuple[str, bool] | None) -> _Around:
-    condition, test_only = attributes or ("", False)
+def _range(attribute: str) -> tuple[Number, ...]:
+    """The minimum, maximum and step in `#[uci(min = 0, max = 8, step = 1)]`."""
+    named = {name: float(n) for name, n in re.findall(r"(\w+)\s*=\s*(-?\d+(?:\.\d+)?)", attribute)}
+    numbers = declared({"value": 0.0, **named})[1:]
+    return tuple(int(number) if number.is_integer() else number for number in numbers)
+
+
+def _with(around: _Around, attributes: _Attributes) -> _Around:
     return around._replace(
-        condition=condition or around.condition, test_only=test_only or around.test_only
+        condition=attributes.condition or around.condition,
+        test_only=attributes.test_only or around.test_only,
+        beside=attributes.beside,
     )
 
 
@@ -153,24 +174,29 @@ def _named(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant
     tree, parts = values.tree, mark.parts
     match mark.name:
         case "constant" | "variable":
-            yield from _declared(values, mark, here)
+            yield from _variable(values, mark, here)
         case "function":
             inner = tree.content(parts["body"])
             alone = inner[0] if len(inner) == 1 else parts["body"]
             named = _Name(_kind_of_function(mark), parts["name"], here)
             yield from named.made_of(values, alone, _known(values, mark, here))
-        case "macro" if here.function is None and "body" in parts:
+        case "macro" if here.function is None and "value" not in parts:
             for entry in tree.language.entries(parts["body"]):
                 inside = here._replace(scope=(*here.scope, *entry.scope))
                 named = _Name(Kind.MACRO, entry.name, inside)
                 found = values.snippet(entry.value, Place(named.location, ValueType(entry.type)))
-                yield from named.of(_written_out(found))
+                told = values.with_beside(
+                    _written_out(found), entry.beside, text_of(parts["callee"])
+                )
+                yield from named.of(told)
         case "macro" if here.function is None:
             named = _Name(Kind.MACRO, parts["name"], here)
-            yield from named.of(_written_out(values.items(parts["value"], Place(named.location))))
+            found = _written_out(values.items(parts["value"], Place(named.location)))
+            behind = tree.content(parts["body"])[2:]
+            yield from named.of(values.with_beside(found, behind, text_of(parts["callee"])))
 
 
-def _declared(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
+def _variable(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
     name, written = mark.parts["name"], _known(values, mark, here)
     kind = written
     while (inner := values.tree.of(name).get("array_of")) is not None:
@@ -184,7 +210,10 @@ def _declared(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConst
     elif written.name == "bool":
         yield from named.of([named.opaque("a bool", text_of(value))])
     else:
-        yield from named.of(values.value(value, Place(named.location, kind)))
+        found = values.value(value, Place(named.location, kind))
+        if len(found) == 1 and isinstance(found[0], Element) and here.beside:
+            found = [replace(found[0], beside=here.beside)]
+        yield from named.of(found)
 
 
 class _Name(NamedTuple):

@@ -8,7 +8,7 @@ import tree_sitter_rust
 from tree_sitter import Node
 
 from spsa.builds.sources.constant import Notation, signed, unsigned
-from spsa.builds.sources.language import DEEPEST, Entry, Language, Range, text_of
+from spsa.builds.sources.language import DEEPEST, Entry, Language, Range, declared, text_of
 
 _MARKS = r"""
 [(const_item) (static_item)] @bare
@@ -16,10 +16,10 @@ _MARKS = r"""
 (static_item name: (_) @name type: (_) @type value: (_)? @value) @constant
 (let_declaration pattern: (identifier) @name type: (_)? @type value: (_) @value) @variable
 (function_item name: (_) @name return_type: (_)? @type body: (_) @body) @function
-(source_file [(macro_invocation (token_tree) @body)
-  (expression_statement (macro_invocation (token_tree) @body))] @macro)
-(declaration_list [(macro_invocation (token_tree) @body)
-  (expression_statement (macro_invocation (token_tree) @body))] @macro)
+(source_file [(macro_invocation macro: (_) @callee (token_tree) @body)
+  (expression_statement (macro_invocation macro: (_) @callee (token_tree) @body))] @macro)
+(declaration_list [(macro_invocation macro: (_) @callee (token_tree) @body)
+  (expression_statement (macro_invocation macro: (_) @callee (token_tree) @body))] @macro)
 (type_item name: (_) @name type: (_) @type) @alias
 (struct_item name: (_) @name body: (_) @body) @structure
 (field_declaration name: (_) @name type: (_) @type) @member
@@ -30,6 +30,7 @@ _MARKS = r"""
   (generic_type type: (scoped_type_identifier name: (_) @name))]) @scope
 ([(attribute_item) (line_comment) (block_comment)] @above . (_) @below)
 (attribute_item (attribute (identifier) @_cfg arguments: (_) @name) (#eq? @_cfg "cfg")) @when
+((attribute_item) @range (#match? @range "\\bmin\\b.*\\bmax\\b"))
 ((attribute_item) @test (#match? @test "^#\\[\\s*(test|cfg\\s*\\(\\s*test\\s*\\))\\s*\\]$"))
 
 [(integer_literal) (float_literal)] @number
@@ -42,6 +43,8 @@ _MARKS = r"""
 (array_expression length: (_)) @one_number_repeated
 (array_expression length: (_) @bare)
 [(tuple_expression) (tuple_type)] @tuple
+(tuple_expression . (string_literal) @name . (_) @value . (_) . (_)) @row
+(arguments . (string_literal) @name . (_) @value . (_) . (_)) @row
 (struct_expression body: (_) @body) @record
 (field_initializer field: (_) @name value: (_) @value) @field
 (call_expression function: (_) @callee arguments: (_) @arguments (#not-match? @callee "\\.")) @call
@@ -99,7 +102,8 @@ def _type_name(text: str) -> str:
     return _ATOMIC.get(name, name)
 
 
-_NAMES = ("identifier", "type_identifier")
+_NAMES = ("identifier", "type_identifier", "string_literal", "default")
+_LITERALS = ("integer_literal", "float_literal")
 _MARKS_OF_VALUES = ("=", ":", ",", "=>")
 
 
@@ -107,16 +111,27 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
     """The entries of a macro's brackets, in the order of the text: `tunable! { NAME = 3; }`.
 
     They are written `name = value`, `name: type = value`, `type name: value` or, where they end
-    with semicolons, also `name, value, and more`.
+    with semicolons or are rows of numbers, also `name, value, and more`.
     """
     tokens = tree.children[1:-1]
-    listed = any(token.type == ";" for token in tokens)
+    listed = any(token.type == ";" for token in tokens) or _is_row(tokens)
     statements = (s for part in _split(tokens, ";" if listed else ",") for s in _blocks(part))
     for statement in statements if depth <= DEEPEST else ():
-        if _is_block(statement[-1]):
-            name = next((text_of(token) for token in statement if token.type in _NAMES), "")
-            inner = (*scope, name) if name else scope
-            yield from _entries(statement[-1], inner, depth + 1)
+        if (
+            len(statement) == 1
+            and statement[0].type == "token_tree"
+            and _is_row(statement[0].children[1:-1])
+        ):
+            yield from _entries(statement[0], scope, depth + 1)
+        elif _is_block(statement[-1]):
+            name = next((token for token in statement if token.type in _NAMES), None)
+            around = scope if name is None else (*scope, text_of(name))
+            inner = list(_entries(statement[-1], around, depth + 1))
+            told = declared({text_of(entry.name): entry.value for entry in inner})
+            if name is not None and told:
+                yield Entry(name, scope, _type_among(statement[1:-1]), told[0], tuple(told[1:]))
+            else:
+                yield from inner
         elif (entry := _entry(statement, scope, listed=listed)) is not None:
             yield entry
 
@@ -158,7 +173,31 @@ def _entry(tokens: list[Node], scope: tuple[str, ...], *, listed: bool) -> Entry
     if not value or kinds[start] == ",":
         return None
     beside = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
-    return Entry(tokens[mark - 1], scope, _type_among(beside), _range(value))
+    behind = tuple(_numbers(tokens[tokens.index(value[-1]) + 1 :]))
+    return Entry(tokens[mark - 1], scope, _type_among(beside), _range(value), behind)
+
+
+def _is_row(tokens: list[Node]) -> bool:
+    """Whether these are a name and at least three numbers, with commas between them."""
+    parts = _split(tokens, ",")
+    numbers = [part for part in parts[1:] if part[-1].type in _LITERALS]
+    return (
+        len(parts) > 3
+        and len(numbers) == len(parts) - 1
+        and [token.type in _NAMES for token in parts[0]] == [True]
+    )
+
+
+def _numbers(tokens: list[Node]) -> Iterator[Range]:
+    """The numbers among tokens, in brackets or ranges as well, each with its minus."""
+    before: Node | None = None
+    for token in tokens:
+        if token.type == "token_tree":
+            yield from _numbers(token.children)
+        elif token.type in _LITERALS:
+            negative = before is not None and before.type == "-"
+            yield (before or token).start_byte if negative else token.start_byte, token.end_byte
+        before = token
 
 
 def _type_among(tokens: list[Node]) -> str:

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from spsa.builds.sources.constant import Element, Opaque
-from spsa.builds.sources.language import DEEPEST, UNKNOWN, Parts, Range, Tree, ValueType, text_of
+from spsa.builds.sources.language import (
+    DEEPEST,
+    UNKNOWN,
+    Parts,
+    Range,
+    Tree,
+    ValueType,
+    declared,
+    text_of,
+)
 from spsa.core.params import Location
 
 _LONGEST = 400
@@ -37,10 +46,24 @@ class Values:
 
     def value(self, node: Node, place: Place) -> Items:
         """The numbers of a declared value; `{5}` is the 5 where the type is no array."""
-        inner = self.tree.content(node)
-        alone = len(inner) == 1 and "list" in self.tree.of(node) and not place.kind.parts
-        named = alone and "field" in self.tree.of(inner[0])
-        return self.items(inner[0] if alone and not named else node, place)
+        marks, inner = self.tree.of(node), self.tree.content(node)
+        if "list" not in marks or "row" in marks or place.kind.parts:
+            return self.items(node, place)
+        if any("field" in self.tree.of(one) for one in inner):
+            return self.items(node, place)
+        made = len(inner) > 2 and self._is_class(place.kind)
+        found = (
+            self._arguments(inner, place, place.kind.name, told=False)
+            if made or len(inner) == 1
+            else []
+        )
+        return found or self.items(node, place)
+
+    def _is_class(self, kind: ValueType) -> bool:
+        """Whether a value of this type in braces is the call of a constructor, and no list."""
+        name, notation = self._resolved(kind).name, self.tree.language.notation
+        known = name in notation.integers or name in notation.reals
+        return name.isidentifier() and name != "auto" and not known
 
     def snippet(self, part: Range, place: Place) -> Items:
         """The numbers of a value that the parser gives as text or as tokens."""
@@ -72,7 +95,9 @@ class Values:
         match mark:
             case "number":
                 return self._number(node, place)
-            case "same" | "row":
+            case "row":
+                return self._row(node, parts, place)
+            case "same":
                 return _only(self.items(parts["value"], place), place)
             case "inner":
                 return self.items(inner[-1], place) if inner else []
@@ -85,13 +110,15 @@ class Values:
             case "tuple":
                 return self._each(inner, place, field=True)
             case "given":
-                return self._arguments(inner, place, told=False)
+                return self._arguments(inner, place, place.kind.name, told=False)
             case _:
                 callee = text_of(parts["callee"]).rsplit("::", 1)[-1]
+                if row := self.tree.of(parts["arguments"]).get("row"):
+                    return self._row(parts["arguments"], row, place, callee)
                 values = self.tree.language.separated(parts["arguments"])
                 inner = self.tree.content(parts["arguments"])
                 told = callee in (place.kind.name, "Self")
-                return self._arguments(values or inner, place, told=told)
+                return self._arguments(values or inner, place, callee, told=told)
 
     def _number(self, node: Node, place: Place) -> Items:
         """A literal with the minus before it; nothing for any other node."""
@@ -137,12 +164,31 @@ class Values:
     def _any(self, value: Node | Range, place: Place) -> Items:
         return self.items(value, place) if isinstance(value, Node) else self.snippet(value, place)
 
-    def _arguments(self, values: Sequence[Node | Range], place: Place, *, told: bool) -> Items:
+    def _arguments(
+        self, values: Sequence[Node | Range], place: Place, callee: str, *, told: bool
+    ) -> Items:
         """What a call is made with: its only argument, or all of them; their types are `told`."""
         if len(values) == 1:
             return _some(self._any(values[0], place))
         inner = place if told else place._replace(kind=UNKNOWN)
-        return _some(self._each(values, inner, field=True))
+        found = _some(self._each(values, inner, field=True))
+        return _with_first(found, found, callee)
+
+    def _row(self, node: Node, parts: Parts, place: Place, maker: str = "") -> Items:
+        """The number behind a name in quotes, with the numbers beside it."""
+        found = _only(self.items(parts["value"], place), place)
+        label = text_of(parts["name"]).strip('"')
+        return self.with_beside(found, self.tree.content(node)[2:], maker, label)
+
+    def with_beside(
+        self, found: Items, values: Sequence[Node | Range], maker: str, label: str = ""
+    ) -> Items:
+        """The one number of `found` with what stands behind it in a row."""
+        here = Place(Location(""))
+        behind = chain.from_iterable(self._any(value, here) for value in values)
+        numbers = [one for one in behind if isinstance(one, Element)]
+        told: Items = [replace(e, label=label) if isinstance(e, Element) else e for e in found]
+        return _with_first(told, [*told[:1], *numbers], maker)
 
     def _fields(self, inner: Sequence[Node], place: Place) -> Items:
         """The values of named fields; nothing where what is inside has no names."""
@@ -150,8 +196,9 @@ class Values:
         fields = {re.sub(r"\W", "", text_of(one["name"])): one["value"] for one in marks if one}
         if not any(name.isdigit() for name in fields):
             places = (self._inside(place, name, field=True) for name in fields)
-            found = map(self.items, fields.values(), places)
-            return list(chain.from_iterable(found))
+            found = list(chain.from_iterable(map(self.items, fields.values(), places)))
+            named = {str(one.location.accesses[-1].position).lower(): one for one in found}
+            return _with_first(found, declared(named))
         if [*fields] == [str(i) for i in range(len(fields))]:
             return self._each([*fields.values()], place, field=False)
         return [Opaque(location=place.location, what="a list with places out of order", text="")]
@@ -187,6 +234,14 @@ _READ = (
 """The marks of values; of several that a node has, the first that holds a number counts."""
 
 _IN_WORDS = ("a_", "computed_", "one_")
+
+
+def _with_first(found: Items, numbers: Items, maker: str = "") -> Items:
+    """The items with the further ones of these numbers beside the first of them."""
+    first, *further = [one for one in numbers if isinstance(one, Element)] or (None,)
+    beside = tuple(one.number for one in further if one)
+    told = first and replace(first, maker=maker, beside=beside)
+    return [told if told and one is first else one for one in found]
 
 
 def _shown(text: bytes) -> str:

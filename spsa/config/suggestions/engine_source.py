@@ -81,8 +81,19 @@ _MAX_BYTES_OF_SOURCE = 2**19
 
 _MAX_FILES = 2000
 _FOREIGN = (
-    *("tests", "test", "benches", "examples", "fuzz", "target", "vendor", "node_modules"),
-    *("third_party", "external", "deps", "fathom", "noobprobe", "pyrrhic"),
+    *("tests", "test", "unit", "unittests", "benches", "bench", "benchmarks", "examples", "fuzz"),
+    *("target", "build", "tools", "scripts", "vendor", "node_modules", "third_party", "thirdparty"),
+    *(
+        "3rdparty",
+        "external",
+        "extern",
+        "dependencies",
+        "deps",
+        "submodules",
+        "fathom",
+        "noobprobe",
+    ),
+    *("pyrrhic", "incbin", "zstd", "fmt", "datagen", "train", "trainer", "training", "tuner"),
 )
 _OF_C = tuple(f".{suffix}" for suffix in SOURCE_SUFFIXES if suffix != "rs")
 

@@ -6,26 +6,10 @@ from itertools import accumulate
 
 from spsa.config.space import MAX_PARAMETERS
 from spsa.config.suggestions.ranges import Suggested, around, bounds, opposed
-from spsa.config.suggestions.ranking import Objection, objection_to_name, snake
+from spsa.config.suggestions.ranking import Objection, is_standard, name_of, objection_to_name
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 
-_USUAL = frozenset(
-    {
-        "hash",
-        "minimum thinking time",
-        "move overhead",
-        "moveoverhead",
-        "multipv",
-        "nodestime",
-        "skill level",
-        "slow mover",
-        "syzygyprobedepth",
-        "syzygyprobelimit",
-        "threads",
-        "uci_elo",
-    }
-)
 _STEPS = 20
 """Steps in a range, as in the lines that the tuning macro of Stockfish prints."""
 
@@ -54,8 +38,7 @@ def suggest_options(declarations: Declarations) -> tuple[Suggested, ...]:
 
 
 def _named(option: Declared, taken: set[str]) -> Suggested:
-    name = re.sub(r"[^a-z0-9]+", "_", snake(option.name).lower()).strip("_")[:90]
-    name = name if name.isidentifier() else f"option_{name}"
+    name = name_of(option.name) or "option_"
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
     free = next(each for each in (name, *numbered) if each not in taken)
     taken.add(free)
@@ -69,7 +52,7 @@ def _named(option: Declared, taken: set[str]) -> Suggested:
 def _objection(option: Declared) -> Objection | None:
     if option.type not in ("spin", "string") or (option.type, option.default) == ("string", None):
         return _OTHER_TYPES
-    if option.name.lower() in _USUAL:
+    if is_standard(option.name):
         return _STANDARD
     if option.type == "spin" and not _has_range(option):
         return _NO_RANGE

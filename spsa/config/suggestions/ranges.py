@@ -9,15 +9,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from math import ceil, floor
-from statistics import fmean
+from statistics import fmean, median
 
 from spsa.builds.sources import ConstantRefused, Element
-from spsa.config.suggestions.ranking import Objection, objection_to_factor, objection_to_number
+from spsa.config.suggestions.ranking import (
+    Objection,
+    name_of,
+    objection_to_factor,
+    objection_to_number,
+)
 from spsa.core.params import Location, Number
 
 _PART = 0.09
 _WIDEST = 0.25
 """Of the step of an amplitude: four steps from the value to either bound."""
+
+_STEPS = 20
+"""Steps in a range that somebody declared, as the tuning macro of Stockfish has them."""
 
 _SHORTEST_TABLE = 3
 _MAX_ELEMENTS = 8
@@ -28,6 +36,8 @@ MAX_NUMBERS = 256
 """A constant of more numbers is not suggested number by number."""
 
 _ONE_OF_MANY = Objection("one number of a table: alone it hardly changes a game", left_out=False)
+_FAR = 20
+_APART = Objection("far from the others of its table, as a king's value is")
 _ONE_OF_VERY_MANY = Objection("one number of a long table")
 
 Numbers = Mapping[Location, Element]
@@ -38,7 +48,8 @@ class Suggested:
     """A parameter as params.toml would have it; `reason` says why it is not suggested, or "".
 
     `keys` are further keys of its table, such as `constant` or `knob`. `left_out` tells a number
-    that is not tunable from one that a person may still want to tune.
+    that is not tunable from one that a person may still want to tune. With `declared` the author of
+    the engine gave the range.
     """
 
     name: str
@@ -49,12 +60,14 @@ class Suggested:
     group: str = ""
     reason: str = ""
     left_out: bool = False
+    declared: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def opposed(suggested: Suggested, objection: Objection | None) -> Suggested:
-    """The same parameter with a reason against it; a stronger one that it has already stays."""
-    if objection is None or suggested.left_out:
+    """The same parameter with a reason against it; one that it has stays if it is as strong."""
+    strong = objection is not None and objection.left_out
+    if objection is None or suggested.left_out or (suggested.reason and not strong):
         return suggested
     return replace(suggested, reason=objection.reason, left_out=objection.left_out)
 
@@ -73,6 +86,45 @@ def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     if value > 0:
         low = max(low, 1 if not real and value > 1 else 0)
     return (low, high) if real else (floor(low), ceil(high))
+
+
+def may_be_declaration(element: Element) -> bool:
+    """Whether the two numbers behind this one could be a minimum and a maximum."""
+    return 2 <= len(element.beside) <= 5 and element.beside[0] < element.beside[1]
+
+
+def is_declaration(element: Element) -> bool:
+    """Whether this number lies between the two numbers behind it."""
+    low, high, *_ = (*element.beside, 0, 0)
+    return may_be_declaration(element) and low <= element.number <= high
+
+
+def of_declaration(name: str, place: Location, element: Element) -> Suggested:
+    """The range that the author gave: a minimum, a maximum, a step if any, and what else."""
+    low, high, *more = element.beside
+    note = {} if low <= element.number <= high else {"note": f"its author has {low} to {high}"}
+    low, high = min(low, element.number), max(high, element.number)
+    if not element.real:
+        low, high = ceil(low), floor(high)
+    least, most = element.limits or (low, high)
+    usual = (high - low) / _STEPS if element.real else max(1, round((high - low) / _STEPS))
+    own = more[0] if more and 0 < more[0] <= (high - low) / 2 else usual
+    called = name_of(element.label) or _own_name(name, _without_last(place))
+    return Suggested(
+        name=called,
+        value=element.number,
+        minimum=max(low, least),
+        maximum=min(high, most),
+        step=own,
+        declared=True,
+        keys={"constant": str(place), **note},
+    )
+
+
+def _without_last(place: Location) -> Location:
+    """The call or the record that a number is the value of, and a number itself."""
+    inner = place.accesses and place.accesses[-1].field
+    return replace(place, accesses=place.accesses[:-1]) if inner else place
 
 
 def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggested]:
@@ -183,16 +235,18 @@ def of_many(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Su
     """Each number alone, with what is to be said against one of many."""
     many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
     for suggested in of_each(name, found, computed=computed):
-        few = len(found) <= _MAX_ELEMENTS or suggested.reason
-        yield suggested if few else opposed(suggested, many)
+        yield opposed(suggested, many if len(found) > _MAX_ELEMENTS else None)
 
 
 def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
     """Each number alone; of an expression if `computed`."""
+    usual = median(abs(element.number) for element in found.values())
     for place, element in found.items():
         indexed = any(not access.field for access in place.accesses)
         objection = objection_to_number(element, indexed=indexed)
         objection = objection or (objection_to_factor(element.number) if computed else None)
+        if len(found) > 3 and abs(element.number) > max(5000, _FAR * usual):
+            objection = _APART
         suggested = replace(_scalar(_own_name(name, place), element), keys={"constant": str(place)})
         yield opposed(suggested, objection)
 

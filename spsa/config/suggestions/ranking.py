@@ -21,12 +21,13 @@ class Objection:
 
 
 _STRENGTH_FILES = re.compile(
-    r"const|param|tun(e(?!r)|ing|able)|weight|eval|search|hce|psqt?|pst|square|material|pawn|king|mobility"
+    r"const|param|tun(e(?!r)|ing|able)|weight|eval|search|hce|psqt?|pst|piece_?sq|material|pawn|king|mobility"
     r"|threat|history|order|pick|prun|reduc|time|quiesc|see|score|value|negamax|alpha|engine"
 )
 _OTHER_FILES = re.compile(
     r"attack|bench|bitboard|book|cache|cli|datagen|epd|fen|gen|hash|magic|nnue|network|perft"
-    r"|pgn|simd|syzygy|tablebase|test|texel|thread|transposition|tuner|uci|zobrist"
+    r"|pgn|position|simd|squares?$|syzygy|tablebase|test|texel|thread|^tt$|transposition|tuner|uci"
+    r"|zobrist|^moves?$|option"
 )
 _STRENGTHS = re.compile(
     r"aspiration|asp|attack(s|ers?)?|backwards?|base|bias|bishops?|blockade|bonus(es)?|capture"
@@ -41,13 +42,14 @@ _STRENGTHS = re.compile(
     r"|threshold|trapped|unstoppable|val(ues?)?|weak(ness)?|weights?|window"
 )
 _FIXED = re.compile(
-    r"BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIRECTIONS?|ENTRIES|FLAGS?|HASH|HEIGHT|HIDDEN|INDENT"
+    r"BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIRECTIONS?|NORTH|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES"
+    r"|EPOCH|FLAGS?|HASH|HEIGHT|HIDDEN|IDS?|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN"
     r"|INF|INFINITY|INFINITE|INPUTS?|INVALID|KEYS?|LAYERS?|LEN|LENGTH|MASKS?|MEGABYTES?|[KMG]I?B"
     r"|NONE|NORMALI[SZ]E|NUM|NUMBER|OUTPUTS?|PORT|QA|QB|RIGHTS|SEED|SHIFT|STACK|THREADS?|TRACE|TYPES|UNITS?|VERSION"
     r"|ZOBRIST"
 )
 _OFTEN_FIXED = re.compile(
-    r"BLACK|WHITE|BOARD|CNT|COUNT|DIST|INDEX|(CHECK|TB)?MATED?|NO|NODES|NOT|PLIES|PLY|SIZE|SQUARES"
+    r"BLACK|WHITE|BOARD|CASTL(E|ING)|CNT|COUNT|DIST|INDEX|(CHECK|TB)?MATED?|NO|NODES|NOT|PLIES|PLY|SIZE|SQUARES"
     r"|STARTING|TB|WIDTH"
 )
 _WEIGHTS = re.compile(
@@ -61,7 +63,7 @@ _CLOCK = re.compile(
 _CLOCK_FILES = re.compile(r"clock\w*|time\w*|tm")
 _LIMIT = re.compile(
     r"(MAX|MIN)(IMUM)?|DEFAULT_(\w+_)?DEPTH|MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA)"
-    r"|MAX_(\w+_)?(DEPTH|EVAL(UATION)?|EXTENSIONS?|GAME|HASH|MATERIAL|MOVES|QUIESCE\w*|SCORE|VALUE|WINDOW)"
+    r"|MAX_(\w+_)?(DEPTH|EVAL(UATION)?|EXTENSIONS?|GAME|HASH|LEVEL|MATERIAL|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE|WINDOW)"
 )
 _METHODS = re.compile(
     r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR"
@@ -69,7 +71,14 @@ _METHODS = re.compile(
 _MOVES = re.compile(
     r"((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE|CASTLING|PROMOTION|QUIET"
 )
+_PIECE = re.compile(r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?")
+_MOST_PIECES = 16
 _PHASE = re.compile(r"(\w+_)?(GAME)?PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
+_STANDARD = re.compile(
+    r"HASH|THREADS|PONDER|(OWN_)?BOOK\w*|CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH|MULTI_?PV"
+    r"|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|SLOW_MOVER|NODESTIME|SKILL_LEVEL"
+    r"|SYZYGY_?\w*|UCI_?ELO"
+)
 _LARGEST = 1_000_000  # scores and depths are smaller; what is larger is a limit or a bit pattern
 _MIN_NUMBER = 1e-9  # but for 0; what is smaller is a tolerance
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -87,6 +96,17 @@ def words(name: str) -> list[str]:
 def snake(name: str) -> str:
     """A name as parameters have it: MAX_DEPTH as max_depth, and PawnDoubled as pawn_doubled."""
     return name.lower() if name.isupper() or name.islower() else "_".join(words(name)).lower()
+
+
+def name_of(text: str) -> str:
+    """The name of a parameter for what an engine calls `text`; "" for what gives none."""
+    name = re.sub(r"[^a-z0-9]+", "_", snake(text).lower()).strip("_")[:90]
+    return name if name.isidentifier() or not name else f"option_{name}"
+
+
+def is_standard(name: str) -> bool:
+    """Whether it is an option of the protocol, or of how an engine is run and not of its play."""
+    return _STANDARD.fullmatch("_".join(words(name.replace(" ", "_")))) is not None
 
 
 def rank_of_file(path: str) -> int:
@@ -110,7 +130,7 @@ def is_about_time(path: str) -> bool:
 def rank_of_name(name: str) -> int:
     """The words of a name that engines use for search and evaluation, at most 2."""
     known = [word for word in words(name) if _STRENGTHS.fullmatch(word.lower())]
-    return min(2, len(known))
+    return min(2, len(known)) if len(name) > 2 else 0  # SE is a direction
 
 
 def objection_to_name(name: str) -> Objection | None:
@@ -138,6 +158,8 @@ def objection_to_number(element: Element, *, indexed: bool = False) -> Objection
     A 0 inside an array most often fills a place that is not used.
     """
     number = element.number
+    if abs(number) <= _MOST_PIECES and _PIECE.fullmatch(element.location.name.upper()):
+        return Objection("the number of a piece, by its name")
     if element.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")):
         return Objection("written as a bit pattern")
     if number == 0 and indexed:

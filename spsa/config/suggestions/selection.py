@@ -2,8 +2,10 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from pathlib import PurePosixPath
 
 from spsa.builds.sources import (
@@ -21,7 +23,10 @@ from spsa.config.suggestions.ranges import (
     MAX_NUMBERS,
     Suggested,
     fits,
+    is_declaration,
+    may_be_declaration,
     of_array,
+    of_declaration,
     of_many,
     opposed,
 )
@@ -29,6 +34,7 @@ from spsa.config.suggestions.ranking import (
     OF_CLOCK,
     Objection,
     is_about_time,
+    is_standard,
     objection_to_name,
     rank_of_file,
     rank_of_name,
@@ -43,6 +49,8 @@ _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 _NUMBERED = Objection("numbered one after the other, as indexes and flags are")
 _LENGTH = Objection("the length of an array")
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
+_STANDARD = Objection("an option of the protocol, or of how the engine is run")
+_NOT_DECLARED = Objection("the author declares the ranges of others", left_out=False)
 _TOO_MANY = Objection(f"there are {_MAX_PROPOSED:,} parameters already", left_out=False)
 _QUIET = ("a bool", "a character", "a string", "declared without a value", "nothing")
 
@@ -90,12 +98,24 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     named = constants_file is not None
     searched = {path: file for path, file in files.items() if constants_file in (None, path)}
-    found = {path: list(_of_file(file, lengths, named=named)) for path, file in searched.items()}
+    makers = _makers(searched.values())
+    found = {
+        path: list(_of_file(file, lengths, makers, named=named)) for path, file in searched.items()
+    }
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
+    if sum(one.declared and not one.reason for each in found.values() for _, one in each) > 2:
+        found = {path: [_after_declared(one) for one in each] for path, each in found.items()}
+        active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ordered = sorted(found, key=lambda path: (-rank_of_file(path), -active[path], path))
     main = constants_file or _main(ordered, active)
     suggestions = _named(sorted(ordered, key=lambda path: path != main), found, main)
     return Selection(main, suggestions, _unusable(searched))
+
+
+def _after_declared(found: _Found) -> _Found:
+    one, suggested = found
+    told = suggested.declared or one.kind is Kind.MACRO
+    return one, suggested if told else opposed(suggested, _NOT_DECLARED)
 
 
 def _main(ordered: Sequence[str], active: Mapping[str, int]) -> str:
@@ -117,21 +137,34 @@ def _unusable(files: Mapping[str, SourceFile]) -> dict[str, list[str]]:
     return unusable
 
 
-def _of_file(file: SourceFile, lengths: Collection[str], *, named: bool) -> Iterator[_Found]:
+def _of_file(
+    file: SourceFile, lengths: Collection[str], makers: Collection[str], *, named: bool
+) -> Iterator[_Found]:
     """All the numbers of a file; one that a person named needs no rank."""
     rank = 1 if named else rank_of_file(file.name)
-    of_clock = is_about_time(file.name) and not named
+    of_clock = OF_CLOCK if is_about_time(file.name) and not named else None
     groups, numbered = _groups(file), _numbered(file)
     for one in file.constants:
-        objection = _LENGTH if one.name in lengths else objection_to_name(_name(one))
-        objection = _NUMBERED if id(one) in numbered else objection
         least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
-        related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
-        for suggested in _of_constant(file, one):
-            told = opposed(suggested, objection)
-            timed = opposed(told, OF_CLOCK if of_clock and not told.reason else None)
+        related = 0 <= rank >= least - rank_of_name("_".join((*one.scope, one.name)))
+        objections = (
+            _NUMBERED if id(one) in numbered else None,
+            _LENGTH if one.name in lengths else None,
+            objection_to_name(_name(one)),
+            of_clock,
+            None if related else _UNRELATED,
+        )
+        for suggested in _of_constant(file, one, makers):
+            told = _objections_to_declared(suggested) if suggested.declared else objections
             group = groups.get(one.line, "")
-            yield one, replace(opposed(timed, None if related else _UNRELATED), group=group)
+            yield one, replace(reduce(opposed, told, suggested), group=group)
+
+
+def _objections_to_declared(suggested: Suggested) -> tuple[Objection | None, ...]:
+    """What its author declares may be tuned, but not an option that every engine has."""
+    by_name = objection_to_name(suggested.name)
+    standard = _STANDARD if is_standard(suggested.name) else None
+    return standard, by_name if by_name is OF_CLOCK else None
 
 
 def _numbered(file: SourceFile) -> set[int]:
@@ -150,7 +183,27 @@ def _numbered(file: SourceFile) -> set[int]:
     return found
 
 
-def _of_constant(file: SourceFile, one: SourceConstant) -> Iterator[Suggested]:
+def _makers(files: Iterable[SourceFile]) -> set[str]:
+    """The macros, functions and tables by which the author declares ranges.
+
+    Nearly all numbers they are given lie between the next two.
+    """
+    found: dict[str, list[bool]] = {}
+    for one in chain.from_iterable(file.constants for file in files):
+        for element in one.numbers():
+            if len(element.beside) > 1 and not (one.test_only or one.computed):
+                found.setdefault(_maker(one, element), []).append(is_declaration(element))
+    return {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
+
+
+def _maker(one: SourceConstant, element: Element) -> str:
+    return element.maker or f"{one.path}[]"
+
+
+def _of_constant(
+    file: SourceFile, one: SourceConstant, makers: Collection[str]
+) -> Iterator[Suggested]:
+    """Parameters with the ranges that the author declared, else with guessed ones."""
     location = _location(file, one)
     try:
         if one.test_only or not _is_settled(one) or constant(file, location) is not one:
@@ -158,11 +211,19 @@ def _of_constant(file: SourceFile, one: SourceConstant) -> Iterator[Suggested]:
         found = written(file, location)
     except ConstantRefused:
         return  # ambiguous, or the file is no Rust: nothing to be tuned
-    numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
-    if not numbers or (len(numbers) > MAX_NUMBERS and len(numbers) < len(found)):
-        return
     name, inside = snake(_name(one)), next(iter(found)).accesses
-    if inside and not inside[0].field and len(numbers) == len(found):
+    numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
+    declared = {
+        place: e
+        for place, e in numbers.items()
+        if may_be_declaration(e) and _maker(one, e) in makers
+    }
+    if declared:
+        own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
+        yield from (of_declaration(snake(own), place, e) for place, e in declared.items())
+    elif not numbers or (len(numbers) > MAX_NUMBERS and len(numbers) < len(found)):
+        return
+    elif inside and not inside[0].field and len(numbers) == len(found):
         yield from of_array(name, location, numbers)
     else:
         yield from of_many(name, numbers, computed=one.computed)
