@@ -221,7 +221,7 @@ def test_the_values_of_options_are_shown_as_uci_lines(
         ([], 2, "either one SOURCE, or --engine"),
         (["engine", "more"], 2, "either one SOURCE, or --engine"),
         (["--engine", "none"], 2, "does not exist"),
-        (["--engine", "outside.rs"], 2, "cannot be started"),
+        (["--engine", "outside.rs"], 2, "cannot start"),
         (["--engine", "dull"], 3, "declares no option with a number"),
     ],
 )
