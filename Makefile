@@ -61,7 +61,7 @@ bench-db: $(VENV)/.installed
 	@$(BIN)/python -m benches.database looks
 
 bench-runner: $(VENV)/.installed
-	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER)) $(ARGS)
+	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER) --results benches/runner/RESULTS.md) $(ARGS)
 
 bench-fleet: $(VENV)/.installed
 	@$(BIN)/python -m benches.fleet $(ARGS)

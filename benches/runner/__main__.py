@@ -1,8 +1,12 @@
 """`python -m benches.runner`: plays what it is asked to and prints Markdown."""
 
+import os
+import platform
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import date
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,12 @@ from benches.runner.measuring import ContenderFailed
 from benches.runner.tables import markdown, middle, percentile
 
 LIMITS = {
-    Limit("nodes", "1000"): 30,
-    Limit("nodes", "5000"): 8,
+    Limit("nodes", "1000"): 15,
+    Limit("nodes", "5000"): 5,
     Limit("movetime", "0.1"): 1,
-    Limit("tc", "1+0.01"): 4,
+    Limit("tc", "1+0.01"): 3,
 }
-"""Pairs a slot and run, so that a run takes about a quarter of a minute."""
+"""Pairs a slot and run, so that a run takes about ten seconds on two cores."""
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\n"
 ECHO_PLIES = 200
@@ -31,10 +35,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _ONE = click.IntRange(min=1)
 _peer = click.option("--peer", type=_FILE, help="A fastchess binary; else a python-chess loop.")
 _engine = click.option("--engine", type=_FILE, default="/usr/games/stockfish", show_default=True)
-_runs = click.option("--runs", type=_ONE, default=5, show_default=True, help="Of each, in turns.")
-_slots = click.option(
-    "-c", "--concurrency", "slots", type=_ONE, multiple=True, default=(1, 2, 4, 8)
-)
+_runs = click.option("--runs", type=_ONE, default=7, show_default=True, help="Of each, in turns.")
+_slots = click.option("-c", "--concurrency", "slots", type=_ONE, multiple=True, default=(1, 2, 4))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +49,14 @@ def main() -> None:
 @_engine
 @_runs
 @_slots
-@click.option("--limit", "only", help="One of them, as in 'nodes 1000'.  [default: all]")
+@click.option(
+    "--limit",
+    "limits",
+    type=click.Choice([str(limit) for limit in LIMITS]),
+    multiple=True,
+    default=("nodes 1000", "tc 1+0.01"),
+    show_default=True,
+)
 @click.option("--pairs", type=_ONE, help="A slot and run.  [default: by the limit]")
 @click.option(
     "--max-moves", type=_ONE, default=200, show_default=True, help="Of each side; then a draw."
@@ -58,18 +67,22 @@ def main() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder with an earlier state of this repository, instead of other runners.",
 )
+@click.option("--results", type=_FILE, help="A file with the marks between which the table goes.")
 def speed(
     peer: Path | None,
     engine: Path,
     runs: int,
     slots: Sequence[int],
-    only: str | None,
+    limits: Sequence[str],
     pairs: int | None,
     max_moves: int,
     with_naive: bool,
     before: Path | None,
+    results: Path | None,
 ) -> None:
     """Games an hour, CPU of the runner in 1,000 moves, memory, and losses on time.
+
+    The ratio is that of the games an hour to those of the last runner in the same turn.
 
     Engines that play by time play no two games alike. Where most games are cut at --max-moves, all
     are about as long, and games an hour tell of the runner.
@@ -80,14 +93,23 @@ def speed(
     rows = []
     with folder() as place:
         for limit, usual in LIMITS.items():
-            if only not in (None, str(limit)):
+            if str(limit) not in limits:
                 continue
             for concurrency in slots:
                 matches = plan((engine, engine), place, limit, 1, concurrency)
                 matches = matches.of(pairs=(pairs or usual) * concurrency, max_moves=max_moves)
                 rows += _speed_rows(_in_turns(contenders, matches, runs, place), matches)
-    click.echo(markdown(SPEED_HEAD, rows))
+    table = markdown(SPEED_HEAD, rows)
+    click.echo(table)
+    if results is not None:
+        before_table, _, after = results.read_text(encoding="utf-8").split(MARK)
+        told = f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+        text = f"\n{told}, medians of {runs} runs:\n\n{table}\n\n"
+        results.write_text(MARK.join((before_table, text, after)), encoding="utf-8")
 
+
+MARK = "<!-- speed -->"
+"""Stands before and after the table in a file of results."""
 
 SPEED_HEAD = (
     "limit",
@@ -95,6 +117,7 @@ SPEED_HEAD = (
     "games at a time",
     "runner",
     "games/h",
+    "ratio",
     "CPU ms",
     "MiB",
     "on time lost",
@@ -102,13 +125,16 @@ SPEED_HEAD = (
 
 
 def _speed_rows(outcomes: dict[str, list[Outcome]], matches: Plan) -> list[tuple[str, ...]]:
+    rates = {name: [one.games_per_hour for one in found] for name, found in outcomes.items()}
+    *_, last = rates.values()
     return [
         (
             str(matches.limit),
             middle(outcome.games.plies / outcome.games.tally.games for outcome in found),
             str(matches.concurrency),
             name,
-            middle((outcome.games_per_hour for outcome in found), ",.0f"),
+            middle(rates[name], ",.0f"),
+            middle(map(truediv, rates[name], last), ".3f"),
             middle(outcome.cpu for outcome in found),
             middle((outcome.used.memory for outcome in found), ".1f"),
             str(sum(outcome.games.time_losses for outcome in found)),
