@@ -21,12 +21,12 @@ from benches.runner.measuring import ContenderFailed
 from benches.runner.tables import markdown, middle, percentile
 
 LIMITS = {
-    Limit("nodes", "1000"): 15,
-    Limit("nodes", "5000"): 5,
-    Limit("movetime", "0.1"): 1,
-    Limit("tc", "1+0.01"): 3,
+    Limit("nodes", "1000"): (25, 200),
+    Limit("nodes", "5000"): (6, 200),
+    Limit("movetime", "0.1"): (1, 20),
+    Limit("tc", "1+0.01"): (3, 40),
 }
-"""Pairs a slot and run, so that a run takes about ten seconds on two cores."""
+"""Pairs a slot and run, so that a run takes about 15 seconds on two cores; moves of each side."""
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\n"
 ECHO_PLIES = 200
@@ -58,9 +58,7 @@ def main() -> None:
     show_default=True,
 )
 @click.option("--pairs", type=_ONE, help="A slot and run.  [default: by the limit]")
-@click.option(
-    "--max-moves", type=_ONE, default=200, show_default=True, help="Of each side; then a draw."
-)
+@click.option("--max-moves", type=_ONE, help="Of each side; then a draw.  [default: by the limit]")
 @click.option("--with-naive", is_flag=True, help="The python-chess loop too, beside a peer.")
 @click.option(
     "--before",
@@ -75,7 +73,7 @@ def speed(
     slots: Sequence[int],
     limits: Sequence[str],
     pairs: int | None,
-    max_moves: int,
+    max_moves: int | None,
     with_naive: bool,
     before: Path | None,
     results: Path | None,
@@ -92,20 +90,27 @@ def speed(
         contenders = [earlier(before.resolve()), compete()]
     rows = []
     with folder() as place:
-        for limit, usual in LIMITS.items():
+        for limit, (usual, most) in LIMITS.items():
             if str(limit) not in limits:
                 continue
             for concurrency in slots:
                 matches = plan((engine, engine), place, limit, 1, concurrency)
-                matches = matches.of(pairs=(pairs or usual) * concurrency, max_moves=max_moves)
+                matches = matches.of(
+                    pairs=(pairs or usual) * concurrency, max_moves=max_moves or most
+                )
                 rows += _speed_rows(_in_turns(contenders, matches, runs, place), matches)
     table = markdown(SPEED_HEAD, rows)
     click.echo(table)
     if results is not None:
-        before_table, _, after = results.read_text(encoding="utf-8").split(MARK)
-        told = f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores"
-        text = f"\n{told}, medians of {runs} runs:\n\n{table}\n\n"
-        results.write_text(MARK.join((before_table, text, after)), encoding="utf-8")
+        _write(table, runs, results)
+
+
+def _write(table: str, runs: int, results: Path) -> None:
+    """Put the table between the marks of this file."""
+    above, _, below = results.read_text(encoding="utf-8").split(MARK)
+    told = f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    text = f"\n{told}, medians of {runs} runs:\n\n{table}\n\n"
+    results.write_text(MARK.join((above, text, below)), encoding="utf-8")
 
 
 MARK = "<!-- speed -->"

@@ -20,7 +20,6 @@ from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import isolation
 
-START = b"position startpos"
 _TAIL = 65_536
 _GRACE = 10.0
 _LONGEST = 120.0
@@ -162,13 +161,13 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
 def _obey(engine: UciEngine, first: FirstSearch) -> None:
     """Search with the run's own limit. An engine that knows only its clock may move at once."""
     try:
-        if engine.search(START, first.limit).info:
+        if engine.search(b"position startpos", first.limit).info:
             return
     except EngineFault as fault:
         words = f"asked `{first.go}`: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
         raise SmokeTestFailed(f"{words}{_indented(engine.last_lines)}") from fault
     with suppress(EngineFault):
-        if engine.search(START, Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
+        if engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
             raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
 
 
