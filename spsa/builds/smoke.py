@@ -82,7 +82,6 @@ def examine(
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     It also has to declare `options` with these values, and to obey the limit of `first_search`.
-
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """

@@ -195,14 +195,13 @@ class UciEngine:
 
     def _await_line(self, wanted: bytes, seconds: float, hear: Hear) -> None:
         deadline = time.monotonic() + seconds
-        try:
-            while not self._find_line(wanted, hear):
-                if time.monotonic() > deadline:
-                    raise Overdue
+        with suppress(Overdue):
+            while time.monotonic() < deadline:
+                if self._find_line(wanted, hear):
+                    return
                 _refuse_endless(self._output)
                 self._process.read(self._output, deadline)
-        except Overdue:
-            raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
+        raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s")
 
     def _find_line(self, wanted: bytes, hear: Hear) -> bool:
         """Read the complete lines, up to the wanted one; whether it has come."""
@@ -225,22 +224,16 @@ class UciEngine:
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
-        try:
+        with suppress(Overdue):
             return self._read_search(started + limit.seconds)
-        except Overdue:
-            if not limit.stop_seconds:
-                asked = limit.go.decode().strip()
-                reason = f"no bestmove within {limit.seconds:.3g} s of `{asked}`"
-                raise EngineFault("hang", reason) from None
-        return self._stopped_move(limit.stop_seconds)
-
-    def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
+        if not limit.stop_seconds:
+            asked = limit.go.decode().strip()
+            raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s of `{asked}`")
         # Its flag has fallen. An engine that obeys `stop` is late, another one hangs.
         self._process.write(b"stop\n")
-        try:
-            return self._read_search(time.monotonic() + seconds)
-        except Overdue:
-            raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
+        with suppress(Overdue):
+            return self._read_search(time.monotonic() + limit.stop_seconds)
+        raise EngineFault("hang", f"no bestmove {limit.stop_seconds:.3g} s after stop")
 
     def _read_search(self, deadline: float) -> tuple[bytes, bytes]:
         data, read, info, searched = self._output, self._process.read, b"", 0
