@@ -3,17 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants gain proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information docs clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information docs clean
 
 help:
-	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
+	@echo "make demo         a tuning run of the bundled engine in about five minutes, start to result"
 	@echo "make test         lint, types, import contracts, and the tests to run before every push"
 	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
 	@echo "make soak         an hour of direct and remote workers on one SQLite file"
 	@echo "make mutants      small defects put into the product, each of which a test has to find"
-	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (benches/proof/RESULTS.md)"
 	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
@@ -43,9 +42,6 @@ $(VENV)/.test-installed: pyproject.toml | $(VENV)/bin/python
 
 demo: $(VENV)/.installed
 	@$(BIN)/spsa-master demo $(ARGS)
-
-gain: $(VENV)/.installed
-	@$(BIN)/spsa-master demo --seeds 1,2,3,4,5 --minutes 60 $(ARGS)
 
 proof: $(VENV)/.installed
 	@$(BIN)/python -m benches.proof $(ARGS)

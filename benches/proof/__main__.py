@@ -10,7 +10,7 @@ from benches.proof.markdown import markdown
 from benches.proof.places import RULES, Plan, places
 from benches.proof.playing import Against, Hall
 from benches.proof.verdict import Proof
-from spsa.cli.demonstration import worker_beside
+from spsa.cli.demo import worker_beside
 from spsa.cli.held_run import interruptible
 from spsa.config import Config, load_config
 from spsa.db import Store, migrate

@@ -8,10 +8,12 @@ from typing import Any
 
 import tomlkit
 
-from spsa.cli.demonstration import own_values
-from spsa.config import load_config
+from spsa.builds.sources import element, parse
+from spsa.config import Config, load_config, read_sources
 from spsa.config.projection import project_theta
+from spsa.core.params import Constant, Space
 from spsa.errors import Fault, InvalidInput
+from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 
 HERE = Path(__file__).resolve().parent
@@ -108,3 +110,16 @@ def _configured(plan: Plan, place: Place) -> str:
     for table, key, number in plan.settings():
         document[table][key] = number
     return tomlkit.dumps(document)
+
+
+def own_values(config: Config, space: Space) -> dict[str, float]:
+    """The values in the engine's source of the parameters that are single numbers."""
+    constants = config.build.constants_file
+    texts = read_sources(space, source_of(config), constants)
+    files = {name: parse(text, name) for name, text in texts.items()}
+    return {
+        p.name: element(files[p.place.location.file or constants], p.place.location).number
+        / (p.scale or 1)
+        for p in space.parameters
+        if isinstance(p.place, Constant)
+    }

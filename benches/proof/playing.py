@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from spsa.cli.demonstration import own_values
+from benches.proof.places import own_values
 from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config import Config
 from spsa.core.params import PlayedValues, Space

@@ -56,11 +56,8 @@ COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
     "run": ("spsa.cli.run", "Tune: start a run, continue one, or begin where another one was."),
-    "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
+    "status": ("spsa.cli.status", "Show a run: progress, parameters, workers, events, void games."),
     "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
-    "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
-    "voids": ("spsa.cli.voids", "Show void games: moves, values, what the engine wrote last."),
-    "plot": ("spsa.cli.report", "Draw a run: theta, Elo, results, workers."),
     "serve": ("spsa.cli.serve", "Serve the pages of all runs, for browsers."),
     "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),
     "params": (

@@ -1,30 +1,23 @@
-"""What several commands share: options, the settings they lead to, and the opened store."""
+"""What several commands share: options, and the configuration, store or run that they name."""
 
 import getpass
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from spsa.config import load_config
-from spsa.config.settings import MAX_SHARE, MIN_SHARE
+from spsa.config import Config, load_config
 from spsa.db import Store
 from spsa.db.database import url_in, warnings, with_absolute_path
 from spsa.output import echo
-from spsa.report.theta import ThetaChoice
 
-if TYPE_CHECKING:
-    from spsa.config import Config
-    from spsa.db import Store
-
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
 
 
 class FileToWrite(click.Path):
@@ -48,18 +41,12 @@ class FileInFolder(FileToWrite):
         return path
 
 
-def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
-    # Imported late: NumPy comes with it.
-    if share is not None and not MIN_SHARE <= share <= MAX_SHARE:  # nor nan
-        raise click.BadParameter(f"{share:g} is not from {MIN_SHARE:g} to {MAX_SHARE:g}")
-    return share
+class Within(click.FloatRange):
+    """A number of this range, and not nan, which click's own range lets through."""
 
-
-_URL_FILE = "spsa.database_url_file"
-
-
-def _keep_url_file(context: click.Context, _option: click.Parameter, file: str | None) -> None:
-    context.meta[_URL_FILE] = file
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if number == number else self.fail("nan is no number", param, ctx)
 
 
 config_option: Option = click.option(
@@ -69,54 +56,68 @@ config_option: Option = click.option(
     metavar="FILE",
     help="The configuration; default: ./config.toml.",
 )
-_url_option: Option = click.option(
+url_option: Option = click.option(
     "--database-url",
     envvar="DATABASE_URL",
     show_envvar=True,
     metavar="URL",
-    help="Instead of [database] url; keep passwords in the environment.",
+    help="Instead of [database] url; keep passwords in the environment, or in a file that "
+    "DATABASE_URL_FILE names.",
 )
-_url_file_option: Option = click.option(
-    "--database-url-file",
-    envvar="DATABASE_URL_FILE",
-    show_envvar=True,
-    metavar="FILE",
-    expose_value=False,
-    callback=_keep_url_file,
-    help="A file that holds the URL and nothing else.",
-)
-
-
-def database_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--database-url, and --database-url-file, which `settings` knows of by itself."""
-    return _url_option(_url_file_option(command))
-
-
 run_option: Option = click.option(
     "--run", metavar="NAME", help="Name of the run; default: the newest one."
 )
-
-# the same limits as in config.toml
-priority_option: Option = click.option(
-    "--priority",
-    type=click.IntRange(-1000, 1000),
-    metavar="N",
-    help="Workers serve the run of the highest priority first; default 0.",
-)
-share_option: Option = click.option(
-    "--share",
-    type=float,
-    callback=_share,
-    metavar="X",
-    help="Weight of the run among runs of the same priority; default 1.",
+json_option: Option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object, for programs."
 )
 
-theta_option: Option = click.option(
-    "--theta",
-    type=click.Choice([theta.value for theta in ThetaChoice]),
-    help="final (default): theta now; averaged: the mean over iterations, late ones weigh more; "
-    "supported: the optimum that all games together suggest.",
-)
+
+def with_url(command: Command) -> Command:
+    """Call a command with the database's URL."""
+
+    @config_option
+    @url_option
+    @wraps(command)
+    def called(config: str | None, database_url: str | None, **given: Any) -> Any:
+        return command(database_of(config, database_url), **given)
+
+    return called
+
+
+def with_config(command: Command) -> Command:
+    """Call a command with the configuration."""
+
+    @config_option
+    @url_option
+    @wraps(command)
+    def called(config: str | None, database_url: str | None, **given: Any) -> Any:
+        return command(settings(config, database_url), **given)
+
+    return called
+
+
+def with_store(command: Command) -> Command:
+    """Call a command with the opened store, for which a URL is enough."""
+
+    @with_url
+    @wraps(command)
+    def called(url: str, /, **given: Any) -> Any:
+        with Store(url) as store:
+            return command(store, **given)
+
+    return called
+
+
+def with_run(command: Command) -> Command:
+    """Call a command with the opened store and the run."""
+
+    @with_store
+    @run_option
+    @wraps(command)
+    def called(store: Store, /, run: str | None, **given: Any) -> Any:
+        return command(store, store.run(run), **given)
+
+    return called
 
 
 def actor() -> str:
@@ -128,12 +129,9 @@ def actor() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def settings(config: str | None, database_url: str | None) -> "Config":
+def settings(config: str | None, database_url: str | None) -> Config:
     """config.toml with what the command line and the environment say on top."""
-    return _loaded(config, _chosen_url(database_url))
-
-
-def _loaded(config: str | None, url: str | None) -> "Config":
+    url = _chosen_url(database_url)
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
     found = load_config(Path(config or "config.toml"), environ)
     _warn_about(found.database.url)
@@ -141,25 +139,14 @@ def _loaded(config: str | None, url: str | None) -> "Config":
 
 
 def _chosen_url(url: str | None) -> str | None:
-    """What the command line says goes before the environment; a URL before the file of one."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return url
-    file = context.meta.get(_URL_FILE)
-    typed, file_typed = (_is_typed(context, n) for n in ("database_url", "database_url_file"))
-    if typed and file_typed:
-        raise click.UsageError("give --database-url or --database-url-file, not both")
-    return url_in(Path(file)) if file and (file_typed or url is None) else url
-
-
-def _is_typed(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    """A URL of the command line or the environment goes before the file of one."""
+    file = os.environ.get("DATABASE_URL_FILE")
+    return url_in(Path(file)) if file and url is None else url
 
 
 def _warn_about(url: str) -> None:
-    context = click.get_current_context(silent=True)
-    typed = context is not None and _is_typed(context, "database_url")
-    for warning in warnings(url, typed=typed):
+    source = click.get_current_context().get_parameter_source("database_url")
+    for warning in warnings(url, typed=source is ParameterSource.COMMANDLINE):
         echo(f"warning: {warning}", err=True)
 
 
@@ -167,78 +154,7 @@ def database_of(config: str | None, database_url: str | None) -> str:
     """The database's URL; without a config.toml it is enough that something else names it."""
     url = _chosen_url(database_url)
     if url is None or config is not None or Path("config.toml").exists():
-        return _loaded(config, url).database.url
+        return settings(config, database_url).database.url
     absolute = with_absolute_path(url, Path.cwd())
     _warn_about(absolute)
     return absolute
-
-
-@contextmanager
-def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
-    """The store that the command line, the environment or the configuration names."""
-    with Store(database_of(config, database_url)) as store:
-        yield store
-
-
-def of_run(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Call a command with the opened store and the run, and give it the options that name them."""
-
-    @config_option
-    @database_option
-    @run_option
-    @wraps(command)
-    def called(config: str | None, database_url: str | None, run: str | None, **given: Any) -> Any:
-        with opened(config, database_url) as store:
-            return command(store, store.run(run), **given)
-
-    return called
-
-
-USUAL_DRAWS = 0.6
-BUILD_SECONDS = 30.0
-"""Of an iteration's two builds, where nothing has measured them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
-    """What the command line says of things that only playing tells; None where it says nothing."""
-
-    concurrency: int | None
-    elo: float | None
-    draws: float | None
-    game_seconds: float | None
-    build_seconds: float | None
-    nps: float | None
-    measure: bool = False
-
-
-def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options whose values `Assumed` holds."""
-    positive = click.FloatRange(min=0.0, min_open=True)
-    for option in (
-        click.option(
-            "--nps",
-            type=positive,
-            help="Nodes per second, for kind = nodes; default: as measured, else a million.",
-        ),
-        click.option(
-            "--build-seconds",
-            type=click.FloatRange(min=0.0),
-            help=f"Of an iteration's two builds; default: as measured, else {BUILD_SECONDS:g}.",
-        ),
-        click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
-        click.option(
-            "--draws",
-            type=click.FloatRange(0.0, 1.0, max_open=True),
-            help=f"Draw rate, 0..1; default: as measured, else {USUAL_DRAWS:g}.",
-        ),
-        click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
-        click.option(
-            "-c",
-            "--concurrency",
-            type=click.IntRange(1, 100_000),
-            help="Games at a time, on all machines.",
-        ),
-    ):
-        command = option(command)
-    return command

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import FileToWrite, config_option, database_of, database_option, opened
+from spsa.cli.common import FileToWrite, with_store, with_url
 from spsa.db import Store, migrate
 from spsa.db.tables import Run
 from spsa.history.doctor import Violation, check_run
@@ -19,50 +19,43 @@ def db() -> None:
 
 
 @db.command()
-@config_option
-@database_option
-def upgrade(config: str | None, database_url: str | None) -> None:
+@with_url
+def upgrade(url: str) -> None:
     """Create the tables in a new database.
 
     Safe to run at any time, on a live run too: it says if there is nothing to do. A database of
     another version of this program is refused.
     """
-    url = database_of(config, database_url)
     with working("creating the tables"):
         done = migrate.upgrade(url)
     echo("the tables are created" if done else "the tables are there already")
 
 
 @db.command()
-@config_option
-@database_option
+@with_store
 @click.argument("file", type=FileToWrite())
-def backup(config: str | None, database_url: str | None, file: Path) -> None:
+def backup(store: Store, file: Path) -> None:
     """Copy an SQLite database to FILE.
 
     Masters and workers go on with it meanwhile. Of a PostgreSQL server `pg_dump --format=custom`
     makes one.
     """
-    with opened(config, database_url) as store:
-        with working(f"copying {store.where}"):
-            store.copy_to(file)
-        echo(f"{store.where} is copied to {file}")
+    with working(f"copying {store.where}"):
+        store.copy_to(file)
+    echo(f"{store.where} is copied to {file}")
 
 
 @click.command()
-@config_option
-@database_option
+@with_store
 @click.option("--run", "name", metavar="NAME", help="Only this run; default: all.")
-def doctor(config: str | None, database_url: str | None, name: str | None) -> int:
+def doctor(store: Store, name: str | None) -> int:
     """Check every invariant of the database, and compute theta once more from the start.
 
     Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
     """
-    with opened(config, database_url) as store:
-        chosen = store.runs() if name is None else [store.run(name)]
-        violations = [str(found) for run in chosen for found in _violations(store, run)]
-    for violation in violations:
-        echo(violation)
+    chosen = store.runs() if name is None else [store.run(name)]
+    violations = [str(found) for run in chosen for found in _violations(store, run)]
+    echo(*violations)
     if not violations:
         names = ", ".join(run.name for run in chosen) or "no run yet"
         echo(f"all is well: {names}")

@@ -1,50 +1,162 @@
-"""`spsa-master demo`."""
+"""`spsa-master demo`: tunes the bundled engine from bad values and measures the gain."""
 
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
+import tomlkit
 
-from spsa.cli.demonstration import demonstrate
+import spsa
+from spsa.cli.held_run import (
+    HeldRun,
+    held_run,
+    interruptible,
+    play_match,
+    tune,
+    tuned_against_start,
+)
+from spsa.config import Config, load_config
+from spsa.db import Store, migrate
+from spsa.db.tables import Iteration, Run
+from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.files import write_whole
+from spsa.live_display import working
+from spsa.master.new_run import Prepared
+from spsa.master.start import prepare
+from spsa.output import echo
+from spsa.report.export_html import page
+from spsa.report.export_json import report
+from spsa.report.parameters import parameters
+from spsa.report.runs import duration
+from spsa.report.text import elo_text, parameters_table, score, terminal
+from spsa.uci.system import logical_cores
 
-
-def _seeds(_context: click.Context, _option: click.Parameter, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of numbers, as in 1,2,3") from None
+_MARK = ".spsa-demo"
+_DRAIN_SECONDS = 20.0
 
 
 @click.command()
-@click.option(
-    "--seed",
-    "--seeds",
-    "seeds",
-    default="1",
-    show_default=True,
-    callback=_seeds,
-    metavar="N[,N...]",
-    help="One demo for each seed; several have their matches pooled at the end.",
-)
-@click.option("-c", "--concurrency", type=click.IntRange(1, 1000), help="Default: one game a core.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".tuning/demo"),
     show_default=True,
-    help="Where the files of the runs go; what an earlier demo left there is replaced.",
+    help="Where the files of the run go; what an earlier demo left there is replaced.",
 )
-@click.option(
-    "--minutes",
-    type=click.FloatRange(min=0.0, min_open=True, max=1440.0),
-    default=4.0,
-    show_default=True,
-    help="About how long each demo takes: it plays less on a slower machine.",
-)
-def demo(seeds: tuple[int, ...], concurrency: int | None, folder: Path, minutes: float) -> int:
-    """A real tuning run of the bundled engine, start to result.
+def demo(seed: int, folder: Path) -> int:
+    """A real tuning run of the bundled engine, start to result, in about five minutes.
 
     Builds, plays and measures as any run does: a master here, a worker as a process of its own, an
-    SQLite file between them. It first measures this machine and plays as much as fits into
-    --minutes. The same seed and the same number of games give the same games.
+    SQLite file between them. The same seed gives the same games.
     """
-    return demonstrate(seeds, concurrency, folder, minutes)
+    began = time.monotonic()
+    config = fresh(folder, seed)
+    slots = len(logical_cores())
+    games, iterations = config.games.games_per_iteration, config.spsa.max_iterations
+    echo(
+        f"tuning the bundled engine: {iterations} iterations of {games} games, {slots} at a time, "
+        f"then a match of {config.validation.games}; all files are in {folder}"
+    )
+    migrate.upgrade(config.database.url)
+    with (
+        interruptible() as stopping,
+        Store(config.database.url) as store,
+        worker_beside(config, folder, slots),
+    ):
+        prepared = prepare(config, store)
+        with held_run(store, config, prepared.run, terminal(), stopping) as held:
+            match = _tuned_and_measured(held, prepared)
+        if match is None:
+            return 130
+        _show(store, store.run(config.run.name), match, folder, time.monotonic() - began)
+    return 0
+
+
+def fresh(folder: Path, seed: int) -> Config:
+    """The configuration of a demo in a folder that has nothing of an earlier one.
+
+    Raises:
+        InvalidInput: the folder exists and no demo created it.
+    """
+    if folder.exists() and not (folder / _MARK).exists():
+        found, remedy = "exists, and no demo created it", "name another folder"
+        raise InvalidInput(
+            [Fault(file=str(folder), line=None, name="--folder", found=found, remedy=remedy)]
+        )
+    root = _bundled()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / _MARK).touch()
+    shutil.copy(root / "params.toml", folder)
+    document: Any = tomlkit.parse((root / "config.toml").read_text(encoding="utf-8"))
+    document["run"]["seed"] = seed
+    document["build"]["source_path"] = str(root / "engine")
+    (folder / "config.toml").write_text(tomlkit.dumps(document), encoding="utf-8")
+    return load_config(folder / "config.toml", {})
+
+
+def _bundled() -> Path:
+    """The folder of the engine and its files: the checkout, or what came with the wheel."""
+    package = Path(spsa.__file__).resolve().parent
+    for root in (package.parent, package / "_demo"):
+        if (root / "engine" / "Cargo.toml").is_file() and (root / "config.toml").is_file():
+            return root
+    raise TuningError("the demo's files are missing in this installation: run it in a checkout")
+
+
+@contextmanager
+def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> Iterator[None]:
+    """A worker process beside the master; its output goes to worker.log."""
+    command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force", *options]
+    environment = {**os.environ, "DATABASE_URL": config.database.url}
+    with (folder / "worker.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(_DRAIN_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _tuned_and_measured(held: HeldRun, prepared: Prepared) -> Iteration | None:
+    """The match at the end; None when the demo was interrupted."""
+    if tune(held, prepared) is None:
+        return None
+    run, games = held.store.run(prepared.run.name), held.config.validation.games
+    held.console.print(f"tuned; now {games} games of the tuned values against the start")
+    return play_match(held, run, tuned_against_start(run), games, run.game_settings)
+
+
+def _show(store: Store, run: Run, match: Iteration, folder: Path, seconds: float) -> None:
+    terminal().print(parameters_table(parameters(run)))
+    with working("writing the report"):
+        write_whole(folder / "report.html", page(report(store, run)).encode())
+    called = Path(sys.argv[0])
+    program = str(called) if called.name == "spsa-master" else "spsa-master"
+    echo(
+        "",
+        f"tuned against start, {score(match.tally)}",
+        f"the tuned engine is {elo_text(match.tally)} Elo stronger than the start (95%), found in "
+        f"{duration(seconds)}",
+        "The demo started from bad values: its patch shows what a patch looks like, and may make "
+        "the engine weaker than the values in its source.",
+        "",
+        f"the report, to open in a browser or to send: {folder / 'report.html'}",
+        "look further:",
+        *(
+            f"  {program} {command} --config {folder / 'config.toml'}"
+            for command in ("status", f"params diff --run {run.name}", "doctor")
+        ),
+    )

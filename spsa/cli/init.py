@@ -9,7 +9,6 @@ import click
 
 from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
-from spsa.cli.common import BUILD_SECONDS
 from spsa.config import starter_config, starter_params, starter_uci_config
 from spsa.config.settings import DEFAULT_ALGORITHM
 from spsa.config.suggestions import (
@@ -25,7 +24,14 @@ from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.output import echo
-from spsa.planning.plan_inputs import USUAL_PLIES, Capacity, Shape, fitted, game_seconds
+from spsa.planning.plan_inputs import (
+    USUAL_BUILD_SECONDS,
+    USUAL_PLIES,
+    Capacity,
+    Shape,
+    fitted,
+    game_seconds,
+)
 from spsa.text import plural
 
 _MAX_NAMED = 6
@@ -120,7 +126,7 @@ def _shape(games: int, concurrency: int, *, builds: bool) -> Shape:
     """The size of a run with the time control that the files begin with."""
     capacity = Capacity(
         concurrency=concurrency,
-        build_seconds=BUILD_SECONDS if builds else 0.0,
+        build_seconds=USUAL_BUILD_SECONDS if builds else 0.0,
         builders=usual_builds(),
     )
     seconds = game_seconds(TimeControl(low=0.25, high=1.0), USUAL_PLIES, None)

@@ -2,13 +2,14 @@
 
 import click
 
-from spsa.cli.common import (
-    config_option,
-    database_option,
-    settings,
-    theta_option,
+from spsa.cli.common import json_option, with_config
+from spsa.cli.params_export import (
+    chosen_values,
+    export,
+    setoption_lines,
+    source_patch,
+    values_options,
 )
-from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
 from spsa.config import Config
 from spsa.core.params import Space
@@ -25,46 +26,36 @@ def params() -> None:
 
 
 @params.command()
-@config_option
-@database_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def show(config: str | None, database_url: str | None, as_json: bool) -> None:
+@with_config
+@json_option
+def show(config: Config, as_json: bool) -> None:
     """Show what params.toml tunes.
 
     All of it is checked against the engine first, as `run` does.
     """
-    found = settings(config, database_url)
-    space = _checked(found)
+    space = _checked(config)
     if as_json:
         echo_json(space.to_json())
     else:
-        over_uci = found.delivery.kind == "uci"
+        over_uci = config.delivery.kind == "uci"
         terminal().print(space_table(space, over_uci=over_uci))
 
 
 @params.command()
-@config_option
-@database_option
-@click.option(
-    "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
-)
-@click.option("--start", is_flag=True, help="With --run: the values it was started with.")
-@theta_option
-def diff(
-    config: str | None, database_url: str | None, run: str | None, start: bool, theta: str | None
-) -> None:
+@with_config
+@values_options
+def diff(config: Config, run: str | None, theta: str | None) -> None:
     """Print the values as a patch of the source, or as `setoption` lines.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
-    found = settings(config, database_url)
-    space = _checked(found)
-    values = chosen_values(found, space, run=run, start=start, theta=theta)
-    if found.delivery.kind == "uci":
+    space = _checked(config)
+    values = chosen_values(config, space, run=run, theta=theta)
+    if config.delivery.kind == "uci":
         echo_raw(setoption_lines(space, values))
     else:
-        echo_raw(source_patch(found, space, values))
+        echo_raw(source_patch(config, space, values))
 
 
 def _checked(config: Config) -> Space:

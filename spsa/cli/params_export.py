@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from spsa.builds.sources import render, unified_patch
-from spsa.cli.common import config_option, database_option, opened, settings, theta_option
+from spsa.cli.common import Command, config_option, database_of, settings, url_option
 from spsa.config import Config, load_space, read_sources
 from spsa.config.document import as_number
 from spsa.config.formats import PEERS
@@ -29,27 +29,42 @@ EXPORTS = (*PEERS, *_OWN)
 Values = Mapping[str, float]
 
 
-def chosen_values(
-    config: Config, space: Space, *, run: str | None, start: bool, theta: str | None
-) -> Values:
+START = "start"
+
+
+def values_options(command: Command) -> Command:
+    """The options that name the values of a run."""
+    run_option = click.option(
+        "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
+    )
+    theta_option = click.option(
+        "--theta",
+        type=click.Choice([START, *(theta.value for theta in ThetaChoice)]),
+        help="With --run; start: what it was started with; final (default): theta now; averaged: "
+        "the mean over iterations, late ones weigh more; supported: the optimum that all games "
+        "together suggest.",
+    )
+    return run_option(theta_option(command))
+
+
+def chosen_values(config: Config, space: Space, *, run: str | None, theta: str | None) -> Values:
     """The values by parameter: those of params.toml, unless a run is named."""
-    _refuse_without_run(run, start, theta)
+    _refuse_without_run(run, theta)
     if run is None:
         return {p.name: p.value for p in space.parameters}
     with Store(config.database.url) as store:
-        return _values_of(store.run(run), start, theta)
+        return _values_of(store.run(run), theta)
 
 
-def _refuse_without_run(run: str | None, start: bool, theta: str | None) -> None:
-    if start and theta is not None:
-        raise click.UsageError("--start and --theta name two different sets of values")
-    if run is None and (start or theta is not None):
-        given = "--start" if start else "--theta"
-        raise click.UsageError(f"{given} is about a run: name it with --run NAME")
+def _refuse_without_run(run: str | None, theta: str | None) -> None:
+    if run is None and theta is not None:
+        raise click.UsageError("--theta is about a run: name it with --run NAME")
 
 
-def _values_of(run: Run, start: bool, theta: str | None) -> Values:
-    return run.start_theta if start else chosen_theta(run, ThetaChoice(theta or ThetaChoice.FINAL))
+def _values_of(run: Run, theta: str | None) -> Values:
+    if theta == START:
+        return run.start_theta
+    return chosen_theta(run, ThetaChoice(theta or ThetaChoice.FINAL))
 
 
 def setoption_lines(space: Space, values: Values) -> str:
@@ -70,21 +85,16 @@ def source_patch(config: Config, space: Space, values: Values) -> str:
 
 @click.command("export")
 @config_option
-@database_option
+@url_option
 @click.option(
     "--format", "kind", type=click.Choice(EXPORTS), required=True, help="What to write to stdout."
 )
-@click.option(
-    "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
-)
-@click.option("--start", is_flag=True, help="With --run: the values it was started with.")
-@theta_option
+@values_options
 def export(
     config: str | None,
     database_url: str | None,
     kind: str,
     run: str | None,
-    start: bool,
     theta: str | None,
 ) -> None:
     """The parameters in the format of another tuner, or of this one.
@@ -92,18 +102,14 @@ def export(
     Without --run those of params.toml, for which a config.toml is not needed. `params diff` prints
     the values alone, as the engine gets them.
     """
-    _refuse_without_run(run, start, theta)
+    _refuse_without_run(run, theta)
     if run is None:
         source = _of_file(config, database_url)
     else:
-        with opened(config, database_url) as store:
+        with Store(database_of(config, database_url)) as store:
             row = store.run(run)
-        values = _values_of(row, start, theta)
-        source = _Source(
-            f"run {row.name}",
-            _with_values(Space.from_json(row.space), values),
-            row.settings["rule"],
-        )
+        space = _with_values(Space.from_json(row.space), _values_of(row, theta))
+        source = _Source(f"run {row.name}", space, row.settings["rule"])
     if kind in _OWN:
         echo_raw(_OWN[kind](source.space))
         return

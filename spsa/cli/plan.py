@@ -1,7 +1,6 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,34 +8,24 @@ import click
 
 from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import problem_of
-from spsa.cli.common import (
-    BUILD_SECONDS,
-    USUAL_DRAWS,
-    Assumed,
-    assumption_options,
-    config_option,
-    database_option,
-    settings,
-)
-from spsa.cli.held_run import interruptible
-from spsa.cli.measuring import Measured, measured, store_trial
-from spsa.cli.trial import Speed, trial
+from spsa.cli.common import json_option, with_config
+from spsa.cli.past_runs import Measured, measured
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import null_variance
 from spsa.db.read_queries import Costs
-from spsa.errors import TuningError
 from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
-from spsa.output import echo, echo_json
+from spsa.output import echo_json
 from spsa.planning.constant_gains import PrecisionDesign, precise
 from spsa.planning.games_needed import cut, in_flight_limit
 from spsa.planning.plan import Plan, most_designs
 from spsa.planning.plan import plan as planned
 from spsa.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
+    USUAL_BUILD_SECONDS,
     USUAL_PLIES,
     Capacity,
     Openings,
@@ -50,9 +39,22 @@ from spsa.report.plan import alternatives_json, alternatives_table, planned_json
 from spsa.report.text import terminal
 
 _USUAL_NPS = 1e6
-_GAMES_A_SLOT = 2
+_USUAL_DRAWS = 0.6
+_CONFIDENCE = 0.95  # of ending within --precision
+_SEED = 1
 _REPLICAS = 100  # of each alternative, so that small differences show
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What the command line says of things that only playing tells; None where it says nothing."""
+
+    concurrency: int | None
+    elo: float | None
+    draws: float | None
+    game_seconds: float | None
+    build_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +65,14 @@ class Known:
     sources: tuple[str, ...]
 
 
-def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
+def known(config: Config, space: Space, assumed: Assumed) -> Known:
     """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
     past = measured(config)
-    concurrency = assumed.concurrency or os.cpu_count() or 1
-    tried = _tried(config, space, past, concurrency) if assumed.measure else past.trial
-    seconds, time_source = _seconds(config, assumed, past, tried)
+    seconds, time_source = _seconds(config, assumed, past)
     draws, draws_source = _draws(assumed, past.costs)
-    builds, builds_source = _builds(config, assumed, past, tried)
+    builds, builds_source = _builds(config, assumed, past)
     capacity = Capacity(
-        concurrency=concurrency,
+        concurrency=assumed.concurrency or os.cpu_count() or 1,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
@@ -88,28 +88,19 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             draw_rate=draws,
             openings=_openings(config, assumed, past),
             elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
-            replicas=replicas,
-            seed=seed,
+            seed=_SEED,
         ),
         sources=(
             *(time_source, draws_source, _DISTANCE, *builds_source),
-            *_limits(config, merged),
+            *([f"{merged} iterations are simulated as one, with one move"] if merged > 1 else ()),
         ),
     )
 
 
-def _limits(config: Config, merged: int) -> Iterator[str]:
-    """What the simulated run leaves out."""
-    if merged > 1:
-        yield f"{merged} iterations are simulated as one, with one move"
-
-
-def precision_asked(
-    inputs: PlanInputs, precision: float | None, confidence: float
-) -> tuple[PrecisionDesign, ...]:
+def _precision_asked(inputs: PlanInputs, precision: float | None) -> tuple[PrecisionDesign, ...]:
     """The designs of the theory, for the rule it is about; none for any other."""
     if inputs.design.algorithm == "constant":
-        return tuple(precise(inputs, precision, confidence))
+        return tuple(precise(inputs, precision, _CONFIDENCE))
     if precision is not None:
         raise click.UsageError(
             '--precision goes with [spsa] algorithm = "constant", '
@@ -164,74 +155,46 @@ def _gains_are_given(config: Config) -> bool:
     return not {"a", "c", "A", "played"}.isdisjoint(config.spsa.settings)
 
 
-def _tried(config: Config, space: Space, past: Measured, slots: int) -> Speed | None:
-    """A short trial where past runs do not tell what builds and games take."""
-    built = config.delivery.engine is None
-    if past.costs is not None and (past.builds is not None or not built):
-        return None
-    with interruptible() as stopping, terminal(stderr=True).status("building and playing"):
-        speed = trial(config, space, slots, stopping, rounds=1, games_a_slot=_GAMES_A_SLOT)
-    try:
-        store_trial(config, speed, slots)
-    except TuningError as error:
-        echo(f"note: later plans have to measure again: {error}", err=True)
-    return speed
-
-
-def _seconds(
-    config: Config, assumed: Assumed, past: Measured, tried: Speed | None
-) -> tuple[float | None, str]:
+def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | None, str]:
+    """Seconds of a game, None if unknown, and how they are known."""
+    seconds: float | None
     if assumed.game_seconds is not None:
-        return assumed.game_seconds, f"a game takes {assumed.game_seconds:g} s: as you say"
-    if past.costs is not None:
-        seconds = past.costs.seconds / past.costs.tally.games
-        return (
-            seconds,
-            f"a game takes {seconds:.3g} s: measured over {past.costs.tally.games} games",
-        )
-    if tried is not None:
-        return tried.game, f"a game takes {tried.game:.3g} s: {tried.source}"
-    speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
-    guessed = game_seconds(config.game_settings.time_control, plies, speed)
-    if guessed is None:
-        return (
-            None,
-            "the duration of a fixed-depth game is unknown: use --game-seconds or --measure",
-        )
-    return guessed, f"a game takes {guessed:.3g} s: {_guess(config, assumed, past)}"
+        seconds, how = assumed.game_seconds, "as you say"
+    elif past.costs is not None:
+        games = past.costs.tally.games
+        seconds, how = past.costs.seconds / games, f"measured over {games} games"
+    else:
+        plies, nps = past.plies or USUAL_PLIES, past.nps or _USUAL_NPS
+        seconds = game_seconds(config.game_settings.time_control, plies, nps)
+        how = f"{plies:.0f} plies {_known(past.plies)}"
+        if config.game_settings.time_control.kind is TimeKind.NODES:
+            how += f", at {nps:,.0f} nodes a second {_known(past.nps)}"
+    if seconds is None:
+        return None, "the duration of a fixed-depth game is unknown: use --game-seconds"
+    return seconds, f"a game takes {seconds:.3g} s: {how}"
 
 
-def _guess(config: Config, assumed: Assumed, past: Measured) -> str:
-    """What the seconds of a game are computed from."""
-    plies = f"{past.plies or USUAL_PLIES:.0f} plies {'measured' if past.plies else 'assumed'}"
-    if config.game_settings.time_control.kind is not TimeKind.NODES:
-        return plies
-    speed = assumed.nps or past.nps or _USUAL_NPS
-    known = "as you say" if assumed.nps else "measured" if past.nps else "assumed"
-    return f"{plies}, at {speed:,.0f} nodes a second {known}"
+def _known(measured: float | None) -> str:
+    return "measured" if measured else "assumed"
 
 
-def _builds(
-    config: Config, assumed: Assumed, past: Measured, tried: Speed | None
-) -> tuple[float, tuple[str, ...]]:
-    """Seconds of an iteration's two builds; none where nothing is built."""
+def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tuple[str, ...]]:
+    """Seconds of an iteration's two builds, and how they are known; none where nothing is built."""
     if config.delivery.engine is not None:
         return 0.0, ()
     if assumed.build_seconds is not None:
         return assumed.build_seconds, ()
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
-    if tried is not None:
-        return tried.builds, (f"two builds take {tried.builds:.3g} s: {tried.source}, the first",)
-    found = f"two builds take {BUILD_SECONDS:g} s: assumed (--build-seconds or --measure)"
-    return BUILD_SECONDS, (found,)
+    found = f"two builds take {USUAL_BUILD_SECONDS:g} s: assumed (--build-seconds)"
+    return USUAL_BUILD_SECONDS, (found,)
 
 
 def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
     if assumed.draws is not None:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
     if costs is None:
-        return USUAL_DRAWS, f"{USUAL_DRAWS:.0%} draws: assumed (--draws)"
+        return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
     draws = min(max(1 - null_variance(costs.tally) / 2, 0.0), 0.99)
     return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
@@ -265,26 +228,34 @@ def _recoveries(inputs: PlanInputs) -> dict[tuple[str, float], Recovery]:
         }
 
 
+_ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
+
+
 @click.command()
-@config_option
-@database_option
-@assumption_options
+@with_config
+@click.option(
+    "-c",
+    "--concurrency",
+    type=click.IntRange(1, 100_000),
+    help="Games at a time, on all machines.",
+)
+@click.option("--elo", type=_ABOVE_0, help="Elo there is to gain; default: 5, 20 and 60.")
+@click.option(
+    "--draws",
+    type=click.FloatRange(0.0, 1.0, max_open=True),
+    help=f"Draw rate, 0..1; default: as measured, else {_USUAL_DRAWS:g}.",
+)
+@click.option("--game-seconds", type=_ABOVE_0, help="Of one game; default: as measured.")
+@click.option(
+    "--build-seconds",
+    type=click.FloatRange(min=0.0),
+    help=f"Of an iteration's two builds; default: as measured, else {USUAL_BUILD_SECONDS:g}.",
+)
 @click.option(
     "--precision",
-    type=click.FloatRange(min=0.0, min_open=True),
-    help="For the rule constant: largest final loss in Elo; default: a tenth of the Elo to gain.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Probability of ending within --precision.",
-)
-@click.option(
-    "--measure",
-    is_flag=True,
-    help="Where no run has measured builds and games: build one iteration, play a few games.",
+    type=_ABOVE_0,
+    help="For the rule constant: the final loss in Elo that 95% of runs stay within; default: a "
+    "tenth of the Elo to gain.",
 )
 @click.option(
     "--alternatives",
@@ -292,26 +263,19 @@ def _recoveries(inputs: PlanInputs) -> dict[tuple[str, float], Recovery]:
     is_flag=True,
     help="Compare with other rules, sizes of iterations, lengths and steps; takes minutes.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def plan(
-    config: str | None,
-    database_url: str | None,
-    precision: float | None,
-    confidence: float,
-    compared: bool,
-    seed: int,
-    as_json: bool,
-    **assumed: Any,
+    config: Config, precision: float | None, compared: bool, as_json: bool, **assumed: Any
 ) -> None:
     """Predict the duration and the Elo gain of a run, before anything is played.
 
-    Simulates the rule of config.toml on synthetic engines that have this Elo to gain.
+    Simulates the rule of config.toml on synthetic engines that have this Elo to gain. Builds and
+    games take as long as those of past runs did.
     """
-    found = settings(config, database_url)
-    with working("finding what games and builds take"):
-        asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
-    designs = precision_asked(asked.inputs, precision, confidence)
+    with working("checking params.toml against the engine"):
+        space = checked_space(config)
+    asked = known(config, space, Assumed(**assumed))
+    designs = _precision_asked(asked.inputs, precision)
     answer = _simulated(asked.inputs)
     others = _recoveries(asked.inputs) if compared else {}
     if as_json:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from spsa.builds.searches import A_GAME
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import json_option, with_config
 from spsa.config import Config
 from spsa.core.params import Number, Space
 from spsa.live_display import working
@@ -22,8 +22,7 @@ from spsa.report.text import number, plural, terminal
 
 
 @click.command()
-@config_option
-@database_option
+@with_config
 @click.option(
     "--nodes",
     type=click.IntRange(1, 10_000_000),
@@ -40,10 +39,9 @@ from spsa.report.text import number, plural, terminal
 )
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def probe(
-    config: str | None,
-    database_url: str | None,
+    config: Config,
     nodes: int,
     positions: int,
     no_bounds: bool,
@@ -56,13 +54,12 @@ def probe(
     than a step does; then what a step of each changes, and steps that would change equally much.
     Ends with 1 if a parameter is dead or fails.
     """
-    found = settings(config, database_url)
     with working("checking params.toml against the engine"):
-        space = checked_space(found)
+        space = checked_space(config)
     wanted = _wanted(space, only)
-    openings = _openings(found, -(-positions // A_GAME))
-    with temporary_delivery(found, space) as delivery:
-        prober = Prober(space, delivery, found.game_settings, openings, nodes)
+    openings = _openings(config, -(-positions // A_GAME))
+    with temporary_delivery(config, space) as delivery:
+        prober = Prober(space, delivery, config.game_settings, openings, nodes)
         with working("building the engine and searching with its start values"):
             start, reproducible = prober.start()
         if not reproducible:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spsa.cli.common import actor, config_option, database_option, run_option, settings
+from spsa.cli.common import actor, json_option, run_option, with_config
 from spsa.config import Config, project_theta, says
 from spsa.db import Store
 from spsa.db.purge_queries import Selection
@@ -84,8 +84,7 @@ def _length(text: str) -> timedelta:
 
 
 @click.command()
-@config_option
-@database_option
+@with_config
 @run_option
 @click.option("--worker", metavar="NAME", help="Results of this worker, by its whole name.")
 @click.option("--host", metavar="NAME", help="Results of all workers of this machine.")
@@ -115,15 +114,14 @@ def _length(text: str) -> timedelta:
 @click.option(
     "--suggested",
     is_flag=True,
-    help="Results of the machine that stands out most, as `status --workers` shows it.",
+    help="Results of the machine that stands out most, as `workers list` shows it.",
 )
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def purge(
-    config: str | None,
-    database_url: str | None,
+    config: Config,
     run: str | None,
     suggested: bool,
     reason: str,
@@ -141,8 +139,7 @@ def purge(
         raise click.UsageError("--suggested names a machine: leave --host and --worker out")
     given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
     _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
-    found = settings(config, database_url)
-    with Store(found.database.url) as store:
+    with Store(config.database.url) as store:
         chosen = store.run(run)
         if suggested:
             suspect = _suspect(store, chosen)
@@ -156,7 +153,7 @@ def purge(
             with working("computing theta without these results"):
                 wanted = plan(store, chosen, tuning, selection)
         except NothingToDo:
-            _repair(found, store, chosen)
+            _repair(config, store, chosen)
             raise
         if not as_json:
             _show(wanted)
@@ -165,7 +162,7 @@ def purge(
         with working("removing them"):
             done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
         if done is not None:
-            _repair(found, store, chosen)
+            _repair(config, store, chosen)
         if as_json:
             echo_json(to_json(wanted, done))
         elif done is not None:
@@ -222,7 +219,7 @@ def _suspect(store: Store, run: Run) -> MachineReport:
     for report in machine_reports(worker_parts(store, run)):
         if report.is_suspect:
             return report
-    raise NothingToDo(f"no machine of run {run.name} stands out: `spsa-master status --workers`")
+    raise NothingToDo(f"no machine of run {run.name} stands out: `spsa-master workers list`")
 
 
 def _selection(

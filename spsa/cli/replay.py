@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from spsa.cli.common import of_run
+from spsa.cli.common import json_option, with_run
 from spsa.db import Store
 from spsa.db.tables import Run, estimate_columns
 from spsa.history.purge import theta_at
@@ -18,7 +18,7 @@ from spsa.text import plural
 
 
 @click.command()
-@of_run
+@with_run
 @click.option(
     "--to",
     "k",
@@ -31,7 +31,7 @@ from spsa.text import plural
     is_flag=True,
     help="Include results that a purge removed later.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: bool) -> None:
     """Show theta after K applied iterations, computed again from the results that count now."""
     to = run.applied if k is None else k

@@ -1,19 +1,11 @@
 """`spsa-master run`."""
 
 from math import inf
-from typing import Any
 
 import click
 
 from spsa.algorithms.carrying import MAX_DOUBT
-from spsa.cli.common import (
-    actor,
-    config_option,
-    database_option,
-    priority_option,
-    settings,
-    share_option,
-)
+from spsa.cli.common import Within, with_config
 from spsa.cli.held_run import (
     held_run,
     interruptible,
@@ -22,6 +14,7 @@ from spsa.cli.held_run import (
     tuned_against_start,
     validation_game_settings,
 )
+from spsa.config import Config
 from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working
@@ -31,12 +24,6 @@ from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
 from spsa.report.status import status
 from spsa.report.text import rendered, terminal
-
-
-def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:
-    if not 1.0 <= doubt <= MAX_DOUBT:  # nor nan, which click's own ranges let through
-        raise click.BadParameter(f"{doubt:g} is not from 1 to {MAX_DOUBT:g}")
-    return doubt
 
 
 def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
@@ -51,8 +38,7 @@ def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
 
 
 @click.command()
-@config_option
-@database_option
+@with_config
 @click.option("--run", "name", metavar="NAME", help="The run's name; default: [run] name.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of a new run; default: [run] seed."
@@ -65,25 +51,15 @@ def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
 )
 @click.option(
     "--doubt",
-    type=float,
+    type=Within(1.0, MAX_DOUBT),
     default=1.0,
     show_default=True,
-    callback=_doubt,
     metavar="D",
     help="With --from: widen the deviations of what its rule knew by this factor, at most to what "
     "they are before any game; 1 keeps them.",
 )
-@priority_option
-@share_option
 def run(
-    config: str | None,
-    database_url: str | None,
-    name: str | None,
-    seed: int | None,
-    origin: str | None,
-    doubt: float,
-    priority: int | None,
-    share: float | None,
+    config: Config, name: str | None, seed: int | None, origin: str | None, doubt: float
 ) -> int:
     """Tune: start a run, or continue an unfinished one.
 
@@ -95,29 +71,23 @@ def run(
     parameters or fewer, games, time control, the source. What the other run did not tune starts
     from its value in params.toml.
     """
-
-    given = {"priority": priority, "share": share}
-    wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    found = settings(config, database_url)
-    found = found.model_copy(update={"run": found.run.model_copy(update=wanted)})
     with working("checking params.toml against the engine"):
-        checked_space(found)
-    wanted_name = name or found.run.name
-    if migrate.upgrade(found.database.url):
+        checked_space(config)
+    if migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,
-        Store(found.database.url, is_stopping=stopping.is_set) as store,
+        Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
-        if wanted and store.find_run(wanted_name) is not None:
-            store.prioritize(wanted_name, actor(), **wanted)
         with working("preparing the run"):
-            begins = None if origin is None else _origin(store, origin, doubt, wanted_name)
-            prepared = prepare(found, store, name, seed, begins)
+            begins = (
+                None if origin is None else _origin(store, origin, doubt, name or config.run.name)
+            )
+            prepared = prepare(config, store, name, seed, begins)
         with (
-            held_run(store, found, prepared.run, console, stopping, longest_wait=inf) as held,
-            watching_alarms(found, held.master_lease, prepared.run.name),
+            held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
+            watching_alarms(config, held.master_lease, prepared.run.name),
         ):
             tuned = store.run(prepared.run.name)
             if not has_ended(tuned):  # as it may have while this master stood by
@@ -125,11 +95,13 @@ def run(
                 if ended is None:
                     return 130
                 tuned = store.run(tuned.name)
-                if ended is RunStatus.FINISHED and found.validation.games:
-                    sides, game_settings = (
+                if ended is RunStatus.FINISHED and config.validation.games:
+                    play_match(
+                        held,
+                        tuned,
                         tuned_against_start(tuned),
-                        validation_game_settings(found, tuned.game_settings),
+                        config.validation.games,
+                        validation_game_settings(config, tuned.game_settings),
                     )
-                    play_match(held, tuned, sides, found.validation.games, game_settings)
         terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

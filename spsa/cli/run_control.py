@@ -2,21 +2,21 @@
 
 import click
 
-from spsa.cli.common import (
-    actor,
-    of_run,
-    priority_option,
-    share_option,
-)
+from spsa.cli.common import Within, actor, with_run
+from spsa.config.settings import MAX_PRIORITY, MAX_SHARE, MIN_SHARE
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.output import echo
 from spsa.text import plural
 
+_reason_option = click.option(
+    "--reason", default="by its owner", show_default=True, help="Shown in the status."
+)
+
 
 @click.command()
-@of_run
-@click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
+@with_run
+@_reason_option
 def pause(store: Store, run: Run, reason: str) -> None:
     """Give workers no more games of a run; games that are being played still count."""
     store.pause(run.name, actor(), reason)
@@ -24,7 +24,7 @@ def pause(store: Store, run: Run, reason: str) -> None:
 
 
 @click.command()
-@of_run
+@with_run
 def resume(store: Store, run: Run) -> None:
     """Continue a paused run; failed batches are tried again."""
     store.resume(run.name, actor())
@@ -32,8 +32,8 @@ def resume(store: Store, run: Run) -> None:
 
 
 @click.command()
-@of_run
-@click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
+@with_run
+@_reason_option
 def stop(store: Store, run: Run, reason: str) -> None:
     """End a run for good; open iterations are abandoned, applied results stay."""
     store.stop(run.name, actor(), reason)
@@ -41,14 +41,24 @@ def stop(store: Store, run: Run, reason: str) -> None:
 
 
 @click.command()
-@of_run
+@with_run
 @click.option(
     "--iterations",
     type=click.IntRange(1, 10_000_000),
     help="Iterations in all; a finished run goes on with `spsa-master run`.",
 )
-@priority_option
-@share_option
+@click.option(
+    "--priority",
+    type=click.IntRange(-MAX_PRIORITY, MAX_PRIORITY),
+    metavar="N",
+    help="Workers serve the run of the highest priority first.",
+)
+@click.option(
+    "--share",
+    type=Within(MIN_SHARE, MAX_SHARE),
+    metavar="X",
+    help="Weight of the run among runs of the same priority.",
+)
 def set(
     store: Store, run: Run, iterations: int | None, priority: int | None, share: float | None
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spsa.cli.common import config_option, database_of, database_option
+from spsa.cli.common import with_url
 from spsa.db import Store
 from spsa.errors import Fault, InvalidInput, TablesMissing
 from spsa.files import MAX_TEXT, content
@@ -31,8 +31,7 @@ def _proxy(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 @click.command()
-@config_option
-@database_option
+@with_url
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address or name to listen on."
 )
@@ -77,8 +76,7 @@ def _proxy(_context: click.Context, _option: click.Parameter, text: str | None) 
     help="The token of operators, who can pause, resume and stop runs on their pages.",
 )
 def serve(
-    config: str | None,
-    database_url: str | None,
+    url: str,
     token_file: Path | None,
     operator_token_file: Path | None,
     **given: Any,
@@ -101,8 +99,8 @@ def serve(
         _refuse_unusable_tls(endpoint.certificate, endpoint.private_key)
     if plain_http and not is_loopback(endpoint.host):
         echo("warning: tokens and results cross the network unencrypted", err=True)
-    with _opened_when_there(database_of(config, database_url)) as store:
-        listen(store, endpoint, people, lambda url: echo(f"serving {url} (Ctrl-C ends it)"))
+    with _opened_when_there(url) as store:
+        listen(store, endpoint, people, lambda page: echo(f"serving {page} (Ctrl-C ends it)"))
 
 
 def _opened_when_there(url: str) -> Store:

@@ -1,62 +1,67 @@
 """`spsa-master status`, once or until the run has ended."""
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.cli.common import Within, json_option, run_option, with_store
+from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
-from spsa.report.history import worker_parts
+from spsa.report.events import events_table
+from spsa.report.events import to_json as events_json
 from spsa.report.live_run import watched
-from spsa.report.machines import machine_reports
 from spsa.report.runs import standings_table, to_json
-from spsa.report.status import plain
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
-from spsa.report.workers import machine_json, machines_text
+from spsa.report.voids import place, void_lines, voids_json, voids_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from spsa.db import Store
+    from spsa.db.read_queries import VoidGame
+    from spsa.db.tables import Run
     from spsa.report.status import Status
 
 
-def _interval(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-    if not 0.1 <= seconds <= 86400:  # nor nan, which click's own ranges let through
-        raise click.BadParameter(f"{seconds:g} is not within 0.1 and 86400 seconds")
-    return seconds
+_LAST = 100
+"""Events, and batches with void games, that are shown: the last ones."""
 
 
 @click.command()
-@config_option
-@database_option
+@with_store
 @run_option
 @click.option("--all", "every", is_flag=True, help="A line for each run of the database.")
 @click.option(
-    "--workers", "by_machine", is_flag=True, help="Compare each machine's results with the others'."
+    "--events", "with_events", is_flag=True, help="Also what was done to it: when, by whom."
+)
+@click.option(
+    "--voids",
+    is_flag=False,
+    flag_value="",
+    metavar="[ITERATION.BATCH]",
+    help="Also its void games; of one batch all that is known of them.",
 )
 @click.option("--watch", is_flag=True, help="Repeatedly, until the run has ended or Ctrl-C.")
 @click.option(
     "--interval",
-    type=float,
-    callback=_interval,
+    type=Within(0.1, 86400.0),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
     help="With --watch: between two updates.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def status(
-    config: str | None,
-    database_url: str | None,
+    store: "Store",
     run: str | None,
     every: bool,
-    by_machine: bool,
+    with_events: bool,
+    voids: str | None,
     watch: bool,
     interval: float,
     as_json: bool,
@@ -65,25 +70,52 @@ def status(
 
     With --watch a terminal shows the latest state, as much as fits; a pipe gets each that differs
     from the one before, and with --json each as a line.
+
+    No void game counts, and its pair is played again. Workers keep the moves of the first few of a
+    batch, and the last lines of the engine at fault.
     """
-    if watch and (every or by_machine):
-        raise click.UsageError("--watch is about one run, without --all and --workers")
-    with opened(config, database_url) as store:
-        if every:
-            _list(store, as_json)
-            return
-        if watch:
-            _watch(store, store.run(run).name, interval, as_json)
-            return
-        found = with_alarms(store, look(store, store.run(run)))
-        machines = machine_reports(worker_parts(store, found.run)) if by_machine else ()
-    if as_json:
-        more = {"machines": [machine_json(one) for one in machines]} if by_machine else {}
-        echo_json(found.to_json() | plain(more))
+    if (watch or every) and (with_events or voids is not None or (watch and every)):
+        raise click.UsageError("--watch, --all, and --events with --voids exclude each other")
+    if every:
+        _list(store, as_json)
         return
-    terminal().print(rendered(found))
-    if by_machine:
-        terminal().print(machines_text(machines, found.set_aside))
+    if watch:
+        _watch(store, store.run(run).name, interval, as_json)
+        return
+    found = with_alarms(store, look(store, store.run(run)))
+    events = store.events(found.run.id, _LAST) if with_events else []
+    games = [] if voids is None else _void_games(store, found.run, voids)
+    if as_json:
+        more: dict[str, Any] = {"events": events_json(events)} if with_events else {}
+        echo_json(
+            found.to_json() | more | ({} if voids is None else {"void_games": voids_json(games)})
+        )
+        return
+    console = terminal()
+    console.print(rendered(found))
+    if with_events:
+        console.print(events_table(events))
+    if voids is not None:
+        _show_voids(games, found.run, voids)
+
+
+def _void_games(store: "Store", run: "Run", batch: str) -> "list[VoidGame]":
+    games = store.void_games(run.id, _LAST)
+    chosen = [game for game in games if batch in ("", place(game))]
+    if batch and not chosen:
+        known = ", ".join(dict.fromkeys(place(game) for game in games)) or "none"
+        raise NothingToDo(f"no void game of a batch {batch} is kept; batches with some: {known}")
+    return chosen
+
+
+def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
+    if batch:
+        echo(*(line for game in games for line in void_lines(game, run)))
+    elif games:
+        terminal().print(voids_table(games))
+        echo(f"`spsa-master status --voids {place(games[-1])}` shows the last one")
+    else:
+        echo(f"run {run.name} has no void games")
 
 
 def _list(store: "Store", as_json: bool) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from spsa.cli.common import config_option, database_option, run_option, settings
+from spsa.cli.common import json_option, run_option, with_config
 from spsa.cli.held_run import held_run, interruptible, play_match, validation_game_settings
+from spsa.config import Config
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_NELO, MIN_NELO_APART
 from spsa.core.params import PlayedValues
@@ -48,8 +49,7 @@ def limit(
 
 
 @click.command()
-@config_option
-@database_option
+@with_config
 @run_option
 @click.option(
     "--games",
@@ -84,29 +84,23 @@ def limit(
     metavar="TIMECONTROL",
     help="Then play the same under another time control, as 60+0.6 or nodes=50000.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@json_option
 def validate(
-    config: str | None,
-    database_url: str | None,
-    run: str | None,
-    games: int | None,
-    as_json: bool,
-    **given: Any,
+    config: Config, run: str | None, games: int | None, as_json: bool, **given: Any
 ) -> int:
     """Play one theta of a run against another, usually the tuned values against the start.
 
     The same workers play it as play the tuning, with the same game settings. If you interrupt
     it, the same command continues the match.
     """
-    found = settings(config, database_url)
     sprt: tuple[float, float] | None = given["sprt"]
-    usual = _MAX_GAMES if sprt else found.validation.games or 1000
+    usual = _MAX_GAMES if sprt else config.validation.games or 1000
     wanted = _in_pairs(games or usual)
     console = terminal(stderr=True)
     played: list[Iteration] = []
     with (
         interruptible() as stopping,
-        Store(found.database.url, is_stopping=stopping.is_set) as store,
+        Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
         with working("computing both thetas"):
@@ -114,8 +108,8 @@ def validate(
             minus = named_theta(store, chosen, given["against"])
         sides = PlayedValues(plus=plus.values, minus=minus.values)
         compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
-        own = validation_game_settings(found, chosen.game_settings)
-        with held_run(store, found, chosen, console, stopping) as held:
+        own = validation_game_settings(config, chosen.game_settings)
+        with held_run(store, config, chosen, console, stopping) as held:
             for game_settings in _all_game_settings(own, given["also"]):
                 row = play_match(held, chosen, sides, wanted, game_settings, compared, plus.k)
                 if row is None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from spsa.cli.common import actor, config_option, database_option, opened, run_option
+from spsa.cli.common import actor, json_option, run_option, with_store
 from spsa.core.limits import Text
 from spsa.lifecycle import MachineRole
 from spsa.live_display import working
@@ -33,17 +33,16 @@ def workers() -> None:
 
 
 @workers.command("list")
-@config_option
-@database_option
+@with_store
 @run_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def list_(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
+@json_option
+def list_(store: "Store", run: str | None, as_json: bool) -> None:
     """Every worker with its machine, and its games of the run.
 
     The worker that was heard of last is first. Then each machine's results, faults and speed in the
     run, against the other machines. One that stands out comes first, with the reason.
     """
-    with opened(config, database_url) as store, working("comparing the machines"):
+    with working("comparing the machines"):
         known, machines = _played(store, run), store.machines()
         found = fleet(store, known.machines)
     if as_json:
@@ -106,23 +105,19 @@ def _is_open(url: str) -> bool:
 
 
 @workers.command()
-@config_option
-@database_option
+@with_store
 @click.argument("name", callback=_name)
 @click.option("--may-build", is_flag=True, help="It may also build engines for other machines.")
 @click.option(
     "--url", callback=_server_url, metavar="URL", help="Where the machine reaches the server."
 )
-def invite(
-    config: str | None, database_url: str | None, name: str, may_build: bool, url: str | None
-) -> None:
+def invite(store: "Store", name: str, may_build: bool, url: str | None) -> None:
     """Print the line to paste on a new machine.
 
     NAME is how the machine is called from now on. The line has its token, which is shown only now.
     """
     role = MachineRole.BUILDER if may_build else MachineRole.WORKER
-    with opened(config, database_url) as store:
-        token = store.invite_machine(name, role, actor())
+    token = store.invite_machine(name, role, actor())
     server = shlex.quote(url or _PLACEHOLDER)
     echo(f"paste this on {name}; its token is not shown again:", err=True)
     if url is None:
@@ -137,34 +132,30 @@ def invite(
 
 
 @workers.command()
-@config_option
-@database_option
+@with_store
 @click.argument("name")
-def revoke(config: str | None, database_url: str | None, name: str) -> None:
+def revoke(store: "Store", name: str) -> None:
     """End the token of a machine, and take back all that it plays.
 
     NAME is the name of a machine or of one of its workers. `invite` gives it a new token.
     """
-    with opened(config, database_url) as store:
-        machine = store.machine_named(name)
-        taken = store.revoke_machine(machine, actor())
-        echo(f"{machine} may no longer play; {plural(taken, 'batch', 'es')} can be claimed again")
+    machine = store.machine_named(name)
+    taken = store.revoke_machine(machine, actor())
+    echo(f"{machine} may no longer play; {plural(taken, 'batch', 'es')} can be claimed again")
 
 
 @workers.command()
-@config_option
-@database_option
+@with_store
 @click.argument("machine")
-def release(config: str | None, database_url: str | None, machine: str) -> None:
+def release(store: "Store", machine: str) -> None:
     """Give MACHINE batches again, and forget what it has failed.
 
     MACHINE is the name of a machine or of one of its workers.
     """
-    with opened(config, database_url) as store:
-        name = store.machine_named(machine)
-        was = store.release_machine(name, actor())
-        again = "is given batches again" if was else "was not set aside"
-        echo(f"{name} {again}; its failures are forgotten")
+    name = store.machine_named(machine)
+    was = store.release_machine(name, actor())
+    again = "is given batches again" if was else "was not set aside"
+    echo(f"{name} {again}; its failures are forgotten")
 
 
 def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> str:
@@ -174,8 +165,7 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
 
 
 @workers.command()
-@config_option
-@database_option
+@with_store
 @click.argument("machine")
 @click.option("--binary", metavar="SHA256", help="Batches of this binary only; default: all.")
 @click.option(
@@ -188,30 +178,22 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
 @click.option(
     "--withdraw", is_flag=True, help="Take back the batches that it plays now: others play them."
 )
-def exclude(
-    config: str | None,
-    database_url: str | None,
-    machine: str,
-    binary: str | None,
-    reason: str,
-    withdraw: bool,
-) -> None:
+def exclude(store: "Store", machine: str, binary: str | None, reason: str, withdraw: bool) -> None:
     """Give MACHINE no more batches.
 
     What it plays now still counts, unless it is withdrawn.
 
     MACHINE is the name of a machine or of one of its workers.
     """
-    with opened(config, database_url) as store:
-        name = store.machine_named(machine)
-        sha256 = None if binary is None else _binary(store, binary)
-        new = store.set_aside(name, reason, actor(), sha256=sha256)
-        which = "any binary" if sha256 is None else f"the binary {sha256}"
-        done = "is given no more batches" if new else "was set aside already: no batches"
-        echo(f"{name} {done} of {which}")
-        if withdraw:
-            taken = store.withdraw_batches(name, actor())
-            echo(f"{plural(taken, 'batch', 'es')} of {name} can be claimed by others")
+    name = store.machine_named(machine)
+    sha256 = None if binary is None else _binary(store, binary)
+    new = store.set_aside(name, reason, actor(), sha256=sha256)
+    which = "any binary" if sha256 is None else f"the binary {sha256}"
+    done = "is given no more batches" if new else "was set aside already: no batches"
+    echo(f"{name} {done} of {which}")
+    if withdraw:
+        taken = store.withdraw_batches(name, actor())
+        echo(f"{plural(taken, 'batch', 'es')} of {name} can be claimed by others")
 
 
 def _binary(store: "Store", start: str) -> str:

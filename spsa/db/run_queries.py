@@ -17,9 +17,6 @@ from spsa.text import plural
 ALARM, ALARM_OVER = "alarm", "alarm_over"
 """The kinds of the events of an alarm's beginning and of its end."""
 
-MEASURED = "measured"
-"""The kind of the event of a trial; it belongs to no run."""
-
 
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
@@ -119,11 +116,6 @@ class RunQueries(Database):
             detail = {"seed": new.seed, **(origin or {})}
             write_event(connection, row.id, "start", "master", detail)
             return row
-
-    def add_measurement(self, actor: str, detail: Mapping[str, Any]) -> None:
-        """Store what builds and games take on a machine, as an event that belongs to no run."""
-        with self._write() as connection:
-            write_event(connection, None, MEASURED, actor, detail)
 
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""

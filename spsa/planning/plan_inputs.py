@@ -15,6 +15,9 @@ from spsa.planning.recovery import EngineAssumptions, Recovery, RunDesign, recov
 USUAL_PLIES = 100.0
 """Plies of a game between equal engines with the usual adjudication."""
 
+USUAL_BUILD_SECONDS = 30.0
+"""Of an iteration's two builds, where nothing has measured them."""
+
 _CLOCK_USED = 0.95  # the part of the base time that an engine uses in a game
 
 

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from benches.proof.__main__ import proof
 from benches.proof.markdown import markdown
-from benches.proof.places import Plan, places
+from benches.proof.places import Plan, own_values, places
 from benches.proof.verdict import Proof, Verdict, recovered
-from spsa.cli.demonstration import own_values
 from spsa.config import load_config
 from spsa.core.scoring import Tally, elo
 from spsa.db import Store

@@ -1,19 +1,23 @@
-"""Every command as a process: its help, its exit codes, and what it leaves behind."""
+"""Every command: its help, its exit codes, and what it leaves behind."""
 
-import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from console import ROOT, call, environment, master, worker, write_project
+from console import Ask, call, environment, master, worker
 
-from spsa.cli import COMMANDS, cli, execute
+from spsa.cli import cli
 from spsa.db.migrate import upgrade
 
-READERS = (
+MOST_COMMANDS, MOST_OPTIONS = 28, 150
+"""Of `spsa-master`: what one person can learn."""
+
+READERS = [
     ["status"],
     ["status", "--watch"],
     ["params", "diff", "--run", "small"],
@@ -23,26 +27,44 @@ READERS = (
     ["stop"],
     ["set", "--iterations", "5"],
     ["doctor"],
-)
+]
 SECRET = "hunter2"
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    write_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    return tmp_path
+def leaves(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command that does something."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*words, name))
+        else:
+            yield (*words, name)
 
 
-@pytest.mark.parametrize(
-    "command", [[name] for name in COMMANDS] + [["params", "diff"], ["db", "upgrade"]]
-)
-def test_every_command_has_help(command: list[str]) -> None:
-    shown = CliRunner().invoke(cli, [*command, "--help"])
+COMMANDS = list(leaves(cli))
+
+
+def options_of(words: tuple[str, ...]) -> list[click.Option]:
+    found: click.Command | None = cli
+    for word in words:
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
+    assert found is not None
+    return [one for one in found.params if isinstance(one, click.Option)]
+
+
+def test_the_commands_are_as_few_as_a_person_can_learn() -> None:
+    assert len(COMMANDS) <= MOST_COMMANDS
+    assert sum(len(options_of(words)) for words in COMMANDS) <= MOST_OPTIONS
+
+
+@pytest.mark.parametrize("words", [(), ("params",), ("workers",), *COMMANDS], ids=" ".join)
+def test_every_command_has_help(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(cli, [*words, "--help"])
     assert shown.exit_code == 0 and shown.output.startswith("Usage:")
     assert "..." not in shown.output.partition("Commands:")[2], "a summary that was cut"
+    for option in options_of(words) if words in COMMANDS else ():
+        assert option.help or option.name in ("alpha", "gamma", "seed"), option.name
 
 
 @pytest.mark.parametrize(
@@ -60,60 +82,72 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("line", "said"),
     [
-        ["nonsense"],
-        ["status", "--nope"],
-        ["params", "nonsense"],
-        ["set", "--iterations", "0"],
-        ["status", "--watch", "--interval", "0"],
-        ["status", "--watch", "--interval", "nan"],
-        ["validate", "--games", "1"],
-        ["validate", "--sprt", "5", "0"],
-        ["validate", "--sprt", "nan", "5"],
-        ["validate", "--also", "soon"],
-        ["run", "--from", "small", "--run", "other", "--doubt", "0.5"],
-        ["run", "--from", "small", "--doubt", "nan"],
-        ["run", "--seed", "-1"],
-        ["demo", "--seed", "1,x"],
+        ("nonsense", "No such command"),
+        ("statsu", "did you mean 'status'?"),
+        ("params nonsense", "No such command"),
+        ("status --nope", "No such option"),
+        ("status --watch --interval 0", "is not in the range"),
+        ("status --watch --interval nan", "nan is no number"),
+        ("set --iterations 0", "is not in the range"),
+        ("set --iterations 9999999999", "is not in the range"),
+        ("set --share 0", "is not in the range"),
+        ("set --share 1e-320", "is not in the range"),
+        ("set --share nan", "nan is no number"),
+        ("set --share inf", "is not in the range"),
+        ("set --priority 1001", "is not in the range"),
+        ("set --priority high", "'high' is not a valid integer"),
+        ("validate --games 1", "is not in the range"),
+        ("validate --games 9999999999", "is not in the range"),
+        ("validate --sprt 5 0", "ELO0 has to be less than ELO1"),
+        ("validate --sprt nan 5", "normalised Elo is from"),
+        ("validate --also soon", "is not [MOVES/]BASE[+INC]"),
+        ("run --from small --run other --doubt 0.5", "is not in the range"),
+        ("run --from small --doubt nan", "nan is no number"),
+        ("run --seed -1", "is not in the range"),
+        (f"run --seed {2**63}", "is not in the range"),
+        ("demo --seed 1,x", "is not a valid integer"),
+        ("plan --draws 1", "is not in the range"),
+        ("plan --elo 0", "is not in the range"),
+        ("plan -c 0", "is not in the range"),
+        ("plan --precision 1", 'goes with [spsa] algorithm = "constant"'),
+        ("params diff --theta averaged", "--theta is about a run"),
+        ("params diff --run small --theta best", "'best' is not one of"),
+        ("probe --only nothing", "'nothing' is no active parameter"),
+        ("workers exclude", "Missing argument 'MACHINE'"),
+        ("doctor --run \udcff", "is not UTF-8"),
     ],
 )
 def test_what_the_command_line_does_not_know_is_usage(
-    project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+    project: Path, line: str, said: str, ask: Ask
 ) -> None:
-    assert execute(arguments) == 2
-    heard = capsys.readouterr()
-    assert heard.out == "" and "Error:" in heard.err
+    heard = ask(*line.split())
+    assert (heard.code, heard.out) == (2, "") and "Error:" in heard.err
+    assert said in " ".join(heard.err.split())
 
 
-def test_a_mistyped_command_gets_the_right_one_named(tmp_path: Path) -> None:
-    done = call(master("statsu"), tmp_path)
-    assert done.returncode == 2 and "did you mean 'status'?" in done.stderr
-
-
-@pytest.mark.parametrize("arguments", [*READERS, ["run"], ["params", "show"], ["db", "upgrade"]])
+@pytest.mark.parametrize("words", [*READERS, ["run"], ["params", "show"], ["db", "upgrade"]])
 def test_without_a_configuration_each_command_says_so(
-    tmp_path: Path,
-    arguments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    folder: Path, words: list[str], ask: Ask
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert execute(arguments) == 2
-    heard = capsys.readouterr()
-    assert heard.out == "" and heard.err.startswith("config.toml: [config.toml] does not exist")
-    assert list(tmp_path.iterdir()) == []
+    heard = ask(*words)
+    assert (heard.code, heard.out) == (2, "")
+    assert heard.err.startswith("config.toml: [config.toml] does not exist")
+    assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", READERS)
-def test_a_command_that_looks_makes_no_database(
-    project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("words", READERS)
+def test_a_command_that_looks_needs_a_database_with_a_run(
+    project: Path, words: list[str], ask: Ask
 ) -> None:
     before = sorted(project.iterdir())
-    assert execute(arguments) == 3
-    heard = capsys.readouterr()
+    heard = ask(*words)
+    assert heard.code == 3
     assert "there is no such file yet" in heard.err and "spsa-master run" in heard.err
     assert sorted(project.iterdir()) == before
+    upgrade(f"sqlite:///{project / 'spsa.db'}")
+    assert ask(*words).code == (0 if words == ["doctor"] else 3)
 
 
 def test_a_worker_makes_no_database_either(project: Path) -> None:
@@ -121,23 +155,10 @@ def test_a_worker_makes_no_database_either(project: Path) -> None:
     assert done.returncode == 3 and not (project / "spsa.db").exists()
 
 
-@pytest.mark.parametrize("arguments", READERS)
-def test_a_database_without_a_run_is_nothing_to_do(
-    project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    upgrade(f"sqlite:///{project / 'spsa.db'}")
-    expected = 0 if arguments == ["doctor"] else 3
-    assert execute(arguments) == expected, capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "url",
-    [
-        f"postgresql://u:{SECRET}@127.0.0.1:1/x",
-        "sqlite:////nowhere/x/y.db",
-        "sqlite:////",
-    ],
+    [f"postgresql://u:{SECRET}@127.0.0.1:1/x", "sqlite:////nowhere/x/y.db", "sqlite:////"],
 )
 def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
     for command in (master("status"), worker("--spsa", "--once", "-c", "1")):
@@ -163,48 +184,58 @@ def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
         f"sqlite:///x.db?mode={SECRET}",
     ],
 )
+@pytest.mark.parametrize("command", ["status", "run"])
 def test_a_url_that_is_none_is_refused_and_never_quoted(
-    project: Path, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project: Path, url: str, command: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
-    for arguments in (["status"], ["run"]):
-        assert execute(arguments) == 2
-        heard = capsys.readouterr()
-        assert SECRET not in heard.out + heard.err
-        assert "DATABASE_URL" in heard.err and "1 fault;" in heard.err
+    heard = ask(command)
+    assert heard.code == 2 and SECRET not in heard.out + heard.err
+    assert "DATABASE_URL" in heard.err and "1 fault;" in heard.err
     assert not (project / ".tuning").exists()
 
 
-@pytest.mark.slow
-def test_a_flag_goes_before_the_environment_before_the_file(project: Path) -> None:
-    first, second = project / "a.db", project / "b.db"  # which are missing, as a message says
-    flag = call(
-        master("status", "--database-url", f"sqlite:///{first}"),
-        project,
-        DATABASE_URL=f"sqlite:///{second}",
-    )
-    variable = call(master("status"), project, DATABASE_URL=f"sqlite:///{second}")
-    assert str(first) in flag.stderr and str(second) in variable.stderr
-    elsewhere = call(master("status"), project.parent, SPSA_CONFIG=str(project / "config.toml"))
-    assert elsewhere.returncode == 3 and str(project / "spsa.db") in elsewhere.stderr
-
-
-def test_another_schema_and_a_file_that_is_no_database(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_schema_and_a_file_that_is_no_database(project: Path, ask: Ask) -> None:
     path = project / "spsa.db"
     upgrade(f"sqlite:///{path}")
     engine = sa.create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
-    for arguments in (["status"], ["run"], ["db", "upgrade"]):
-        assert execute(arguments) == 3
-        assert "the tables of another version of this program" in capsys.readouterr().err
+    for words in (["status"], ["run"], ["db", "upgrade"]):
+        heard = ask(*words)
+        assert heard.code == 3 and "the tables of another version of this program" in heard.err
     path.write_bytes(b"no database at all " * 1000)
-    for arguments in (["status"], ["run"]):
-        assert execute(arguments) == 2
-        assert "file is not a database" in capsys.readouterr().err
+    for words in (["status"], ["run"]):
+        heard = ask(*words)
+        assert heard.code == 2 and "file is not a database" in heard.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "file", "config", "opened"),
+    [
+        ("a.db", "b.db", "c.db", "config.toml", "a.db"),
+        (None, "b.db", "c.db", "config.toml", "b.db"),
+        (None, None, "c.db", "config.toml", "c.db"),
+        (None, None, None, "../config.toml", "spsa.db"),
+    ],
+)
+def test_a_flag_goes_before_the_environment_before_the_file(
+    project: Path, flag: str | None, variable: str | None, file: str | None, config: str,
+    opened: str, ask: Ask, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """None of them is there, as a message says."""
+    if config.startswith(".."):
+        (project / "below").mkdir()
+        monkeypatch.chdir(project / "below")
+    monkeypatch.setenv("SPSA_CONFIG", config)
+    if variable:
+        monkeypatch.setenv("DATABASE_URL", f"sqlite:///{project / variable}")
+    if file:
+        (project / "url").write_text(f"sqlite:///{project / file}\n")
+        monkeypatch.setenv("DATABASE_URL_FILE", "url")
+    heard = ask("status", *(["--database-url", f"sqlite:///{project / flag}"] if flag else []))
+    assert heard.code == 3 and str(project / opened) in heard.err
 
 
 @pytest.mark.slow
@@ -224,13 +255,8 @@ def test_output_that_cannot_be_written_is_a_sentence(project: Path) -> None:
 
 @pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> None:
-    writing = subprocess.Popen(
-        master("params", "show"),
-        cwd=project,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    writing = subprocess.Popen(master("params", "show"), cwd=project, env=environment(), **piped)
     assert writing.stdout is not None and writing.stderr is not None
     writing.stdout.close()
     assert writing.stderr.read() == b""
@@ -239,26 +265,23 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> 
 
 @pytest.mark.slow
 def test_a_terminal_of_ascii_gets_the_numbers(project: Path) -> None:
-    done = call(worker("--help"), project, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
+    assert call(worker("--help"), project, PYTHONIOENCODING="ascii").returncode == 0
     shown = call(master("params", "show", "--json"), project, PYTHONIOENCODING="ascii")
-    assert len(json.loads(shown.stdout)["parameters"]) == 2
+    assert '"name": "depth"' in shown.stdout
 
 
-@pytest.mark.slow
-def test_the_patch_of_the_values_applies(project: Path) -> None:
-    assert call(master("params", "diff"), project).stdout == ""
+def test_the_patch_of_the_values_applies(project: Path, ask: Ask) -> None:
+    assert ask("params", "diff").out == ""
     text = (project / "params.toml").read_text().replace("value = 200", "value = 210")
     (project / "params.toml").write_text(text)
-    patch = call(master("params", "diff"), project).stdout
     engine = project / "engine"
     subprocess.run(["git", "init", "-q", "."], cwd=engine, check=True)
+    patch = ask("params", "diff").out
     subprocess.run(["git", "apply"], cwd=engine, input=patch, text=True, check=True)
     assert "MARGIN: i32 = 210;" in (engine / "src" / "engine_constants.rs").read_text()
 
 
-def test_the_modules_run_as_the_scripts_do(tmp_path: Path) -> None:
-    for module in ("spsa.master", "worker"):
-        done = call([sys.executable, "-m", module, "--version"], tmp_path)
-        assert done.returncode == 0 and "0.1.0" in done.stdout
-    assert (ROOT / "spsa").is_dir()
+@pytest.mark.parametrize("module", ["spsa.master", "worker"])
+def test_the_modules_run_as_the_scripts_do(module: str, tmp_path: Path) -> None:
+    done = call([sys.executable, "-m", module, "--version"], tmp_path)
+    assert done.returncode == 0 and "0.1.0" in done.stdout

@@ -117,7 +117,7 @@ def test_scaled_parameters_are_exported_as_the_engine_gets_them(
         (["import", "missing.txt"], "missing.txt"),
         (["import", "tune.txt", "--format", "clop"], "clop"),
         (["export", "--format", "fishtest"], "params.toml:1: [x] is no whole number"),
-        (["export", "--format", "json", "--start"], "--start is about a run"),
+        (["export", "--format", "json", "--theta", "start"], "--theta is about a run"),
     ],
 )
 def test_bad_input_is_refused_with_2_and_nothing_written(

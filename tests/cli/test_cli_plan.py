@@ -1,7 +1,6 @@
 """`plan` as a person calls it."""
 
 import json
-import shutil
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -184,20 +183,3 @@ def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> No
         text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
         sql(text, d=json.dumps(delivery_settings(config)))
     assert "two builds take 77 s: measured by the last run" in plan_json()["sources"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
-def test_a_trial_measures_what_no_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    shutil.copytree(Path(__file__).parents[1] / "fixtures" / "cpp", tmp_path / "tern")
-    assert asked("init", "tern", "--games", "100").returncode == 0
-    config = tmp_path / "config.toml"
-    text = config.read_text().replace('kind = "movetime"', 'kind = "nodes"\nlow = 50\nhigh = 50')
-    config.write_text(text.replace("timelow =", "#").replace("timehigh =", "#"))
-    told = plan_json("--measure", "-c", "1")["sources"]
-    assert [s for s in told if s.startswith("a game takes") and s.endswith("measured now")]
-    assert [s for s in told if s.startswith("two builds take") and "measured now" in s]
-    later = [s for s in plan_json("-c", "1")["sources"] if "by `plan --measure` on 20" in s]
-    assert [s.split(" take")[0] for s in later] == ["a game", "two builds"]

@@ -1,43 +1,41 @@
-"""`report` and `events`: what they write, show and refuse."""
+"""`report`, and the events and void games of `status`: what they write, show and refuse."""
 
 import csv
-import json
+import io
 import shutil
 from pathlib import Path
 
+import chess.pgn
 import pytest
-from builders import new_worker
-from console import PARAMS, write_project
+from builders import new_worker, published, result_of, stage
+from console import PARAMS, Ask, compete
+from engines.faulty import engine, start_book
+from shell import Shell
+from trials import UNHURRIED
 from tuned import play, space_from, tuned, validated
 
-from spsa.cli import demonstration, execute
+from spsa.core.game_settings import Book, GameSettings
 from spsa.db import Store
-from spsa.report import export_html as page_module
-from spsa.report.text import terminal
+from spsa.protocol import KeptVoid
 
 FORMULA = "=cmd|'/c calc'!A1"
 
 
 @pytest.fixture(scope="module")
-def played(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a run "first" with four results, a validation and a pause."""
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
     with Store(f"sqlite:///{path}", durable=False) as store:
-        staged = tuned(store, space_from(PARAMS), 4)
-        validated(staged)
+        validated(tuned(store, space_from(PARAMS), 4))
         store.pause("first", "me", "to\nlook")
     return path
 
 
 @pytest.fixture
-def project(played: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    write_project(tmp_path)
-    shutil.copy(played, tmp_path / "spsa.db")
-    return tmp_path
+def played(kept: Path, project: Path) -> Path:
+    shutil.copy(kept, project / "spsa.db")
+    return project
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -45,26 +43,34 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_page_is_written_whole(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "out.html").write_text("old")
-    assert execute(["report", "--html", "out.html"]) == 0
-    assert capsys.readouterr().out == "wrote out.html\n"
-    written = (project / "out.html").read_text()
+def test_a_page_is_written_whole_beside_json_on_stdout(played: Path, ask: Ask) -> None:
+    (played / "out.html").write_text("old")
+    heard = ask("report", "--json", "--html", "out.html")
+    assert heard.err == "wrote out.html\n", "stdout is data"
+    written = (played / "out.html").read_text()
     assert written.startswith("<!DOCTYPE html>") and written.rstrip().endswith("</html>")
-    assert "to\\nlook" in written and (project / "out.html").stat().st_mode & 0o777 == 0o644
-    assert not [path for path in project.iterdir() if path.name.startswith(".spsa")]
+    assert "to\\nlook" in written and (played / "out.html").stat().st_mode & 0o777 == 0o644
+    assert not [path for path in played.iterdir() if path.name.startswith(".spsa")]
+    found = heard.json
+    assert found["status"]["run"] == "first" and found["history"]["k"] == [0, 1, 2, 3, 4]
+    margin = found["history"]["parameters"][0]
+    assert margin["name"] == "margin" and len(margin["theta"]) == len(margin["averaged"]) == 5
+    assert len(found["history"]["gain"]["elo"]) == 5
+    assert found["history"]["workers"][0]["tally"]["games"] == 32
+    assert found["history"]["validations"][0]["tally"]["elo_error"] > 0
+    assert [event["kind"] for event in found["events"]] == ["start", "paused"]
+    assert found["settings"]["games_per_iteration"] == 8
 
 
-def test_csv_has_every_result(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["report", "--csv", "new/data"]) == 0
-    folder = project / "new" / "data"
-    assert capsys.readouterr().out.count("wrote new/data/") == 3
+def test_csv_has_every_result(played: Path, ask: Ask) -> None:
+    assert ask("report", "--csv", "new/data").out.count("wrote new/data/") == 3
+    folder = played / "new" / "data"
     history = rows(folder / "history.csv")
     assert [row["k"] for row in history] == ["0", "1", "2", "3", "4"]
     assert (history[0]["margin"], history[0]["depth"]) == ("200.0", "3.0")
     iterations = rows(folder / "iterations.csv")
     assert [row["purpose"] for row in iterations] == ["tune"] * 4 + ["validate"]
-    with Store(f"sqlite:///{project / 'spsa.db'}") as store:
+    with Store(f"sqlite:///{played / 'spsa.db'}") as store:
         run = store.run()
         known = store.iterations(run.id)
         assert float(history[-1]["margin"]) == run.theta["margin"]
@@ -76,36 +82,20 @@ def test_csv_has_every_result(project: Path, capsys: pytest.CaptureFixture[str])
     assert (worker["worker"], worker["games"]) == ("machine-1", "32")
 
 
-def test_no_cell_of_a_csv_is_a_formula(project: Path) -> None:
-    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
+def test_no_cell_of_a_csv_is_a_formula(played: Path, ask: Ask) -> None:
+    with Store(f"sqlite:///{played / 'spsa.db'}", durable=False) as store:
         staged = tuned(store, space_from(PARAMS), 0, name="second")
         worker = store.register_worker(new_worker(FORMULA))
         bad = type(staged)(store, staged.run, staged.master, worker)
         bad.open()
         play(bad, "bad", 0.0)
-    assert execute(["report", "--run", "second", "--csv", "."]) == 0
-    (row,) = rows(project / "workers.csv")
+    assert ask("report", "--run", "second", "--csv", ".").code == 0
+    (row,) = rows(played / "workers.csv")
     assert row["worker"] == f"'{FORMULA}"
 
 
-def test_json_holds_what_the_page_shows(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["report", "--json", "--html", "out.html"]) == 0
-    heard = capsys.readouterr()
-    found = json.loads(heard.out)
-    assert heard.err == "wrote out.html\n", "stdout is data"
-    assert found["status"]["run"] == "first" and found["history"]["k"] == [0, 1, 2, 3, 4]
-    margin = found["history"]["parameters"][0]
-    assert margin["name"] == "margin" and len(margin["theta"]) == len(margin["averaged"]) == 5
-    assert len(found["history"]["gain"]["elo"]) == 5
-    assert found["history"]["workers"][0]["tally"]["games"] == 32
-    assert found["history"]["validations"][0]["tally"]["elo_error"] > 0
-    assert [event["kind"] for event in found["events"]] == ["start", "paused"]
-    assert found["settings"]["games_per_iteration"] == 8
-
-
-def test_without_an_option_it_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["report"]) == 0
-    shown = capsys.readouterr().out
+def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
+    shown = ask("report").out
     assert shown.startswith("run first: paused, 4 of 4 iterations applied, 32 games")
     for part in ("parameters", "validations", "workers of this run"):
         assert part in shown
@@ -114,62 +104,129 @@ def test_without_an_option_it_is_shown(project: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (["--html", "engine"], 2, "is a directory"),
-        (["--html", "none/out.html"], 2, "there is no folder 'none'"),
-        (["--csv", "config.toml"], 2, "is a file"),
-        (["--html", "out.html", "--run", "nope"], 3, "there is no run named 'nope'"),
+        ("report --html engine", 2, "is a directory"),
+        ("report --html none/out.html", 2, "there is no folder 'none'"),
+        ("report --pgn none/out.pgn", 2, "there is no folder 'none'"),
+        ("report --csv config.toml", 2, "is a file"),
+        ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
+        ("status --all --events", 2, "exclude each other"),
+        ("status --watch --voids", 2, "exclude each other"),
+        ("status --watch --all", 2, "exclude each other"),
+        ("status --voids 1.7", 3, "no void game of a batch 1.7 is kept; batches with some: none"),
     ],
 )
-def test_what_cannot_be_written_is_refused(
-    line: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_shown_is_refused(
+    line: str, code: int, said: str, played: Path, ask: Ask
 ) -> None:
-    assert execute(["report", *line]) == code
-    heard = capsys.readouterr()
-    assert said in heard.err and heard.out == ""
-    assert (project / "engine").is_dir() and not (project / "out.html").exists()
+    before = sorted(played.iterdir())
+    heard = ask(*line.split())
+    assert (heard.code, heard.out) == (code, "") and said in heard.err
+    assert sorted(played.iterdir()) == before
 
 
-def test_events_for_people_and_programs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["events"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+@pytest.mark.usefixtures("project_store")
+@pytest.mark.parametrize("line", ["status", "status --events", "report"])
+def test_without_a_run_there_is_nothing_to_show(line: str, ask: Ask) -> None:
+    heard = ask(*line.split())
+    assert heard.code == 3 and "there is no run yet" in heard.err
+
+
+def test_events_for_people_and_programs(played: Path, ask: Ask) -> None:
+    lines = ask("status", "--events").out.rpartition("\nevents")[2].splitlines()
     assert lines[1].split() == ["time", "(UTC)", "event", "by", "detail"]
     assert [line.split()[2:] for line in lines[2:]] == [
         ["start", "master", "seed", "42"],
         ["paused", "me", "to\\nlook"],
     ]
-    assert execute(["events", "--last", "1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    (event,) = found["events"]
+    found = ask("status", "--events", "--json").json
+    event = found["events"][-1]
     assert found["run"] == "first" and event["at"].endswith("+00:00")
-    assert (event["kind"], event["actor"], event["detail"]) == (
-        "paused",
-        "me",
-        {"reason": "to\nlook"},
-    )
-
-
-@pytest.mark.parametrize("command", ["events", "report", "plot"])
-def test_without_a_run_there_is_nothing_to_show(
-    command: str, project: Path, sqlite_template: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copy(sqlite_template, project / "spsa.db")
-    assert execute([command, *(["x.svg"] if command == "plot" else [])]) == 3
-    assert "there is no run yet" in capsys.readouterr().err
+    assert (event["kind"], event["actor"]) == ("paused", "me")
+    assert event["detail"] == {"reason": "to\nlook"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draws", [True, False])
-def test_a_demo_leaves_its_report(
-    draws: bool,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_crash_is_kept_with_its_moves_and_last_lines(
+    project: Path, database_url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (demonstration, page_module):
-        monkeypatch.setattr(module, "can_draw", lambda: draws)
-    demonstration.leave_report(project, "first", terminal())
-    said = capsys.readouterr().out
-    assert str(project / "report.html") in said
-    assert "Tuning run first" in (project / "report.html").read_text()
-    assert (str(project / "run.png") in said) is (project / "run.png").exists() is draws
-    assert ("pip install 'spsa-tuner[plot]'" in said) is not draws
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    plus = engine(project, "plus", moves="e2e4 e7e5 g1f3", fault="crash", at_ply=2)
+    minus = engine(project, "minus", moves="e2e4 e7e5 g1f3")
+    with Store(database_url, durable=False) as store:
+        book = Book(name=str(start_book(project)))
+        stage(store, space=space_from(PARAMS).to_json()).open(
+            plus=published(plus),
+            minus=published(minus),
+            plus_options={},
+            minus_options={},
+            batch_games=2,
+            plus_parameters={"margin": 220.5},
+            game_settings=GameSettings(time_control=UNHURRIED, book=book),
+        )
+        assert ask("status", "--voids").out.endswith("run first has no void games\n")
+        words = ("-c", 1, "--engines-cache", project / "cache", "--max-batches", 1)
+        done = compete("--spsa", *words, DATABASE_URL=database_url)
+        assert "was void 4 times" in done.stderr
+        ((machine, _),) = store.failed_batches().items()
+    assert ask("status", "--voids").out.count("plus: crash: killed by SIGSEGV") == 3
+    shown = ask("status", "--voids", "1.0").out
+    for line in (
+        f"batch 1.0, pair 1 of the run on machine {machine}: plus: crash: killed by SIGSEGV",
+        "White: plus; 2 plies; the position:",
+        "  position startpos moves e2e4 e7e5",
+        "  | bestmove e2e4",
+        "  | stderr: a hint",
+        "  | stderr: thread 'main' panicked at src/search.rs:7\\x1b[2J",
+        f"values of plus, binary {published(plus).sha256}:",
+        "  margin = 220.5",
+    ):
+        assert f"{line}\n" in shown
+    assert ask("report", "--pgn", "voids.pgn").out == "wrote voids.pgn\n"
+    game = chess.pgn.read_game(io.StringIO((project / "voids.pgn").read_text()))
+    assert game is not None and not game.errors
+    assert [move.uci() for move in game.mainline_moves()] == ["e2e4", "e7e5"]
+    assert "SIGSEGV" in game.end().comment and game.headers["White"] == "plus"
+    assert len(ask("status", "--voids", "--json").json["void_games"]) == 3
+    assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err
+
+
+def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
+    project_store: Store, ask: Ask
+) -> None:
+    staged = stage(project_store, space=space_from(PARAMS).to_json())
+    staged.open()
+    claim = staged.claim("c")
+    assert claim is not None
+    position = "position startpos moves e2e4 e2e4 x"
+    odd = [("", "a } \x1b[2J", position, "one\n\x1b[2Jtwo"), ("minus", "hang", "", "")]
+    odd.append(("plus", "", "position fen x", ""))
+    voids = tuple(
+        KeptVoid(pair=i, culprit=side, white="", detail=detail, position=there, output=output)
+        for i, (side, detail, there, output) in enumerate(odd)
+    )
+    project_store.report(claim, result_of(claim, voids={"crash": 3}, kept_voids=voids))
+    assert ask("report", "--pgn", "out.pgn").code == 0
+    shown = ask("status", "--voids", "1.0")
+    assert shown.code == 0 and "\x1b" not in shown.out and "(nothing)" in shown.out
+    game = chess.pgn.read_game(io.StringIO(Path("out.pgn").read_text()))
+    assert game is not None and len(list(game.mainline_moves())) == 1
+
+
+@pytest.mark.parametrize("log", ["7", "{}", '["a", null, [], {"pair": 1}]', '[{"pair": "0"}]'])
+def test_a_log_that_no_worker_writes_is_no_void_game(
+    project: Path, store: Store, database_url: str, sql: Shell, log: str, ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Such values have to be written by hand: types are checked before a report is."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    staged = tuned(store, space_from(PARAMS), 1, planned=9)
+    staged.open()
+    claim = staged.claim("c")
+    assert claim is not None
+    store.report(claim, result_of(claim, voids={"crash": 1}))
+    text = "UPDATE spsa_batch SET void_log = :log, voids = :log WHERE claim_id = :id"
+    sql(text, log=log, id=claim.claim_id)
+    assert ask("status", "--voids").out.endswith("run first has no void games\n")
+    assert ask("report").code == 0
+    assert not any(batch.voids for batch in store.batches(staged.run.id))
+    assert store.workers()[0].void_games == 1

@@ -84,9 +84,9 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
     ("options", "said"),
     [
         ((), "give --iterations, --priority or --share"),
-        (("--share", "0"), "0 is not from 1e-06 to 1e+06"),
-        (("--share", "nan"), "nan is not from 1e-06 to 1e+06"),
-        (("--share", "inf"), "inf is not from 1e-06 to 1e+06"),
+        (("--share", "0"), "0.0 is not in the range"),
+        (("--share", "nan"), "nan is no number"),
+        (("--share", "inf"), "inf is not in the range"),
         (("--priority", "1001"), "1001 is not in the range"),
         (("--priority", "high"), "'high' is not a valid integer"),
     ],

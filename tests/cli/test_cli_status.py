@@ -51,18 +51,6 @@ def one_sided(stage: Stage) -> None:
     stage.store.report(claim, BatchResult(tally=Tally.of_pair(2, 2)))
 
 
-def test_machines_are_compared(staged: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    one_sided(staged)
-    assert execute(["status", "--workers"]) == 0
-    text = capsys.readouterr().out
-    assert "one machine has played, machine: none to compare it with" in text
-    assert execute(["status", "--workers", "--json"]) == 0
-    (machine,) = json.loads(capsys.readouterr().out)["machines"]
-    assert (machine["machine"], machine["pairs"], machine["won_by_two_points"]) == ("machine", 1, 1)
-    assert execute(["status", "--json"]) == 0
-    assert "machines" not in json.loads(capsys.readouterr().out)
-
-
 def finish(stage: Stage) -> None:
     for _ in range(3):
         stage.whole_iteration()

@@ -56,7 +56,6 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
     ("command", "said"),
     [
         (["params", "show"], b"checking params.toml against the engine, 0 s"),
-        (["plan", "--elo", "40"], b"finding what games and builds"),
         (["plan", "--elo", "40"], b"tuning synthetic engines"),
     ],
 )

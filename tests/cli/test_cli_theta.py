@@ -97,7 +97,7 @@ def test_each_theta_is_to_be_had_as_a_patch(
 
 @pytest.mark.usefixtures("tuned")
 def test_the_start_is_no_patch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["params", "diff", "--run", "first", "--start"]) == 0
+    assert execute(["params", "diff", "--run", "first", "--theta", "start"]) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -117,9 +117,7 @@ def test_a_theta_that_is_not_known_yet_is_said(
     "options",
     [
         ["--theta", "averaged"],
-        ["--start"],
         ["--run", "first", "--theta", "best"],
-        ["--run", "first", "--start", "--theta", "final"],
     ],
 )
 @pytest.mark.usefixtures("tuned")

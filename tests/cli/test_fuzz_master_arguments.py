@@ -144,23 +144,3 @@ def test_a_command_line_is_obeyed_or_refused(
         assert len(line) <= 10_000, words
     assert code in (0, 1) or said.err, words
     assert time.monotonic() - began < SECONDS, words
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["db", "backup", ""], "it names no file"),
-        (["doctor", "--run", "\udcff"], "is not UTF-8"),
-        (["run", "--seed", str(2**63)], "is not in the range"),
-        (["run", "--share", "1e-320"], "is not from 1e-06 to 1e+06"),
-        (["run", "--share", "nan"], "is not from 1e-06 to 1e+06"),
-        (["set", "--iterations", str(2**31)], "is not in the range"),
-        (["validate", "--games", str(2**31)], "is not in the range"),
-        (["plan", "--seed", "-1"], "is not in the range"),
-    ],
-)
-def test_what_was_found_is_refused(
-    project: Path, capfd: pytest.CaptureFixture[str], words: list[str], said: str
-) -> None:
-    assert execute(words) == 2
-    assert said in capfd.readouterr().err

@@ -235,9 +235,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_url_may_come_from_a_file(project: Path) -> None:
     wrong = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
-    done = call(
-        master("db", "upgrade", "--database-url-file", "right"), project, DATABASE_URL=wrong
-    )
+    done = call(master("db", "upgrade"), project, DATABASE_URL_FILE="right")
     assert done.returncode == 0, done.stderr
     assert (project / "spsa.db").exists()
     flags = ("--spsa", "--once", "-c", "1", "--database-url-file", "right")
@@ -247,11 +245,9 @@ def test_the_url_may_come_from_a_file(project: Path) -> None:
         assert done.returncode in (0, 3), done.stderr
 
 
-@pytest.mark.parametrize("program", [master("doctor"), worker("--spsa", "--once", "-c", "1")])
-def test_a_url_and_a_file_of_one_are_too_much(program: list[str], project: Path) -> None:
-    done = call(
-        [*program, "--database-url", "sqlite:///x", "--database-url-file", "right"], project
-    )
+def test_a_url_and_a_file_of_one_are_too_much(project: Path) -> None:
+    both = ("--database-url", "sqlite:///x", "--database-url-file", "right")
+    done = call(worker("--spsa", "--once", "-c", "1", *both), project)
     assert done.returncode == 2
     assert "not both" in done.stderr
 

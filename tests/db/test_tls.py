@@ -301,7 +301,6 @@ ARGUMENTS = {
     "params": ["diff"],
     "db": ["backup", "copy.db"],
     "plan": ["--json"],
-    "plot": ["out.svg"],
     "purge": ["--worker", "machine", "--reason", "x"],
 }
 """What a command needs to get as far as its database; any other is called without arguments."""

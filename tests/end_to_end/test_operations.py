@@ -54,7 +54,9 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
     masters = [usual.master()]
     usual.wait_for_tables()
-    masters.append(urgent.master("--priority", "1", "--share", "2"))
+    masters.append(urgent.master())
+    urgent.wait_for_work()
+    usual.ask("set", "--run", "urgent", "--priority", "1", "--share", "2")
     worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
     ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
     assert ended == [0, 0], usual.account() + urgent.account()
@@ -65,22 +67,6 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
         assert found == {"usual": theta, "urgent": theta}
         assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
     assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
-
-
-@pytest.mark.slow
-def test_run_changes_the_priority_of_a_run_that_it_goes_on_with(start: Start) -> None:
-    tuner = start("kept", iterations=50)
-    first = tuner.master()
-    tuner.wait_for_work()  # a run that has opened nothing is made anew, and not gone on with
-    first.send_signal(signal.SIGTERM)
-    assert tuner.ended(first) == 130, tuner.account()
-    again = tuner.master("--priority", "-5")
-    wait_until(lambda: tuner.status()["priority"] == -5)
-    again.send_signal(signal.SIGTERM)
-    assert tuner.ended(again) == 130, tuner.account()
-    assert "priority is" not in tuner.words()
-    with Store(tuner.url) as store:
-        assert "prioritize" in [event.kind for event in store.events(store.run().id)]
 
 
 @pytest.fixture

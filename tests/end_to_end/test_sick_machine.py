@@ -53,10 +53,11 @@ def test_a_planted_sick_machine_is_found_set_aside_and_purged(
     finally:
         tuner.kill_all()
     dry = json.loads(tuner.ask("purge", "--suggested", "--dry-run", "--json").stdout)
-    shown = json.loads(tuner.ask("status", "--workers", "--json").stdout)["machines"]
+    listed = json.loads(tuner.ask("workers", "list", "--json").stdout)["workers"]
+    shown = {one["machine"]: one["against_others"] for one in listed}
     done = tuner.ask("purge", "--suggested", "--yes")
-    assert [one["is_suspect"] for one in shown] == [True, False, False, False]
-    assert shown[0]["machine"] == sick and shown[0]["void_residual"] > 3.5
+    assert [name for name, one in shown.items() if one["is_suspect"]] == [sick]
+    assert len(shown) == 4 and shown[sick]["void_residual"] > 3.5
     assert dry["selection"] == {"host": sick} and dry["games"] > 0 and dry["purge"] is None
     assert done.returncode == 0 and f"{sick} stands out: " in done.stdout, done
     ((count,),) = shell(

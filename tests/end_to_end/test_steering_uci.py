@@ -96,8 +96,6 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     assert bold["start"] == pytest.approx(min(there["value"], 40))
     assert (calm["name"], calm["start"]) == ("calm", 10) and calm["value"] != 10
     said(tuner, "doctor")
-    kinds = [
-        row["kind"]
-        for row in json.loads(said(tuner, "events", "--run", "second", "--json"))["events"]
-    ]
+    told = json.loads(said(tuner, "status", "--events", "--run", "second", "--json"))
+    kinds = [row["kind"] for row in told["events"]]
     assert kinds[0] == "start" and kinds[-1] == "finished"

@@ -288,5 +288,5 @@ def _told_once(tuner: Tuner, server: Server) -> None:
     assert told()[0].startswith("alarm: small: no worker plays")
     assert told()[1] == "over: small: no worker plays"
     assert (tuner.folder / "told").read_text().count("no worker plays") == 2
-    asked = json.loads(tuner.ask("events", "--json").stdout)["events"]
+    asked = json.loads(tuner.ask("status", "--events", "--json").stdout)["events"]
     assert [e["kind"] for e in asked if e["kind"].startswith("alarm")] == ["alarm", "alarm_over"]

@@ -1,9 +1,13 @@
 """The two programs as processes, with an environment that holds nothing by chance."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (
@@ -107,3 +111,27 @@ def write_project(folder: Path, config: str = CONFIG, params: str = PARAMS) -> N
     source.mkdir(parents=True, exist_ok=True)
     (source / "engine_constants.rs").write_text(SOURCE)
     (folder / "engine" / "Cargo.toml").write_text('[package]\nname = "small"\nversion = "1.0.0"\n')
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """What it printed for a program, which has to be JSON without NaN."""
+        assert self.code in (0, 1), self.err
+        found: dict[str, Any] = json.loads(self.out, parse_constant=_no_constant)
+        return found
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise AssertionError(f"{word} is no JSON")
+
+
+Ask = Callable[..., Said]
+"""`ask("status", "--json")`: `spsa-master` within this process."""
