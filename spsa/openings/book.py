@@ -1,17 +1,167 @@
-"""Books of openings: read once, checked line by line, identified by the hash of their bytes."""
+"""Books of openings: read once, checked line by line, identified by the hash of their bytes.
 
-from collections.abc import Sequence
+Also which opening a pair plays, and for how long its engines think.
+"""
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
+from typing import Self, overload
 
-from spsa.core.game_settings import Book
+import chess
+
+from spsa.core.game_settings import Book, TimeControl
+from spsa.core.game_settings.numbers import MAX_MOVES
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, cache_folder, content, private_folder
 from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes
-from spsa.openings.positions import MAX_OPENINGS, Opening, Positions, opening_number
+
+MAX_OPENINGS = 5_000_000
+"""Openings of one book."""
+
+MAX_FAULTS = 100
+"""Faults of one book that are reported at once."""
+
+MAX_GAMES = 500_000
+"""Games of one PGN book; all of them are kept in memory."""
+
+_MAX_LINE = 1_000
+_FIFTY_MOVES = 100  # plies
+_LINE = re.compile(r"^(?!#).*\S", re.MULTILINE)  # neither blank nor a remark
+
+
+@lru_cache(maxsize=4)
+def permutation(seed: int, round_number: int, size: int) -> tuple[int, ...]:
+    """The order of a book of `size` openings in one round.
+
+    Index i comes before j when SHA-256 of "opening <seed> <round> <i>" is smaller.
+    """
+    order = sorted(range(size), key=lambda i: _digest(f"opening {seed} {round_number} {i}"))
+    return tuple(order)
+
+
+def drawn_time(time_control: TimeControl, batch_seed: int, index: int) -> float:
+    """The time of pair `index` of a batch, uniform in [low, high]; units as in TimeControl.
+
+    The first 53 bits of SHA-256 of "time <seed> <index>" over 2^53 are the uniform number.
+    Nodes and depth are whole numbers, all equally likely.
+    """
+    uniform = (int.from_bytes(_digest(f"time {batch_seed} {index}")[:8]) >> 11) / 2**53
+    low, high = time_control.low, time_control.high
+    if time_control.reproducible:
+        return float(int(low) + int(uniform * (int(high) - int(low) + 1)))
+    return low + uniform * (high - low)
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A position, and the moves (UCI) played from it before the engines take over.
+
+    In Chess960, castling is a move of the king to its rook, and the FEN names the rooks' files.
+    """
+
+    fen: str
+    moves: tuple[str, ...] = ()
+    chess960: bool = False
+
+    @classmethod
+    def of(cls, board: chess.Board, moves: tuple[str, ...] = ()) -> Self:
+        """From the position and the variant of `board`."""
+        return cls(board.fen(shredder=board.chess960), moves, board.chess960)
+
+    def start_board(self) -> chess.Board:
+        """The position before these moves."""
+        return chess.Board(self.fen, chess960=self.chess960)
+
+    def board(self) -> chess.Board:
+        """The position after these moves."""
+        board = self.start_board()
+        for move in self.moves:
+            board.push_uci(move)
+        return board
+
+
+class Positions(Sequence[Opening]):
+    """The openings of an EPD or FEN text, one a line, without blank lines and `#` lines.
+
+    A book may have millions of lines, of which a match plays hundreds. So the text is kept, and a
+    line is parsed when its opening is asked for.
+    """
+
+    def __init__(self, text: str, *, chess960: bool = False) -> None:
+        self._chess960 = chess960
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._starts = array("Q", (found.start() for found in _LINE.finditer(self._text)))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Opening: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Opening, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        return Opening.of(self._board(self._starts[index]))
+
+    def faults(self, file: str) -> list[Fault]:
+        """The faults of the first lines from which no game can begin."""
+        return list(islice(self._faults(file), MAX_FAULTS))
+
+    def _faults(self, file: str) -> Iterator[Fault]:
+        for start in self._starts:
+            try:
+                _check_playable(self._board(start))
+            except (ValueError, IndexError) as error:  # python-chess raises both
+                number = self._text.count("\n", 0, start) + 1
+                yield _fault(file, number, str(error), "write a legal position in EPD or FEN")
+
+    def _board(self, start: int) -> chess.Board:
+        end = self._text.find("\n", start)
+        line = self._text[start : end if end >= 0 else None].strip()
+        return _board(line, chess960=self._chess960)
+
+
+def _board(line: str, *, chess960: bool) -> chess.Board:
+    """The position of a FEN or EPD line; ValueError (or IndexError) where it has none."""
+    if len(line) > _MAX_LINE:
+        raise ValueError(f"a line of more than {_MAX_LINE:,} characters")
+    words = line.split()
+    has_counters = len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit()
+    if not all(word.isascii() for word in words[: 6 if has_counters else 4]):
+        raise ValueError("it has letters or digits that are no part of a position")
+    if has_counters:
+        return chess.Board(" ".join([*words[:5], words[5].rstrip(";")]), chess960=chess960)
+    return chess.Board.from_epd(line, chess960=chess960)[0]
+
+
+def _check_playable(board: chess.Board) -> None:
+    """Return if a game of its variant can begin here; ValueError says why not."""
+    status = board.status()
+    if status != chess.STATUS_VALID:
+        raise ValueError(f"not a position of chess: {status.name or status}")
+    if board.is_game_over() or board.halfmove_clock >= _FIFTY_MOVES:
+        raise ValueError("the game is over before it begins")
+    if board.halfmove_clock < 0 or not 1 <= board.fullmove_number <= MAX_MOVES:
+        raise ValueError(f"a move number outside 1 .. {MAX_MOVES}, or a clock below 0")
+
+
+def _fault(file: str, line: int, found: str, remedy: str) -> Fault:
+    return Fault(file=file, line=line, name="opening", found=found, remedy=remedy)
 
 
 class BookOrder(StrEnum):
@@ -29,8 +179,12 @@ class OpeningBook:
     sha256: str
 
     def opening(self, seed: int, pair: int) -> Opening:
-        """The opening of pair number `pair` in the run with `seed`, the same on every machine."""
-        return self.openings[opening_number(seed, pair, len(self.openings))]
+        """The opening of pair number `pair` in the run with `seed`, the same on every machine.
+
+        None is repeated before all were played.
+        """
+        round_number, place = divmod(pair, len(self.openings))
+        return self.openings[permutation(seed, round_number, len(self.openings))[place]]
 
     def in_turn(self, pair: int) -> Opening:
         """The opening of pair number `pair` in the order of the file."""
@@ -45,31 +199,48 @@ def load(book: Book, copy: Path | None = None) -> OpeningBook:
     data = _bytes(book.name, copy)
     digest = sha256(data).hexdigest()
     if book.sha256 not in ("", digest):
-        raise _fault(
-            book.name,
-            f"its SHA-256 is {digest}",
-            f"use the file that the run was made with: {book.sha256}",
-        )
+        remedy = f"use the file that the run was made with: {book.sha256}"
+        raise InvalidInput.of(book.name, "book", f"its SHA-256 is {digest}", remedy)
     return OpeningBook(openings=_openings(book, _text(book.name, data), digest), sha256=digest)
 
 
 def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
+    found: Sequence[Opening]
     if book.name.lower().endswith(".pgn"):
-        # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
-        from spsa.openings.pgn_book import read_pgn
-
-        found: Sequence[Opening] = read_pgn(book.name, text, book.plies, chess960=book.chess960)
+        found = _games(book, text)
     else:
         found = positions = Positions(text, chess960=book.chess960)
         if len(positions) > MAX_OPENINGS:
-            lines = f"it holds {len(positions):,} lines"
-            raise _fault(book.name, lines, f"use a part of it: {MAX_OPENINGS:,} at most")
+            remedy = f"use a part of it: {MAX_OPENINGS:,} at most"
+            raise InvalidInput.of(book.name, "book", f"it holds {len(positions):,} lines", remedy)
         # A test checks the built-in books.
         if builtin_book(book.name) is None:
             _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
     if not found:
-        raise _fault(book.name, "it holds no opening", "it needs one position or game at least")
+        remedy = "it needs one position or game at least"
+        raise InvalidInput.of(book.name, "book", "it holds no opening", remedy)
     return found
+
+
+def _games(book: Book, text: str) -> tuple[Opening, ...]:
+    # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
+    from spsa.openings.pgn_book import lines
+
+    openings: list[Opening] = []
+    faults: list[Fault] = []
+    for number, found in lines(text, book.plies, _check_playable, chess960=book.chess960):
+        if isinstance(found, ValueError):
+            faults.append(_fault(book.name, number, str(found), "write a game of legal moves"))
+        elif len(openings) < MAX_GAMES:
+            openings.append(Opening.of(*found))
+        else:
+            more = f"more than {MAX_GAMES:,} games"
+            raise InvalidInput([*faults, _fault(book.name, number, more, "use a part of it")])
+        if len(faults) >= MAX_FAULTS:
+            break
+    if faults:
+        raise InvalidInput(faults)
+    return tuple(openings)
 
 
 def _check_once(name: str, positions: Positions, record: str) -> None:
@@ -96,17 +267,13 @@ def _bytes(name: str, copy: Path | None) -> bytes:
         builtin = None if copy is not None else builtin_bytes(name)
         return content(copy or Path(name), MAX_BOOK) if builtin is None else builtin
     except OSError as error:
-        raise _fault(name, f"cannot be read: {error.strerror}", NAME_A_BOOK) from None
+        found = f"cannot be read: {error.strerror}"
+        raise InvalidInput.of(name, "book", found, NAME_A_BOOK) from None
 
 
 def _text(name: str, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _fault(
-            name, f"byte {error.start} is not UTF-8", "use an EPD, FEN or PGN text"
-        ) from None
-
-
-def _fault(name: str, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput([Fault(file=name, line=None, name="book", found=found, remedy=remedy)])
+        found = f"byte {error.start} is not UTF-8"
+        raise InvalidInput.of(name, "book", found, "use an EPD, FEN or PGN text") from None

@@ -1,25 +1,22 @@
-"""Openings from PGN texts, in a module of its own because chess.pgn is slow to import.
+"""Games of PGN texts, in a module of their own because chess.pgn is slow to import.
 
 python-chess skips words that it does not understand. Here such a word is a fault, as is an illegal
 move in the main line or a game of another variant than the run's.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from itertools import islice
 
 import chess.pgn
 
 from spsa.core.game_settings.numbers import MAX_PLIES
-from spsa.errors import InvalidInput
-from spsa.openings.positions import MAX_FAULTS, Opening, check_playable, fault
 from spsa.text import printable
 
-MAX_GAMES = 500_000
-"""Games of one book; all of them are kept in memory."""
+Line = tuple[chess.Board, tuple[str, ...]]
+"""A position, and the moves (UCI) from it."""
 
-_REMEDY = "write a game of legal moves"
 _HEADERS = re.compile(r"(?:(?:[\[%;][^\n]*|[^\S\n]*)\n)*")
 _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 _SAN = r"[NBKRQ]?[a-h]?[1-8]?[-x]?[a-h][1-8](?:=?[nbrqkNBRQK])?|O-O(?:-O)?|0-0(?:-0)?|--|Z0"
@@ -30,24 +27,22 @@ _WORD = re.compile(
 )
 
 
-def read_pgn(
-    file: str, text: str, plies: int | None, *, chess960: bool = False
-) -> tuple[Opening, ...]:
-    """The first `plies` plies of every game of a PGN text, or all of its moves."""
-    openings, faults = [], []
-    for line, own_text, game in _games(file, text):
+def lines(
+    text: str, plies: int | None, check: Callable[[chess.Board], None], *, chess960: bool = False
+) -> Iterator[tuple[int, Line | ValueError]]:
+    """The first `plies` plies of every game of a PGN text, or all of its moves, or its fault.
+
+    Each with the number of the line in which the game begins. `check` raises ValueError where a
+    game could not begin.
+    """
+    for number, own_text, game in _games(text):
         try:
+            if isinstance(game, ValueError):
+                raise game
             _refuse_unread(own_text)
-            openings.append(_line(game, plies, chess960=chess960))
+            yield number, _line(game, plies, check, chess960=chess960)
         except ValueError as error:
-            faults.append(fault(file, line, str(error), _REMEDY))
-        if len(openings) > MAX_GAMES:
-            faults.append(fault(file, line, f"more than {MAX_GAMES:,} games", "use a part of it"))
-        if len(faults) >= MAX_FAULTS or len(openings) > MAX_GAMES:
-            break
-    if faults:
-        raise InvalidInput(faults)
-    return tuple(openings)
+            yield number, error
 
 
 class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
@@ -75,22 +70,28 @@ class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.game.errors.append(error)
 
 
-def _line(game: chess.pgn.Game, plies: int | None, *, chess960: bool) -> Opening:
+def _line(
+    game: chess.pgn.Game,
+    plies: int | None,
+    check: Callable[[chess.Board], None],
+    *,
+    chess960: bool,
+) -> Line:
     if game.errors:
         raise ValueError(str(game.errors[0]))
     board = game.board()
     if type(board) is not chess.Board or board.chess960 != chess960:
         usual = "Chess960" if board.chess960 else "standard chess"
         raise ValueError(f"a game of {game.headers.get('Variant', usual)}")
-    check_playable(board)
+    check(board)
     start, moves = board.copy(), []
     for move in islice(game.mainline_moves(), plies):
         moves.append(move.uci())
         board.push(move)
     if not moves and "FEN" not in game.headers:
         raise ValueError("neither a move nor a FEN header")
-    check_playable(board)
-    return Opening.of(start, tuple(moves))
+    check(board)
+    return start, tuple(moves)
 
 
 def _refuse_unread(text: str) -> None:
@@ -113,8 +114,11 @@ def _blank(comment: "re.Match[str]") -> str:
     return " "
 
 
-def _games(file: str, text: str) -> Iterator[tuple[int, str, chess.pgn.Game]]:
-    """Every game with the number of the line it begins in, and its text."""
+def _games(text: str) -> Iterator[tuple[int, str, chess.pgn.Game | ValueError]]:
+    """Every game with the number of the line it begins in, and its text.
+
+    After a ValueError the rest of the file cannot be told apart from that game.
+    """
     lines = StringIO(text)
     line, counted = 1, 0
     while True:
@@ -124,8 +128,8 @@ def _games(file: str, text: str) -> Iterator[tuple[int, str, chess.pgn.Game]]:
         try:
             game = chess.pgn.read_game(lines, Visitor=_MainLine)
         except ValueError as error:
-            # The rest of the file cannot be told apart from this game.
-            raise InvalidInput([fault(file, line, str(error), _REMEDY)]) from None
+            yield line, "", error
+            return
         if game is None:
             return
         yield line, text[counted : lines.tell()], game

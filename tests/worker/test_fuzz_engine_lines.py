@@ -28,7 +28,7 @@ from spsa.core.game_settings.numbers import (
 )
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, SearchReply, UciEngine, last_info

@@ -11,8 +11,7 @@ from engines.faulty import engine
 from spsa.core.game_settings import Adjudication, Book, GameSettings
 from spsa.db import Store
 from spsa.errors import InvalidInput
-from spsa.openings.book import load
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening, load
 from worker.runner.position import Position
 
 BOTH = "r3k2r/8/8/8/8/8/8/R3K2R w {} - 0 1"

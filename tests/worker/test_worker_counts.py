@@ -11,8 +11,7 @@ from engines.faulty import PATIENT
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.errors import EngineFault
-from spsa.openings.book import OpeningBook
-from spsa.openings.positions import Opening, drawn_time
+from spsa.openings.book import Opening, OpeningBook, drawn_time
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.uci.engine import SearchReply
 from worker.batches.active_batch import ActiveBatch, job_of

@@ -28,7 +28,7 @@ from engines.faulty import (
 )
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import orphan_reaper

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from spsa.uci.engine import Limit, SearchReply, UciTimeouts
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock

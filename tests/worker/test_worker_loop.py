@@ -41,8 +41,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.openings.book import load
-from spsa.openings.positions import drawn_time
+from spsa.openings.book import drawn_time, load
 from spsa.protocol import WorkerStore
 from worker.batches.active_batch import job_of
 from worker.batches.database_client import BackoffTimes, DatabaseClient

@@ -18,7 +18,7 @@ from trials import OneIteration
 
 from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
-from spsa.openings.positions import permutation
+from spsa.openings.book import permutation
 from spsa.uci.spawning import EngineLimits
 from worker import direct, machine
 from worker.settings import engine_limits

@@ -20,7 +20,7 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from worker.match.games import PlayedMatch
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from worker.runner.position import Ending, Position, Termination
 
 START = Opening(chess.STARTING_FEN)

@@ -10,7 +10,7 @@ from engines.faulty import engine
 
 from spsa.core.game_settings import Adjudication, TablebaseRule
 from spsa.errors import TuningError
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.position import Ending, Position, Termination
 

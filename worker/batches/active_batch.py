@@ -9,8 +9,7 @@ from typing import Literal, Protocol
 
 from spsa.core.game_settings import Book, EngineFile, TablebaseRule
 from spsa.openings import builtin_book
-from spsa.openings.book import OpeningBook, load
-from spsa.openings.positions import drawn_time
+from spsa.openings.book import OpeningBook, drawn_time, load
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, Claim, Engine, Failure, KeptVoid
 from spsa.text import FAILURE_LENGTH, printable
 from spsa.uci.engine import EngineSpec, UciTimeouts

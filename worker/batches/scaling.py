@@ -15,8 +15,7 @@ from statistics import median
 
 from spsa.core.game_settings import Book, Scale, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
-from spsa.openings.book import load
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening, load
 from spsa.protocol import Claim
 from spsa.uci.engine import SearchReply
 from spsa.uci.process import Stopped, StopSignal

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from spsa.core.scoring import Model, Sprt, Tally, sprt
-from spsa.openings.book import BookOrder, OpeningBook
-from spsa.openings.positions import Opening, drawn_time
+from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
 from spsa.protocol import BatchResult
 from spsa.uci.engine import EngineSpec
 from worker.runner.game import (

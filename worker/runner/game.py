@@ -14,7 +14,7 @@ from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.game_settings.numbers import MAX_NODES_OF_BATCH
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from spsa.uci.engine import Limit, SearchReply, UciTimeouts

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import chess
 
-from spsa.openings.positions import Opening
+from spsa.openings.book import Opening
 
 _QUEEN_LINES = tuple(
     chess.BB_RANK_ATTACKS[square][0]
