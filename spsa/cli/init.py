@@ -165,7 +165,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Sh
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
     config = starter_config(_seen_from(root, folder), chosen.constants_file, shape, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
-    return _Start(config, starter_params(chosen.suggestions), chosen, unread)
+    return _Start(config, starter_params(chosen.suggestions, chosen.functions), chosen, unread)
 
 
 _READABLE = "save it as UTF-8, and split what is too long"

@@ -134,15 +134,20 @@ _PARAMS_FOOT = """\
 # Few parameters that matter beat many: keep ten or twenty, delete the rest.
 # constraints = ["probcut_depth_reduction < probcut_min_depth"]
 """
+_INSIDE = "numbers inside functions; a table with this `constant` tunes one"
 _USUAL_KEYS = ("value", "min", "max", "step", "type", "scale", "active")
 
 
 def starter_params(
-    suggestions: Mapping[str, Iterable[Suggested]], *, of_options: bool = False
+    suggestions: Mapping[str, Iterable[Suggested]],
+    functions: Mapping[str, Iterable[str]] | None = None,
+    *,
+    of_options: bool = False,
 ) -> str:
     """The text of a params.toml with the suggestions of each file, or of an engine's options.
 
-    What has a reason against it is commented out, and what is not tunable is left out.
+    What has a reason against it is commented out, and what is not tunable is left out. The lines
+    about numbers in `functions` are comments at the end.
     """
     keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "table", "knob")))
     about = (
@@ -153,6 +158,8 @@ def starter_params(
     for file, each in suggestions.items():
         if tables := list(_tables(each)):
             parts += [f"\n# ---- {file} ----\n", *tables]
+    for file, lines in (functions or {}).items():
+        parts += [f"\n# ---- {file}: {_INSIDE} ----\n", *(f"# {line}\n" for line in lines)]
     return "".join(parts)
 
 

@@ -1,11 +1,12 @@
 """What `init` suggests for an engine's constants, and that it can be started from as it stands."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from spsa.builds.sources import elements, parse
+from spsa.builds.sources import element, elements, parse
 from spsa.config import (
     check_against_source,
     load_config,
@@ -14,7 +15,7 @@ from spsa.config import (
     starter_params,
 )
 from spsa.config.suggestions import Suggested, select
-from spsa.core.params import assignments
+from spsa.core.params import Location, assignments
 from spsa.planning.plan_inputs import Shape
 
 ROOT = Path(__file__).parents[2]
@@ -282,6 +283,46 @@ def test_what_is_no_strength_is_not_suggested(path, declaration):
     assert [one.value for one in found if not one.reason] == (
         numbers if "See" in declaration else []
     )
+
+
+SEARCH = """\
+int MARGIN = 90;
+Score search(int depth, Score eval) {
+    // naïve
+    if (depth < 7 && eval - 77 * depth >= MARGIN)
+        return eval + 1;
+    int beta = eval + 200; e.PAIR = 33;
+    return table[5] & 0xFF;
+}
+"""
+
+
+def test_numbers_inside_functions_are_listed_with_their_lines_of_source():
+    texts = {"src/search.c": SEARCH, "src/eval.c": "int mob(int n) { return 9 * n; }"}
+    chosen = select(texts)
+    condition = "if (depth < 7 && eval - 77 * depth >= MARGIN)"
+    assert chosen.functions["src/search.c"] == (
+        f"search.0 = 7 in line 4: {condition}",
+        f"search.1 = 77 in line 4: {condition}",
+        "search::beta.0 = 200 in line 6: int beta = eval + 200; e.PAIR = 33;",
+        "search.3 = 33 in line 6: int beta = eval + 200; e.PAIR = 33;",
+    )
+    assert chosen.functions["src/eval.c"] == (
+        "src/eval.c::mob.0 = 9 in line 1: " + texts["src/eval.c"],
+    )
+    for lines in chosen.functions.values():
+        for line in lines:
+            place, _, number = line.partition(" in ")[0].partition(" = ")
+            location = Location.parse(place)
+            path = location.file or "src/search.c"
+            assert element(parse(texts[path], path), location).text == number
+    starter = starter_params(chosen.suggestions, chosen.functions)
+    assert f"# search.1 = 77 in line 4: {condition}\n" in starter
+    assert set(tomllib.loads(starter)) == {"margin"}
+
+
+def test_of_a_file_without_search_or_evaluation_no_function_is_listed():
+    assert select({"src/uci.c": SEARCH, "src/search.c": "int A = 5;"}).functions == {}
 
 
 def test_indexes_and_flags_are_left_out():

@@ -269,3 +269,10 @@ class SourceFile:
         for constant in self.constants:
             found.setdefault(constant.name, []).append(constant)
         return {name: tuple(constants) for name, constants in found.items()}
+
+    def location_of(self, one: SourceConstant) -> Location:
+        """How a location names a constant of this file."""
+        alone = len(self.by_name[one.name]) == 1
+        scope = one.scope or (() if alone else ("crate",))
+        scope = (*scope, one.condition) if one.condition and not alone else scope
+        return Location(one.name, scope=scope)

@@ -70,7 +70,10 @@ def _stands_alone(comment: Node, source: bytes) -> bool:
 
 
 class _Around(NamedTuple):
-    """What is known of the place inside a node that ends at the byte `end`."""
+    """What is known of the place inside a node that ends at the byte `end`.
+
+    `beside` are a minimum, a maximum and a step that an attribute names.
+    """
 
     end: float = inf
     scope: tuple[str, ...] = ()
@@ -88,7 +91,7 @@ def _constants(values: Values) -> Iterator[SourceConstant]:
     for mark in sorted(tree.marks, key=_position):
         while mark.node.start_byte >= around[-1].end:
             around.pop()
-        here = _with(around[-1], told.get(mark.node.id, _Attributes()))
+        here = _with(around[-1], told.get(mark.node.id, _Around()))
         yield from _named(values, mark, here)
         inherited = here._replace(condition=around[-1].condition, beside=())
         if (inside := _inside(tree, mark, inherited)) is not None:
@@ -100,25 +103,16 @@ def _position(mark: Mark) -> tuple[int, int]:
     return mark.node.start_byte, -mark.node.end_byte
 
 
-class _Attributes(NamedTuple):
-    """What the attributes above a node say of it; `beside` are a minimum, a maximum and a step."""
-
-    condition: str = ""
-    test_only: bool = False
-    beside: tuple[Number, ...] = ()
-
-
-def _attributed(tree: Tree) -> dict[int, _Attributes]:
-    """What attributes say, by node."""
-    told: dict[int, _Attributes] = {}
+def _attributed(tree: Tree) -> dict[int, _Around]:
+    """What the attributes above a node say of it, by node."""
+    told: dict[int, _Around] = {}
     for node, _, parts in tree.marked("above"):
-        condition, test_only, beside = told.get(node.id, _Attributes())
-        marks = tree.of(node)
-        words = [condition, *_words(marks["when"]["name"])] if "when" in marks else [condition]
-        told[parts["below"].id] = _Attributes(
-            "_".join(word for word in words if word),
-            test_only or "test" in marks,
-            _range(text_of(node)) if "range" in marks else beside,
+        before, marks = told.get(node.id, _Around()), tree.of(node)
+        named = _words(marks["when"]["name"]) if "when" in marks else []
+        told[parts["below"].id] = _Around(
+            condition="_".join([before.condition, *named] if before.condition else named),
+            test_only=before.test_only or "test" in marks,
+            beside=_range(text_of(node)) if "range" in marks else before.beside,
         )
     return told
 
@@ -130,7 +124,7 @@ def _range(attribute: str) -> tuple[Number, ...]:
     return tuple(int(number) if number.is_integer() else number for number in numbers)
 
 
-def _with(around: _Around, attributes: _Attributes) -> _Around:
+def _with(around: _Around, attributes: _Around) -> _Around:
     return around._replace(
         condition=attributes.condition or around.condition,
         test_only=attributes.test_only or around.test_only,

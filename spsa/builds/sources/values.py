@@ -51,13 +51,10 @@ class Values:
             return self.items(node, place)
         if any("field" in self.tree.of(one) for one in inner):
             return self.items(node, place)
-        made = len(inner) > 2 and self._is_class(place.kind)
-        found = (
-            self._arguments(inner, place, place.kind.name, told=False)
-            if made or len(inner) == 1
-            else []
-        )
-        return found or self.items(node, place)
+        if len(inner) == 1 or (len(inner) > 2 and self._is_class(place.kind)):
+            found = self._arguments(inner, place, place.kind.name, told=False)
+            return found or self.items(node, place)
+        return self.items(node, place)
 
     def _is_class(self, kind: ValueType) -> bool:
         """Whether a value of this type in braces is the call of a constructor, and no list."""

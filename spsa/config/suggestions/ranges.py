@@ -14,7 +14,6 @@ from statistics import fmean, median
 from spsa.builds.sources import ConstantRefused, Element
 from spsa.config.suggestions.ranking import (
     Objection,
-    name_of,
     objection_to_factor,
     objection_to_number,
 )
@@ -23,9 +22,6 @@ from spsa.core.params import Location, Number
 _PART = 0.09
 _WIDEST = 0.25
 """Of the step of an amplitude: four steps from the value to either bound."""
-
-_STEPS = 20
-"""Steps in a range that somebody declared, as the tuning macro of Stockfish has them."""
 
 _SHORTEST_TABLE = 3
 _MAX_ELEMENTS = 8
@@ -88,45 +84,6 @@ def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     return (low, high) if real else (floor(low), ceil(high))
 
 
-def may_be_declaration(element: Element) -> bool:
-    """Whether the two numbers behind this one could be a minimum and a maximum."""
-    return 2 <= len(element.beside) <= 5 and element.beside[0] < element.beside[1]
-
-
-def is_declaration(element: Element) -> bool:
-    """Whether this number lies between the two numbers behind it."""
-    low, high, *_ = (*element.beside, 0, 0)
-    return may_be_declaration(element) and low <= element.number <= high
-
-
-def of_declaration(name: str, place: Location, element: Element) -> Suggested:
-    """The range that the author gave: a minimum, a maximum, a step if any, and what else."""
-    low, high, *more = element.beside
-    note = {} if low <= element.number <= high else {"note": f"its author has {low} to {high}"}
-    low, high = min(low, element.number), max(high, element.number)
-    if not element.real:
-        low, high = ceil(low), floor(high)
-    least, most = element.limits or (low, high)
-    usual = (high - low) / _STEPS if element.real else max(1, round((high - low) / _STEPS))
-    own = more[0] if more and 0 < more[0] <= (high - low) / 2 else usual
-    called = name_of(element.label) or _own_name(name, _without_last(place))
-    return Suggested(
-        name=called,
-        value=element.number,
-        minimum=max(low, least),
-        maximum=min(high, most),
-        step=own,
-        declared=True,
-        keys={"constant": str(place), **note},
-    )
-
-
-def _without_last(place: Location) -> Location:
-    """The call or the record that a number is the value of, and a number itself."""
-    inner = place.accesses and place.accesses[-1].field
-    return replace(place, accesses=place.accesses[:-1]) if inner else place
-
-
 def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggested]:
     """A few long rows are tables of their own, such as those of middle game and endgame."""
     items = [dict(own) for _, own in groupby(found.items(), lambda item: item[0].accesses[:1])]
@@ -154,7 +111,7 @@ def _of_table(name: str, location: Location, found: Numbers, *, flat: bool) -> I
     """
     numbers = [element.number for element in found.values()]
     whole = not any(element.real for element in found.values())
-    own = _own_name(name, location)
+    own = own_name(name, location)
     line = _line(own, numbers) if flat and whole else ()
     if line and _fit(line, found):
         yield from (replace(k, keys={"array": str(location), **k.keys}) for k in line)
@@ -247,7 +204,7 @@ def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Su
         objection = objection or (objection_to_factor(element.number) if computed else None)
         if len(found) > 3 and abs(element.number) > max(5000, _FAR * usual):
             objection = _APART
-        suggested = replace(_scalar(_own_name(name, place), element), keys={"constant": str(place)})
+        suggested = replace(_scalar(own_name(name, place), element), keys={"constant": str(place)})
         yield opposed(suggested, objection)
 
 
@@ -258,5 +215,5 @@ def _scalar(name: str, element: Element) -> Suggested:
     return replace(found, minimum=max(found.minimum, low), maximum=min(found.maximum, high))
 
 
-def _own_name(name: str, place: Location) -> str:
+def own_name(name: str, place: Location) -> str:
     return "_".join((name, *(str(access.position).lower() for access in place.accesses)))

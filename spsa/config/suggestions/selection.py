@@ -2,10 +2,9 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import chain
 from pathlib import PurePosixPath
 
 from spsa.builds.sources import (
@@ -19,14 +18,18 @@ from spsa.builds.sources import (
     parse_all,
     written,
 )
+from spsa.config.suggestions.declarations import (
+    maker,
+    makers_of,
+    may_be_declaration,
+    of_declaration,
+)
+from spsa.config.suggestions.functions import inside_functions
 from spsa.config.suggestions.ranges import (
     MAX_NUMBERS,
     Suggested,
     fits,
-    is_declaration,
-    may_be_declaration,
     of_array,
-    of_declaration,
     of_many,
     opposed,
 )
@@ -40,7 +43,7 @@ from spsa.config.suggestions.ranking import (
     rank_of_name,
     snake,
 )
-from spsa.core.params import Location, Number
+from spsa.core.params import Number
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -61,11 +64,13 @@ _Found = tuple[SourceConstant, Suggested]
 class Selection:
     """What `init` writes: the suggestions in the order of params.toml, by their file or engine.
 
-    `unusable` has the names of what holds no number that can be written, by the reason.
+    `unusable` has the names of what holds no number that can be written, by the reason. `functions`
+    are lines about the numbers inside functions, by file.
     """
 
     constants_file: str
     suggestions: Mapping[str, tuple[Suggested, ...]]
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unusable: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -98,7 +103,7 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     named = constants_file is not None
     searched = {path: file for path, file in files.items() if constants_file in (None, path)}
-    makers = _makers(searched.values())
+    makers = makers_of(searched.values())
     found = {
         path: list(_of_file(file, lengths, makers, named=named)) for path, file in searched.items()
     }
@@ -109,7 +114,8 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
     ordered = sorted(found, key=lambda path: (-rank_of_file(path), -active[path], path))
     main = constants_file or _main(ordered, active)
     suggestions = _named(sorted(ordered, key=lambda path: path != main), found, main)
-    return Selection(main, suggestions, _unusable(searched))
+    functions = inside_functions({path: files[path] for path in suggestions}, main)
+    return Selection(main, suggestions, functions, _unusable(searched))
 
 
 def _after_declared(found: _Found) -> _Found:
@@ -183,28 +189,11 @@ def _numbered(file: SourceFile) -> set[int]:
     return found
 
 
-def _makers(files: Iterable[SourceFile]) -> set[str]:
-    """The macros, functions and tables by which the author declares ranges.
-
-    Nearly all numbers they are given lie between the next two.
-    """
-    found: dict[str, list[bool]] = {}
-    for one in chain.from_iterable(file.constants for file in files):
-        for element in one.numbers():
-            if len(element.beside) > 1 and not (one.test_only or one.computed):
-                found.setdefault(_maker(one, element), []).append(is_declaration(element))
-    return {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
-
-
-def _maker(one: SourceConstant, element: Element) -> str:
-    return element.maker or f"{one.path}[]"
-
-
 def _of_constant(
     file: SourceFile, one: SourceConstant, makers: Collection[str]
 ) -> Iterator[Suggested]:
     """Parameters with the ranges that the author declared, else with guessed ones."""
-    location = _location(file, one)
+    location = file.location_of(one)
     try:
         if one.test_only or not _is_settled(one) or constant(file, location) is not one:
             return
@@ -216,7 +205,7 @@ def _of_constant(
     declared = {
         place: e
         for place, e in numbers.items()
-        if may_be_declaration(e) and _maker(one, e) in makers
+        if may_be_declaration(e) and maker(one, e) in makers
     }
     if declared:
         own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
@@ -240,13 +229,6 @@ def _is_settled(one: SourceConstant) -> bool:
 
 def _is_usable(element: Element) -> bool:
     return fits(element, element.number) and abs(element.number) <= _MAX_NUMBER
-
-
-def _location(file: SourceFile, one: SourceConstant) -> Location:
-    alone = len(file.by_name[one.name]) == 1
-    scope = one.scope or (() if alone else ("crate",))
-    scope = (*scope, one.condition) if one.condition and not alone else scope
-    return Location(one.name, scope=scope)
 
 
 def _name(one: SourceConstant) -> str:
