@@ -252,6 +252,15 @@ def test_a_range_that_does_not_hold_its_value_is_as_wide_as_both_need():
     assert last.keys["note"] == "its author has 10 to 50"
 
 
+@pytest.mark.parametrize(("file", "text"), [("src/uci.rs", RUST_RANGES), ("src/uci.h", C_RANGES)])
+def test_declared_ranges_can_be_tuned_as_they_stand(tmp_path, file, text):
+    path = tmp_path / "params.toml"
+    path.write_text(starter_params(select({file: text}).suggestions), encoding="utf-8")
+    space = load_space(path)
+    assert len(space.parameters) > 7
+    assert check_against_source(space, {file: text}, file) == ()
+
+
 def test_what_the_author_declares_with_a_step_alone_stays():
     steps = "PARAM_S(probcut, 170, 12);\nconst int FutilityMargin = 90;\n"
     found = select({"src/search.cpp": steps}).suggestions["src/search.cpp"]
