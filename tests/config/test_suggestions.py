@@ -364,9 +364,20 @@ def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
     }
 
 
-def test_headings_become_groups():
-    text = "// ---- Search: pruning ----\n\nconst A: i32 = 5;\n// about B\nconst B: i32 = 6;\n"
-    assert {one.group for one in suggest(text)} == {"search-pruning"}
+@pytest.mark.parametrize(
+    ("path", "group"),
+    [
+        ("src/search_params.rs", "search-params"),
+        ("src/eval/mod.rs", "eval"),
+        ("src/eval.h", "late-moves"),
+    ],
+)
+def test_a_group_is_what_declares_a_parameter(path, group):
+    inside = (
+        "namespace LateMoves { const int A = 5; }" if path.endswith("h") else "const A: i32 = 5;"
+    )
+    text = f"// clang-format off\n\n{inside}\n"
+    assert {one.group for one in select({path: text}).suggestions[path]} == {group}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)

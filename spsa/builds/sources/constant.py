@@ -249,16 +249,14 @@ class SourceConstant:
 class SourceFile:
     """All that is known of one file's text.
 
-    `headings` are the comments that stand alone on their lines, by line. `broken` is the first line
-    that is not Rust; no file of C or C++ has one, because a macro may stand for any text. `lengths`
-    are the names of array lengths.
+    `broken` is the first line that is not Rust; no file of C or C++ has one, because a macro may
+    stand for any text. `lengths` are the names of array lengths.
     """
 
     name: str
     text: str
     constants: tuple[SourceConstant, ...]
     comments: tuple[str, ...]
-    headings: Mapping[int, str]
     broken: int | None
     lengths: frozenset[str]
 

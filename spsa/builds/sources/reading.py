@@ -43,18 +43,12 @@ def _encoded(text: str) -> bytes:
 
 
 def _file(name: str, text: str, tree: Tree, types: Mapping[str, ValueType]) -> SourceFile:
-    comments = [mark.node for mark in tree.marked("comment")]
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
     return SourceFile(
         name=name,
         text=text,
         constants=tuple(_constants(Values(tree, types))),
-        comments=tuple(text_of(comment) for comment in comments),
-        headings={
-            comment.start_point.row + 1: text_of(comment).strip("/*! \t\r\n")
-            for comment in comments
-            if _stands_alone(comment, tree.source)
-        },
+        comments=tuple(text_of(mark.node) for mark in tree.marked("comment")),
         broken=min(broken, default=None),
         lengths=frozenset(
             word
@@ -62,11 +56,6 @@ def _file(name: str, text: str, tree: Tree, types: Mapping[str, ValueType]) -> S
             for word in re.findall(r"[^\W\d]\w*", text_of(mark.node))
         ),
     )
-
-
-def _stands_alone(comment: Node, source: bytes) -> bool:
-    line = source.rfind(b"\n", 0, comment.start_byte) + 1
-    return not source[line : comment.start_byte].strip()
 
 
 class _Around(NamedTuple):

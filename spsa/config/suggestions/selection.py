@@ -1,7 +1,5 @@
 """Which of all the numbers of an engine are suggested, and what the user reads about the others."""
 
-import re
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -42,6 +40,7 @@ from spsa.config.suggestions.ranking import (
     rank_of_file,
     rank_of_name,
     snake,
+    words,
 )
 from spsa.core.params import Number
 
@@ -149,7 +148,7 @@ def _of_file(
     """All the numbers of a file; one that a person named needs no rank."""
     rank = 1 if named else rank_of_file(file.name)
     of_clock = OF_CLOCK if is_about_time(file.name) and not named else None
-    groups, numbered = _groups(file), _numbered(file)
+    numbered = _numbered(file)
     for one in file.constants:
         least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
         related = 0 <= rank >= least - rank_of_name("_".join((*one.scope, one.name)))
@@ -162,7 +161,7 @@ def _of_file(
         )
         for suggested in _of_constant(file, one, makers):
             told = _objections_to_declared(suggested) if suggested.declared else objections
-            group = groups.get(one.line, "")
+            group = _group(file.name, one)
             yield one, replace(reduce(opposed, told, suggested), group=group)
 
 
@@ -241,14 +240,11 @@ def _name(one: SourceConstant) -> str:
     return one.name
 
 
-def _groups(file: SourceFile) -> dict[int, str]:
-    """For each constant's line the heading above it: a comment alone between blank lines."""
-    lines = ["", *(line.strip() for line in file.text.split("\n")), ""]
-    alone = {n: text for n, text in file.headings.items() if not lines[n - 1] and not lines[n + 1]}
-    slugs = {n: "-".join(re.findall(r"[a-z0-9]+", text.lower())[:4]) for n, text in alone.items()}
-    above = sorted(slugs)
-    before = {one.line: bisect_left(above, one.line) for one in file.constants}
-    return {line: slugs[above[n - 1]] for line, n in before.items() if n}
+def _group(path: str, one: SourceConstant) -> str:
+    """What declares it: a class, a module, a function or a block of a macro; else its file."""
+    file = PurePosixPath(path)
+    named = file.parent.name if file.stem in ("lib", "main", "mod") else file.stem
+    return "-".join(words(one.scope[-1] if one.scope else named)).lower()
 
 
 def _named(
