@@ -30,7 +30,7 @@ from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
 from spsa.db import Store
-from spsa.db.master_queries import NewIteration, NewStep, Sides
+from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.migrate import upgrade
 from spsa.db.tables import EngineFile, Iteration, Run, Step
 from spsa.history.replay import games_of
@@ -118,18 +118,7 @@ def make(url: str, length: int, parameters: int) -> None:
                 store.report(claim, RESULT)
         oldest = store.tick(master, LEASE).open[0]
         update = tuning_of(run).update(run.state, run.theta, games_of(oldest))
-        step = NewStep(
-            k=1,
-            theta_before=run.theta,
-            delta=update.delta,
-            theta_after=update.theta,
-            estimates=update.estimates,
-            state=update.state,
-            gradient=update.gradient,
-            elo=update.elo,
-            bounded=False,
-        )
-        store.apply(master, oldest.id, step)
+        store.apply(master, oldest.id, run, update)
         _multiply(url, store.run(), length)
         store.open_iteration(master, _iteration(store.run(), length + 1))
     with shell(url) as connection:

@@ -15,8 +15,7 @@ from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.master.elo_gained import Filters, at_a_bound, is_bounded
-from spsa.master.verdict import WORTHWHILE
+from spsa.master.verdict import WORTHWHILE, Filters, at_a_bound, is_bounded
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)

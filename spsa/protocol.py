@@ -33,6 +33,9 @@ LEASE_SECONDS = (10.0, 3_600.0)
 
 DEFAULT_LEASE_SECONDS = 60.0
 
+ACTIVE_SECONDS = 120
+"""A worker that was last seen longer ago does not count as active."""
+
 ENGINE_BYTES = 2**28
 """The most bytes of an engine that a worker has built."""
 

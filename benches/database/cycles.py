@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Literal
 from uuid import uuid4
 
-from benches.database.scene import LEASE, RESULT, new_iteration, new_run, new_step, worker_info
+from benches.database.scene import LEASE, RESULT, new_iteration, new_run, unmoved, worker_info
 from spsa.db import Store
 from spsa.errors import TooManyRequests
 from spsa.lifecycle import MachineRole
@@ -90,7 +90,7 @@ def _moving(url: str) -> Iterator[None]:
         while not stopping.wait(0.02):
             view = store.tick(lease, LEASE)
             if view.open and view.open[0].is_played:
-                store.apply(lease, view.open[0].id, new_step(view.run))
+                store.apply(lease, view.open[0].id, view.run, unmoved(view.run))
                 k = view.opened + 1
                 store.open_iteration(
                     lease, new_iteration(k, view.run.applied + 1, games=2 * BATCHES)

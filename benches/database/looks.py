@@ -11,10 +11,10 @@ from benches.database.scene import (
     RESULT,
     new_iteration,
     new_run,
-    new_step,
     register,
     registered,
     shell,
+    unmoved,
 )
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
@@ -81,7 +81,7 @@ def _play_one(store: Store, master: MasterLease, run: Run) -> None:
         if claim is not None:
             store.report(claim, RESULT)
     oldest = store.tick(master, LEASE).open[0]
-    store.apply(master, oldest.id, new_step(run))
+    store.apply(master, oldest.id, run, unmoved(run))
 
 
 def _multiply(connection: sa.Connection, last: int) -> None:

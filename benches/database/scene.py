@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
@@ -14,7 +15,7 @@ from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine, parse_url
-from spsa.db.master_queries import NewIteration, NewStep, Sides
+from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.protocol import BatchResult, RegisteredWorker, WorkerInfo
 
@@ -75,18 +76,11 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
     return NewIteration(row=row, sides=engines, batches=[2] * (games // 2), max_attempts=3)
 
 
-def new_step(run: Run) -> NewStep:
-    """The next step of a run, which leaves theta where it is."""
-    return NewStep(
-        k=run.applied + 1,
-        theta_before=run.theta,
-        delta=dict.fromkeys(run.theta, 0.0),
-        theta_after=run.theta,
-        state=run.state,
-        gradient=dict.fromkeys(run.theta, 0.0),
-        elo=0.0,
-        bounded=False,
-    )
+def unmoved(run: Run) -> Update:
+    """The next update of a run, which leaves theta where it is."""
+    zeros = dict.fromkeys(run.theta, 0.0)
+    k = run.applied + 1
+    return Update(k=k, delta=zeros, theta=run.theta, state=run.state, gradient=zeros, elo=0.0)
 
 
 def register(store: Store, workers: int) -> list[RegisteredWorker]:

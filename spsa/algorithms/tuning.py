@@ -15,7 +15,7 @@ import numpy as np
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.observing import Observation, Observed, Spread, observed
-from spsa.core.estimates import Estimates
+from spsa.core.estimates import Estimates, Update
 from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
 from spsa.core.seeds import derived_seed
@@ -42,23 +42,6 @@ class PlayedGames:
     c_k: float
     played: PlayedValues
     tally: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """How the games of iteration k change theta.
-
-    `delta` and `theta` have all parameters. `gradient` is the estimate from these games alone, in
-    Elo per step, for the active parameters.
-    """
-
-    state: Mapping[str, Any]
-    delta: Mapping[str, float]
-    theta: Mapping[str, float]
-    estimates: Estimates
-    gradient: Mapping[str, float]
-    elo: float
-    bounded: bool
 
 
 @dataclass(frozen=True)  # no slots: the bounds are computed once
@@ -116,6 +99,7 @@ class Tuning:
         after, found = self.rule.tell(self.rule.load(state), outcome)
         delta = self._delta(theta, self.rule.theta(after))
         return Update(
+            k=games.k,
             state=self.rule.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},

@@ -7,7 +7,8 @@ import click
 from spsa.cli.common import FileToWrite, with_store, with_url
 from spsa.db import Store, migrate
 from spsa.db.tables import Run
-from spsa.history.doctor import Violation, check_run
+from spsa.history.doctor import check_run
+from spsa.history.invariants import Comparison
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo
@@ -62,6 +63,6 @@ def doctor(store: Store, name: str | None) -> int:
     return 1 if violations else 0
 
 
-def _violations(store: Store, run: Run) -> list[Violation]:
+def _violations(store: Store, run: Run) -> list[Comparison]:
     with working(f"checking run {run.name}, {run.applied} results"):
         return check_run(store, run, tuning_of(run))

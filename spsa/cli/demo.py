@@ -28,8 +28,7 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.files import write_whole
 from spsa.live_display import working
-from spsa.master.new_run import Prepared
-from spsa.master.start import prepare
+from spsa.master.start import Prepared, prepare
 from spsa.output import echo
 from spsa.report.export_html import page
 from spsa.report.export_json import report

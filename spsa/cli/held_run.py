@@ -26,12 +26,10 @@ from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.background import BackgroundPlan
 from spsa.master.loop import Master
-from spsa.master.new_run import Prepared
-from spsa.master.session import LEASE_SECONDS
-from spsa.master.start import reopened
-from spsa.master.validation import ValidationMatch, validate
+from spsa.master.session import MASTER_LEASE_SECONDS
+from spsa.master.start import Prepared, reopened
+from spsa.master.validation import BackgroundPlan, match_of, validate
 from spsa.output import echo
 from spsa.report.progress import Progress, steps_of
 from spsa.report.trails import trail_points
@@ -80,7 +78,7 @@ class HeldRun:
     stopping: threading.Event
 
 
-LEASE_WAIT_SECONDS = LEASE_SECONDS + 2 * POLL_SECONDS
+LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
 """Seconds after which the lease of a master that died has run out."""
 
 
@@ -121,7 +119,7 @@ class LeaseWatch:
 
     def abandoned(self) -> datetime | None:
         """The end of a lease that was not renewed for as long as a lease lasts; else None."""
-        return self._end if time.monotonic() - self._since > LEASE_SECONDS else None
+        return self._end if time.monotonic() - self._since > MASTER_LEASE_SECONDS else None
 
 
 def _acquired(
@@ -133,7 +131,7 @@ def _acquired(
     watch = LeaseWatch()
     while not stopping.is_set():
         try:
-            return store.acquire_master_lease(run.id, me, LEASE_SECONDS, watch.abandoned())
+            return store.acquire_master_lease(run.id, me, MASTER_LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
             watch.saw(error.lease_end)
             if time.monotonic() > end:
@@ -204,18 +202,8 @@ def play_match(
         k: the result that plus holds; the last one unless given.
     """
     prepared = reopened(held.config, held.store, run)
-    own = game_settings.time_control == run.game_settings.time_control
-    match = ValidationMatch(
-        plus=sides.plus,
-        minus=sides.minus,
-        games=games,
-        batch_games=min(prepared.settings.batch_size, games),
-        max_attempts=prepared.settings.max_attempts,
-        game_settings=game_settings,
-        compared=replace(
-            compared or Compared(), time_control=None if own else str(game_settings.time_control)
-        ),
-        k=k,
+    match = match_of(
+        run, prepared.settings, sides, game_settings, compared or Compared(), games=games, k=k
     )
     with progress_of(held.store, run, held.console) as shown:
         return validate(

@@ -12,10 +12,10 @@ from click.core import ParameterSource
 from spsa.cli.common import actor, json_option, run_option, with_config
 from spsa.config import Config, project_theta, says
 from spsa.db import Store
-from spsa.db.purge_queries import Selection
+from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.history.purge import PurgePlan, carry_out, plan
+from spsa.history.purge import carry_out, plan
 from spsa.lifecycle import Purpose
 from spsa.live_display import working
 from spsa.master.session import tuning_of
@@ -239,7 +239,7 @@ def _utc(moment: datetime) -> str:
 def _show(plan: PurgePlan) -> None:
     for sentence in sentences(plan):
         echo(sentence)
-    if plan.last is not None:
+    if plan.after is not None:
         terminal().print(moves_table(plan))
 
 

@@ -6,8 +6,8 @@ import click
 
 from spsa.cli.common import json_option, with_run
 from spsa.db import Store
-from spsa.db.tables import Run, estimate_columns
-from spsa.history.purge import theta_at
+from spsa.db.tables import Run, run_columns
+from spsa.history.replay import theta_at
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
@@ -36,8 +36,8 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
     """Show theta after K applied iterations, computed again from the results that count now."""
     to = run.applied if k is None else k
     with working(f"computing theta from {to} results"):
-        theta, known = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
-    rows = parameters(replace(run, theta=theta, **estimate_columns(known)))
+        found = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
+    rows = parameters(replace(run, **run_columns(found)))
     if as_json:
         told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
         told["parameters"] = plain([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])

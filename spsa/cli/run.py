@@ -18,8 +18,7 @@ from spsa.config import Config
 from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working
-from spsa.master.new_run import Origin
-from spsa.master.start import checked_space, has_ended, prepare
+from spsa.master.start import Origin, checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
 from spsa.report.status import status

@@ -1,7 +1,8 @@
-"""Estimates of the optimum besides theta itself."""
+"""What the games of a run say: theta, and estimates of the optimum besides theta itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 Values = Mapping[str, float]
 
@@ -27,3 +28,22 @@ class Estimates:
 
 
 NOTHING_KNOWN = Estimates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Theta and what else is known after the result k, and how the games of k changed it.
+
+    `theta` and `delta` have all parameters; `state` is that of the rule. `gradient`, in Elo per
+    step for the active parameters, and `elo` are the estimates from the games of k alone: None
+    without games, as at the start, which is k = 0.
+    """
+
+    k: int
+    state: Mapping[str, Any]
+    delta: Values
+    theta: Values
+    estimates: Estimates = NOTHING_KNOWN
+    gradient: Values | None = None
+    elo: float | None = None
+    bounded: bool = False

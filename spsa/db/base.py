@@ -23,7 +23,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
-from spsa.protocol import Measured
+from spsa.protocol import ACTIVE_SECONDS, Measured
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
@@ -228,7 +228,7 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
 
 _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
-_PLACE = re.compile(r"\{([a-z_]+)(?: of (\w+))?\}")
+_PLACE = re.compile(r"\{([A-Za-z_]+)(?: of (\w+))?\}")
 _LOCK = re.compile(r"\s+FOR (?:NO KEY )?UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
 _TIME = re.compile(r"spsa_time\(([^()]*(?:\([^()]*\))?[^()]*)\)")
 _LIST = re.compile(r"IN :(\w+)")
@@ -262,6 +262,8 @@ def _expanded(text: str) -> str:
 
 
 def _fragment(place: re.Match[str]) -> str:
+    if place[1] == "ACTIVE_SECONDS":
+        return str(ACTIVE_SECONDS)
     body = _texts()["fragment", place[1]]
     about = re.sub(r"\bw\.", f"{place[2]}.", body) if place[2] else body
     return f"({about})"

@@ -36,6 +36,7 @@ from spsa.db.worker_queries import not_registered
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
 from spsa.protocol import (
+    ACTIVE_SECONDS,
     BuildResult,
     BuiltFile,
     ClaimRequest,
@@ -145,7 +146,9 @@ class BuildOrderQueries(Database):
         active = (
             select(Worker.provides, Worker.concurrency, Machine)
             .join(Machine, Machine.name == Worker.host)
-            .where(Worker.last_seen_at > time_from_now(-120), Machine.revoked_at.is_(None))
+            .where(
+                Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS), Machine.revoked_at.is_(None)
+            )
             .order_by(Worker.id)
         )
         with self._read() as connection, Session(connection) as session:

@@ -24,7 +24,7 @@ UPDATE spsa_build
 -- name: builders
 -- the workers that were seen recently and may carry out an order, or do so now
 SELECT count(*) FROM spsa_worker w JOIN spsa_build b ON b.id = :build_id
- WHERE w.last_seen_at > spsa_time(-120) AND {may_build}
+ WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {may_build}
     OR w.id = b.worker_id AND b.status = 'leased' AND b.lease_expires_at >= spsa_time(0);
 
 -- name: renew_build

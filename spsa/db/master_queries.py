@@ -12,14 +12,21 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, insert, select, update
 
-from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.core.words import required_pattern
-from spsa.db.base import time_from_now
+from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.run_queries import ALARM, ALARM_OVER, abandon, set_run_status, write_event
-from spsa.db.run_view import MasterLease, locked_run, pause_if_miscounted
+from spsa.db.run_queries import (
+    ALARM,
+    ALARM_OVER,
+    abandon,
+    pause_for_failure,
+    set_run_status,
+    write_event,
+)
+from spsa.db.run_view import LEASES_EXPIRED, MasterLease, locked_run, miscounted, obstacles
 from spsa.db.tables import (
     IS_OPEN,
     IS_VALIDATION,
@@ -30,7 +37,7 @@ from spsa.db.tables import (
     Run,
     Step,
     Values,
-    estimate_columns,
+    run_columns,
 )
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
@@ -71,26 +78,6 @@ class NewIteration:
     max_attempts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewStep:
-    """The step that one complete iteration causes, and the state of the rule after it.
-
-    The estimates are those of the whole run after the step; `elo` and `gradient` are the
-    iteration's own.
-    """
-
-    k: int
-    theta_before: Values
-    delta: Values
-    theta_after: Values
-    estimates: Estimates = NOTHING_KNOWN
-    state: Mapping[str, Any]
-    gradient: Values
-    elo: float
-    bounded: bool
-    purges: int = 0  # of the run when the master decided
-
-
 class MasterQueries(Database):
     """What a master may do with its run. Each raises MasterLeaseLost if another master holds it."""
 
@@ -122,24 +109,56 @@ class MasterQueries(Database):
                 _open(connection, run, master_lease.epoch, beside, begun)
             return _open(connection, run, master_lease.epoch, new, new.row.match_number)
 
-    def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
-        """Complete an iteration and move theta by it, in one transaction.
+    def pause_at_obstacles(self, master_lease: MasterLease) -> None:
+        """Fail the batches that no machine can play, and pause a run that cannot go on.
+
+        The reasons are in its row and in an event each.
 
         Raises:
-            IllegalTransition: it is not the run's next iteration, or games are missing, or its
-                counts are not the sums over its batches, and the run is paused for that.
+            IllegalTransition: there is no obstacle any more.
         """
         with self._write() as connection:
             run = locked_run(connection, master_lease)
-            if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
-                raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
-            _refuse_purged(run, step.purges)
-            wrong = pause_if_miscounted(connection, iteration_id)
-            if wrong is None:
-                _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
-                _write_step(connection, master_lease, iteration_id, step)
-        if wrong is not None:  # the pause is kept
-            raise IllegalTransition(wrong)
+            found = obstacles(connection, run.id)
+            if not found:
+                raise IllegalTransition(f"nothing keeps run {run.name} from going on")
+            batches = [one.batch_id for one in found if one.batch_id is not None]
+            execute(connection, "exhaust", batch_ids=batches, reason=LEASES_EXPIRED)
+            for one in found:
+                if one.batch_id is not None or run.status is RunStatus.RUNNING:
+                    pause_for_failure(connection, run.id, "master", one.reason)
+
+    def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
+        """Complete an iteration and move theta by it, in one transaction.
+
+        Args:
+            seen: the run when the update was computed.
+
+        Raises:
+            IllegalTransition: it is not the run's next iteration, or games are missing, or its
+                counts are not the sums over its batches.
+        """
+        with self._write() as connection:
+            run = locked_run(connection, master_lease)
+            if run.applied != new.k - 1 or run.theta != seen.theta:
+                raise IllegalTransition(f"k={new.k} is not the next result of run {run.name}")
+            _refuse_purged(run, seen.purges)
+            _complete(
+                connection, master_lease, iteration_id, new.elo, k=new.k, gradient=new.gradient
+            )
+            row = Step(
+                run_id=run.id,
+                iteration_id=iteration_id,
+                epoch=master_lease.epoch,
+                k=new.k,
+                theta_before=run.theta,
+                delta=new.delta,
+                theta_after=new.theta,
+                bounded=new.bounded,
+            )
+            add(connection, row)
+            moved = {"applied": new.k, **run_columns(new)}
+            connection.execute(update(Run).where(Run.id == run.id).values(moved))
 
     def complete_validation(
         self, master_lease: MasterLease, iteration_id: int, elo: float, purges: int = 0
@@ -149,13 +168,8 @@ class MasterQueries(Database):
         `purges` is how many the run had when its games were counted.
         """
         with self._write() as connection:
-            run = locked_run(connection, master_lease)
-            _refuse_purged(run, purges)
-            wrong = pause_if_miscounted(connection, iteration_id)
-            if wrong is None:
-                _complete(connection, master_lease, iteration_id, None, None, elo)
-        if wrong is not None:
-            raise IllegalTransition(wrong)
+            _refuse_purged(locked_run(connection, master_lease), purges)
+            _complete(connection, master_lease, iteration_id, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
         """Give up a validation that cannot be played; another one may be opened.
@@ -387,33 +401,17 @@ def _refuse_purged(run: Run, purges: int) -> None:
         raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
 
 
-def _write_step(
-    connection: sa.Connection, master_lease: MasterLease, iteration_id: int, step: NewStep
-) -> None:
-    row = Step(
-        run_id=master_lease.run_id,
-        iteration_id=iteration_id,
-        epoch=master_lease.epoch,
-        k=step.k,
-        theta_before=dict(step.theta_before),
-        delta=dict(step.delta),
-        theta_after=dict(step.theta_after),
-        bounded=step.bounded,
-    )
-    add(connection, row)
-    moved = {"theta": row.theta_after, "state": dict(step.state), "applied": step.k}
-    moved |= estimate_columns(step.estimates)
-    connection.execute(update(Run).where(Run.id == row.run_id).values(moved))
-
-
 def _complete(
     connection: sa.Connection,
     master_lease: MasterLease,
     iteration_id: int,
-    k: int | None,
-    gradient: Mapping[str, float] | None,
-    elo: float,
+    elo: float | None,
+    *,
+    k: int | None = None,
+    gradient: Values | None = None,
 ) -> None:
+    if (wrong := miscounted(connection, Iteration.id == iteration_id)) is not None:
+        raise IllegalTransition(wrong)
     its = (Iteration.id == iteration_id, Iteration.run_id == master_lease.run_id)
     is_played = Iteration.games_played == Iteration.target_games
     completed = (
@@ -422,7 +420,7 @@ def _complete(
         .where(may_become(Iteration.status, ITERATION, IterationStatus.COMPLETE))
         .values(
             status=IterationStatus.COMPLETE,
-            gradient_estimate=None if gradient is None else dict(gradient),
+            gradient_estimate=gradient,
             elo_diff=elo,
             completed_by_epoch=master_lease.epoch,
             completed_at=time_from_now(0),

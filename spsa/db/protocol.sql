@@ -1,7 +1,7 @@
 -- The statements of the protocol: every one that a worker causes, and every one that sets a batch's
 -- status; builds.sql has those of builds. One text for PostgreSQL and SQLite. On SQLite, FOR UPDATE
 -- is left out: who writes has the file alone. spsa_time(s) is the database's clock plus s seconds,
--- `{name}` the fragment of that name. Rows are locked in the order run, batch, iteration, worker.
+-- `{name}` the fragment of that name, or `ACTIVE_SECONDS`. Rows are locked in the order run, batch, iteration, worker.
 
 -- fragment: playable
 -- whether batches of iteration i of run r may be claimed; of a validation also after its run ended
@@ -31,7 +31,7 @@ coalesce((SELECT f.failures + f.lost_leases FROM spsa_failure f
     OR EXISTS (SELECT 1 FROM spsa_failure f
                 WHERE f.batch_id = b.id AND f.machine = w.host AND f.failures > 0)
        AND EXISTS (SELECT 1 FROM spsa_worker w2
-                    WHERE w2.host <> w.host AND w2.last_seen_at > spsa_time(-120)
+                    WHERE w2.host <> w.host AND w2.last_seen_at > spsa_time(-{ACTIVE_SECONDS})
                       AND {suited of w2})
 
 -- fragment: tried
@@ -69,14 +69,14 @@ SELECT name FROM spsa_machine WHERE name = :machine FOR NO KEY UPDATE;
 
 -- name: register.forget
 DELETE FROM spsa_worker
- WHERE host = :machine AND last_seen_at < spsa_time(-120) AND name <> :name
+ WHERE host = :machine AND last_seen_at < spsa_time(-{ACTIVE_SECONDS}) AND name <> :name
    AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.worker_id = spsa_worker.id
                        OR b.expired_worker_id = spsa_worker.id OR b.void_worker_id = spsa_worker.id)
    AND NOT EXISTS (SELECT 1 FROM spsa_build d WHERE d.worker_id = spsa_worker.id);
 
 -- name: register.active
 SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots FROM spsa_worker
- WHERE host = :machine AND name <> :name AND last_seen_at > spsa_time(-120);
+ WHERE host = :machine AND name <> :name AND last_seen_at > spsa_time(-{ACTIVE_SECONDS});
 
 -- name: register.worker
 INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sandbox, provides,
@@ -248,16 +248,16 @@ UPDATE spsa_batch
 -- name: exhausted
 -- batches that no machine may claim any more: enough machines tried, or every one there gave up; a
 -- locked row is being reported or renewed, and is looked at again later
-SELECT b.id
+SELECT b.id, i.iteration_number, b.seq, b.last_error, {tried} AS tried
   FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
        JOIN spsa_run r ON r.id = i.run_id LEFT JOIN spsa_worker h ON h.id = b.worker_id
  WHERE i.run_id = :run_id AND i.status IN ('pending', 'in_progress') AND b.attempt > 0
    AND (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
    AND ({tried} >= b.max_attempts AND {tried} > 1
         OR EXISTS (SELECT 1 FROM spsa_worker w
-                    WHERE w.last_seen_at > spsa_time(-120) AND {suited})
+                    WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited})
            AND NOT EXISTS (SELECT 1 FROM spsa_worker w
-                            WHERE w.last_seen_at > spsa_time(-120) AND {suited}
+                            WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited}
                               AND NOT ({gave_up})))
  ORDER BY b.id FOR UPDATE OF b SKIP LOCKED;
 
@@ -265,13 +265,12 @@ SELECT b.id
 UPDATE spsa_batch
    SET status = 'failed', claim_id = NULL, lease_expires_at = NULL,
        last_error = coalesce(last_error, :reason)
- WHERE id IN :batch_ids AND status IN ('ready', 'leased')
-RETURNING id, iteration_id, seq, last_error;
+ WHERE id IN :batch_ids AND status IN ('ready', 'leased');
 
 -- name: active
 SELECT count(*) AS workers, coalesce(sum(w.concurrency), 0) AS slots
   FROM spsa_worker w, spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
- WHERE i.id = :iteration_id AND w.last_seen_at > spsa_time(-120) AND {suited};
+ WHERE i.id = :iteration_id AND w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited};
 
 -- name: resume
 UPDATE spsa_batch SET status = 'ready', attempt = 0

@@ -9,15 +9,15 @@ A purge needs no master lease. Like every write of a master it locks the run's r
 up `spsa_run.purges`. A master's decision that was made before is then refused, and made again.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import func, select, update
 
-from spsa.core.estimates import Estimates
+from spsa.core.estimates import Update
 from spsa.core.scoring import Tally, elo
 from spsa.db.base import COUNTS, execute, tally_of, time_from_now
 from spsa.db.database import Database, add, rows
@@ -34,10 +34,10 @@ from spsa.db.tables import (
     Run,
     Values,
     Worker,
-    estimate_columns,
+    run_columns,
 )
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+from spsa.lifecycle import BatchStatus, IterationStatus
 
 Place = tuple[int, int]
 """An iteration's number in its run, and a batch's sequence number in it."""
@@ -91,31 +91,32 @@ class ReportedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeVerdict:
-    """The estimates from the games that an applied iteration has left; None if it has none."""
+class PurgePlan:
+    """A planned purge: which results, and the run, as it was seen, without them.
 
-    gradient: Values | None
-    elo: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPurge:
-    """A planned purge: its row, which results, and the run without them.
-
-    `verdicts` has every applied iteration that loses games, by its row's id.
+    `after` is the end of the replay of the results that are left; None if theta holds none of those
+    selected, so that it does not change. `verdicts` has the new estimates of every applied
+    iteration that loses games, by its row's id. `drift` is the distance, in steps, of theta from
+    its replay before the purge; it is not 0 if another version of the rule, or another processor,
+    moved the run.
     """
 
-    row: Purge
+    run: Run
     selection: Selection
-    estimates: Estimates
-    state: Mapping[str, Any]
-    verdicts: Mapping[int, PurgeVerdict]
+    matches: Sequence[ReportedResult]
+    after: Update | None = None
+    verdicts: Mapping[int, Update] = field(default_factory=dict)
+    drift: float = 0.0
+
+    @property
+    def theta(self) -> Values:
+        return self.run.theta if self.after is None else self.after.theta
 
 
 class PurgeQueries(Database):
     """The query that purges results, and those about purges that change nothing."""
 
-    def purge(self, new: NewPurge) -> Purge:
+    def purge(self, plan: PurgePlan, actor: str, reason: str) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 
         Repeated after an unknown outcome, it finds its row and changes nothing.
@@ -124,15 +125,30 @@ class PurgeQueries(Database):
             IllegalTransition: the run has changed since the purge was planned; plan it again.
             NothingToDo: no counted result is selected.
         """
-        locked = select(Run).where(Run.id == new.row.run_id).with_for_update()
+        seen = plan.run
+        row = Purge(
+            run_id=seen.id,
+            number=seen.purges + 1,
+            applied=seen.applied,
+            theta_before=seen.theta,
+            theta_after=plan.theta,
+            selection=plan.selection.to_json(),
+            actor=actor,
+            reason=reason,
+        )
+        locked = select(Run).where(Run.id == seen.id).with_for_update()
         with self._write() as connection:
             run = next(iter(rows(connection, locked)), None)
             if run is None:
-                raise NothingToDo(f"there is no run with the id {new.row.run_id}")
-            if (known := _known(connection, new.row)) is not None:
+                raise NothingToDo(f"there is no run with the id {seen.id}")
+            if (known := _known(connection, row)) is not None:
                 return known
-            _refuse_outdated(run, new.row)
-            return _purge(connection, run, new)
+            if (run.applied, run.purges, run.theta) != (seen.applied, seen.purges, seen.theta):
+                raise IllegalTransition(
+                    f"run {run.name} has changed: the purge was planned on {seen.applied} results "
+                    f"and {seen.purges} purges, the run has {run.applied} and {run.purges}"
+                )
+            return _purge(connection, plan, row)
 
     def clock(self) -> datetime:
         """The current time of the database."""
@@ -212,33 +228,25 @@ def _request(purge: Purge) -> tuple[Any, ...]:
     return (purge.actor, purge.reason, purge.selection, purge.applied, dict(purge.theta_after))
 
 
-def _refuse_outdated(run: Run, new: Purge) -> None:
-    if (run.applied, run.purges + 1, run.theta) != (new.applied, new.number, new.theta_before):
-        raise IllegalTransition(
-            f"run {run.name} has changed: the purge was planned on {new.applied} results and "
-            f"{new.number - 1} purges, the run has {run.applied} and {run.purges}"
-        )
-
-
-def _purge(connection: sa.Connection, run: Run, new: NewPurge) -> Purge:
+def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
     """Do the purge; like all transactions it locks rows in the order run, batch, iteration."""
-    number = new.row.number
-    chosen = select(Batch.id).join(Iteration).where(*_counted(run.id, new.selection))
+    run, number = plan.run, row.number
+    chosen = select(Batch.id).join(Iteration).where(*_counted(run.id, plan.selection))
     connection.execute(update(Batch).where(Batch.id.in_(chosen)).values(purge=number))
     execute(connection, "purge", run_id=run.id, purge=number)
     execute(connection, "purge.again", run_id=run.id, purge=number)
-    withdrawn = _withdraw(connection, run.id, new.selection)
+    withdrawn = _withdraw(connection, run.id, plan.selection)
     games = _recount(connection, run.id, number)
     if not games:
         raise NothingToDo(f"no counted result of run {run.name} is selected")
-    _write_verdicts(connection, run.id, new)
-    purge_id = add(connection, new.row)
-    connection.execute(update(Purge).where(Purge.id == purge_id).values(games=games))
-    after = {"theta": new.row.theta_after, "state": dict(new.state), "purges": number}
-    after |= estimate_columns(new.estimates)
-    connection.execute(update(Run).where(Run.id == run.id).values(after))
-    detail = {"number": number, "reason": new.row.reason, "games": games, "withdrawn": withdrawn}
-    write_event(connection, run.id, "purge", new.row.actor, detail | {"of": new.row.selection})
+    _write_verdicts(connection, plan, number)
+    purge_id = add(connection, row, games=games)
+    changed: dict[str, Any] = {"purges": number}
+    if plan.after is not None:
+        changed |= run_columns(plan.after)
+    connection.execute(update(Run).where(Run.id == run.id).values(changed))
+    detail = {"number": number, "reason": row.reason, "games": games, "withdrawn": withdrawn}
+    write_event(connection, run.id, "purge", row.actor, detail | {"of": row.selection})
     return rows(connection, select(Purge).where(Purge.id == purge_id))[0]
 
 
@@ -278,31 +286,24 @@ def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[An
     return total.where(Batch.iteration_id == Iteration.id, *conditions).scalar_subquery()
 
 
-def _write_verdicts(connection: sa.Connection, run_id: int, new: NewPurge) -> None:
+def _write_verdicts(connection: sa.Connection, plan: PurgePlan, number: int) -> None:
     """Write the new estimates of the complete iterations that lost games.
 
     Raises:
         IllegalTransition: other iterations lost games than the purge was planned on.
     """
     complete = Iteration.status == IterationStatus.COMPLETE
-    affected = select(Iteration).where(_lost_by(run_id, new.row.number), complete)
+    affected = select(Iteration).where(_lost_by(plan.run.id, number), complete)
     found = rows(connection, affected.order_by(Iteration.id))
-    if {it.id for it in found if it.k is not None} != set(new.verdicts):
+    if {it.id for it in found if it.k is not None} != set(plan.verdicts):
         raise IllegalTransition("the purge was planned on other results than it would purge")
-    statement = (
-        update(Iteration)
-        .where(Iteration.id == bindparam("row"))
-        .values(gradient_estimate=bindparam("gradient"), elo_diff=bindparam("elo"))
-    )
-    if found:
-        connection.execute(statement, [_estimates(it, new) for it in found])
+    for it in found:
+        columns = _estimates(it, plan.verdicts.get(it.id))
+        connection.execute(update(Iteration).where(Iteration.id == it.id).values(columns))
 
 
-def _estimates(it: Iteration, new: NewPurge) -> dict[str, Any]:
-    """The estimates from the games that a complete iteration has left."""
-    if it.purpose is Purpose.VALIDATE:
-        value = elo(it.tally).value if it.tally.pairs else None
-        return {"row": it.id, "gradient": None, "elo": value}
-    verdict = new.verdicts[it.id]
-    gradient = None if verdict.gradient is None else dict(verdict.gradient)
-    return {"row": it.id, "gradient": gradient, "elo": verdict.elo}
+def _estimates(it: Iteration, verdict: Update | None) -> dict[str, Any]:
+    """The estimates from the games that a complete iteration has left; a validation has no rule."""
+    if verdict is not None:
+        return {"gradient_estimate": verdict.gradient, "elo_diff": verdict.elo}
+    return {"elo_diff": elo(it.tally).value if it.tally.pairs else None}

@@ -5,7 +5,7 @@ with every acquisition. Every write of a master checks it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,6 @@ from sqlalchemy import func, or_, select, update
 from spsa.core.builds import Builds
 from spsa.db.base import COUNTS, execute, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, rows
-from spsa.db.run_queries import pause_for_failure
 from spsa.db.tables import (
     IS_OPEN,
     NOT_PURGED,
@@ -27,7 +26,8 @@ from spsa.db.tables import (
     Worker,
 )
 from spsa.errors import MasterLeaseLost
-from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.lifecycle import BatchStatus
+from spsa.protocol import ACTIVE_SECONDS
 from spsa.text import plural
 
 
@@ -115,9 +115,6 @@ def locked_run(
     return rows(connection, select(Run).where(Run.id == master_lease.run_id))[0]
 
 
-ACTIVE_SECONDS = 120
-"""A worker that was last seen longer ago does not count as active."""
-
 RECENT_FAILURE_SECONDS = 3600
 """How long a failure counts against a machine."""
 
@@ -141,21 +138,58 @@ class MachineFailures:
     is_set_aside: bool
 
 
-def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
-    """Fail batches that were tried often enough, and pause their run with the reason.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a run cannot go on: a batch that no machine can play.
 
-    `exhausted` in protocol.sql says how often that is; claims hand batches out by the same rule.
+    Without a batch, an iteration has other counts than its batches.
     """
-    ids = execute(connection, "exhausted", run_id=run_id).scalars().all()
-    if not ids:
-        return
-    for row in execute(connection, "exhaust", batch_ids=ids, reason=LEASES_EXPIRED).all():
-        number = select(Iteration.iteration_number).where(Iteration.id == row.iteration_id)
-        tried = select(func.count()).where(BatchFailure.batch_id == row.id)
-        machines = max(1, connection.scalar(tried) or 0)
-        place = f"iteration {connection.scalar(number)} batch {row.seq}"
-        reason = f"{place}: {row.last_error} (tried by {plural(machines, 'machine')})"
-        pause_for_failure(connection, run_id, "master", reason)
+
+    reason: str
+    batch_id: int | None = None
+
+
+def obstacles(connection: sa.Connection, run_id: int) -> list[Obstacle]:
+    """What keeps a run from going on, besides batches that have failed already.
+
+    `exhausted` in protocol.sql says when no machine can play a batch; claims hand batches out by
+    the same rule.
+    """
+    exhausted = execute(connection, "exhausted", run_id=run_id).all()
+    found = [Obstacle(reason=_tried(row), batch_id=row.id) for row in exhausted]
+    # only the iterations that have nothing left to play
+    left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
+    to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
+    played = Iteration.games_played + Iteration.purged_games == Iteration.target_games
+    over = (Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists()))
+    wrong = miscounted(connection, *over)
+    return found if wrong is None else [*found, Obstacle(reason=wrong)]
+
+
+def _tried(batch: Any) -> str:
+    place = f"iteration {batch.iteration_number} batch {batch.seq}"
+    machines = plural(max(1, batch.tried), "machine")
+    return f"{place}: {batch.last_error or LEASES_EXPIRED} (tried by {machines})"
+
+
+def miscounted(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> str | None:
+    """How the counts of the first such iteration differ from the sums over its batches, if any."""
+    for one in rows(connection, select(Iteration).where(*which).order_by(Iteration.id)):
+        its = (Batch.iteration_id == one.id, NOT_PURGED)
+        sums = select(*sums_of(Batch, (*COUNTS, "void_games"))).where(*its)
+        counted, batches = _shown(one), _shown(connection.execute(sums).one())
+        if counted != batches:
+            return (
+                f"iteration {one.iteration_number} has {counted}, and its batches have "
+                f"{batches}: `spsa-master doctor` shows both"
+            )
+    return None
+
+
+def _shown(row: Any) -> str:
+    tally = tally_of(row)
+    counts = f"+{tally.wins} -{tally.losses} ={tally.draws}, pairs {list(tally.pentanomial)}"
+    return f"{tally.games} games ({counts}) and {int(row.void_games)} void ones"
 
 
 def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFailures]:
@@ -224,9 +258,14 @@ class RunView:
     leased_batches: int
     game_seconds: float | None
     machine_failures: Sequence[MachineFailures] = ()
+    obstacles: Sequence[Obstacle] = ()
     active_workers: int
     active_slots: int
-    miscounted: str | None = None  # why the next result cannot be applied
+
+    @property
+    def miscounted(self) -> str | None:
+        """Why the next result cannot be applied."""
+        return next((one.reason for one in self.obstacles if one.batch_id is None), None)
 
 
 class RunViewQueries(MasterLeaseQueries):
@@ -235,86 +274,38 @@ class RunViewQueries(MasterLeaseQueries):
     def tick(
         self, master_lease: MasterLease, lease_seconds: float, builds: Builds | None = None
     ) -> RunView:
-        """Renew the master lease, fail batches that no machine can play, and read the run.
+        """Renew the master lease, and read the run; nothing else is changed.
 
-        A run with such a batch, or with an iteration whose counts are not the sums over its
-        batches, is paused with the reason. `builds` is written for those who look at the run.
+        `builds` is written for those who look at the run.
 
         Raises:
             MasterLeaseLost: another master holds this run.
         """
         with self._write() as connection:
-            locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
-            fail_exhausted(connection, master_lease.run_id)
-            miscounted = _miscounted(connection, master_lease.run_id)
-            return replace(_view(connection, master_lease.run_id), miscounted=miscounted)
+            run = locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
+            return _view(connection, run)
 
 
-def _miscounted(connection: sa.Connection, run_id: int) -> str | None:
-    """Compare the open iterations that have nothing left to play; why one cannot be applied."""
-    left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
-    to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
-    played = Iteration.games_played + Iteration.purged_games == Iteration.target_games
-    ids = connection.scalars(
-        select(Iteration.id).where(
-            Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists())
-        )
-    )
-    reasons = [pause_if_miscounted(connection, one) for one in ids.all()]
-    return next(filter(None, reasons), None)
-
-
-def pause_if_miscounted(connection: sa.Connection, iteration_id: int) -> str | None:
-    """Pause a run whose iteration has other counts than its batches; says both figures.
-
-    Returns None if they agree.
-    """
-    one = rows(connection, select(Iteration).where(Iteration.id == iteration_id))[0]
-    sums = sums_of(Batch, (*COUNTS, "void_games"))
-    its = (Batch.iteration_id == iteration_id, NOT_PURGED)
-    batches = connection.execute(select(*sums).where(*its)).one()
-    if _shown(one) == _shown(batches):
-        return None
-    reason = (
-        f"iteration {one.iteration_number} has {_shown(one)}, and its batches have "
-        f"{_shown(batches)}: `spsa-master doctor` shows both"
-    )
-    running = Run.status == RunStatus.RUNNING
-    if connection.scalar(select(Run.id).where(Run.id == one.run_id, running)) is not None:
-        pause_for_failure(connection, one.run_id, "master", reason)
-    return reason
-
-
-def _shown(row: Any) -> str:
-    tally = tally_of(row)
-    counts = f"+{tally.wins} -{tally.losses} ={tally.draws}, pairs {list(tally.pentanomial)}"
-    return f"{tally.games} games ({counts}) and {int(row.void_games)} void ones"
-
-
-def _view(connection: sa.Connection, run_id: int) -> RunView:
-    newest = select(func.max(Iteration.k)).where(Iteration.run_id == run_id)
-    open_ones = rows(
-        connection,
-        select(Iteration).where(Iteration.run_id == run_id, IS_OPEN).order_by(Iteration.id),
-    )
+def _view(connection: sa.Connection, run: Run) -> RunView:
+    mine = Iteration.run_id == run.id
+    open_ones = rows(connection, select(Iteration).where(mine, IS_OPEN).order_by(Iteration.id))
     ids = [iteration.id for iteration in open_ones]
-    run = rows(connection, select(Run).where(Run.id == run_id))[0]
-    applied = select(Iteration.id).where(Iteration.run_id == run_id, Iteration.k == run.applied)
-    last = connection.scalar(applied)
+    last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
     work = _work(connection, ids if last is None else [*ids, last])
     leased = _with_status(work, BatchStatus.LEASED)
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
     workers, slots = _active(connection, ids)
     return RunView(
         run=run,
-        opened=connection.scalar(newest) or 0,
+        opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
         open=open_ones,
         failed=rows(connection, failed.order_by(Batch.iteration_id, Batch.seq)),
         ready_games=sum(int(row.games) for row in _with_status(work, BatchStatus.READY)),
         leased_games=sum(int(row.games) for row in leased),
         leased_batches=sum(row.batches for row in leased),
         game_seconds=_game_seconds(work, last),
-        machine_failures=machine_failures(connection, run_id),
+        machine_failures=machine_failures(connection, run.id),
+        obstacles=obstacles(connection, run.id),
         active_workers=workers,
         active_slots=slots,
     )

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
-from spsa.core.estimates import Estimates
+from spsa.core.estimates import Estimates, Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.game_settings.numbers import MAX_MOVES
 from spsa.core.json_values import from_json
@@ -180,12 +180,11 @@ class Run(Base, kw_only=True):
         )
 
 
-def estimate_columns(estimates: Estimates) -> dict[str, Any]:
-    """The columns of a run for these estimates."""
-    return {
-        f"theta_{name}": None if values is None else dict(values)
-        for name, values in estimates.by_name().items()
-    }
+def run_columns(update: Update) -> dict[str, Any]:
+    """The columns of a run for its theta, the rule's state and the estimates."""
+    estimates = update.estimates.by_name().items()
+    known = {f"theta_{name}": values and dict(values) for name, values in estimates}
+    return {"theta": dict(update.theta), "state": dict(update.state), **known}
 
 
 class Iteration(Counts, Base, kw_only=True):

@@ -4,32 +4,21 @@ A run with purges has one chain of thetas for every number of purges, from the r
 then. The replay skips an iteration that has no game left, as if it had never been opened.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from spsa.algorithms.tuning import PlayedGames, Tuning
+from spsa.core.estimates import Update
 from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
+from spsa.db import Store
 from spsa.db.base import counts_of
 from spsa.db.purge_queries import ReportedResult
-from spsa.db.tables import Iteration
-from spsa.errors import IllegalTransition
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayedState:
-    """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
-
-    `gradient` and `elo` are the estimates from the games of k alone; None without games.
-    """
-
-    k: int
-    theta: Mapping[str, float]
-    state: Mapping[str, Any]
-    delta: Mapping[str, float] = field(default_factory=dict)
-    gradient: Mapping[str, float] | None = None
-    elo: float | None = None
+from spsa.db.tables import Iteration, Run
+from spsa.errors import IllegalTransition, NothingToDo
+from spsa.lifecycle import Purpose
+from spsa.text import plural
 
 
 def games_of(iteration: Iteration) -> PlayedGames:
@@ -43,6 +32,12 @@ def games_of(iteration: Iteration) -> PlayedGames:
         played=PlayedValues(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
         tally=iteration.tally,
     )
+
+
+def results_of(store: Store, run: Run, k: int) -> list[Iteration]:
+    """The iterations that theta holds through the result k, in order."""
+    tuned = store.iterations(run.id, purpose=Purpose.TUNE)
+    return [it for it in tuned if it.k is not None and it.k <= k]
 
 
 def counted_after(
@@ -64,24 +59,44 @@ def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
     return replace(iteration, **counts)
 
 
-def replay(tuning: Tuning, results: Iterable[Iteration]) -> Iterator[ReplayedState]:
-    """The start, and the moment after each result, in their order."""
-    moment = ReplayedState(0, *tuning.start())
-    yield moment
+def replay(tuning: Tuning, results: Iterable[Iteration]) -> Iterator[Update]:
+    """The start, and theta after each result, in their order."""
+    theta, state = tuning.start()
+    last = Update(k=0, theta=theta, state=state, delta={}, estimates=tuning.estimates(state))
+    yield last
     for iteration in results:
-        yield (moment := _after(tuning, moment, games_of(iteration)))
+        yield (last := _after(tuning, last, games_of(iteration)))
 
 
-def _after(tuning: Tuning, before: ReplayedState, games: PlayedGames) -> ReplayedState:
-    if not games.tally.pairs:
-        unmoved = dict.fromkeys(before.theta, 0.0)
-        return replace(before, k=games.k, delta=unmoved, gradient=None, elo=None)
-    update = tuning.update(before.state, before.theta, games)
-    return ReplayedState(
-        k=games.k,
-        theta=dict(update.theta),
-        state=update.state,
-        delta=update.delta,
-        gradient=update.gradient,
-        elo=update.elo,
-    )
+def _after(tuning: Tuning, before: Update, games: PlayedGames) -> Update:
+    if games.tally.pairs:
+        return tuning.update(before.state, before.theta, games)
+    unmoved = dict.fromkeys(before.theta, 0.0)
+    return replace(before, k=games.k, delta=unmoved, gradient=None, elo=None, bounded=False)
+
+
+def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool = False) -> Update:
+    """Theta after the result k, and what else was known then.
+
+    Args:
+        as_applied: whether with the games that counted when k was applied; otherwise with those
+            that count now.
+
+    Raises:
+        NothingToDo: the run has fewer results.
+    """
+    if k > run.applied:
+        raise NothingToDo(
+            f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
+        )
+    now = results_of(store, run, k)
+    purges = sum(purge.applied < k for purge in store.purges(run.id))
+    then = counted_after(purges, now, store.purged_batches(run.id))
+    *_, last = replay(tuning, then if as_applied else now)
+    is_logged = as_applied or now == then
+    return replace(last, theta=_logged(store, run, k)) if is_logged else last
+
+
+def _logged(store: Store, run: Run, k: int) -> Any:
+    """Theta after the result k, as the log has it."""
+    return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after

@@ -9,9 +9,44 @@ starts. Its row records which results those are, so theta can be computed again 
 
 from dataclasses import dataclass
 
-from spsa.db.run_view import RunView
+from spsa.db.run_view import MachineFailures, RunView
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Pause the run, which cannot go on, and fail the batches that no machine can play."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Give a machine no more batches: of one binary, or of any if `sha256` is None."""
+
+    machine: str
+    sha256: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRound:
+    """Complete a round of a validation, which has all its games."""
+
+    iteration: Iteration
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUpRound:
+    """Abandon a round of a background validation, which cannot be played."""
+
+    iteration: Iteration
+    reason: str
+
+
+Upkeep = Pause | SetAside | CloseRound | GiveUpRound
+"""What a run needs from every master of it, whether it tunes or plays a validation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +54,13 @@ class StartBuild:
     """Start to build the engines of iteration k."""
 
     k: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUpBuild:
+    """Pause the run, because the engines of its next iteration cannot be built, and stop."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +100,18 @@ class Stop:
     """Stop: the run has ended."""
 
 
-Decision = StartBuild | OpenIteration | Apply | Finish | Shorten | Idle | Stop
+Decision = (
+    Upkeep | StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Shorten | Idle | Stop
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildProgress:
-    """The queue of builds: how many, and whether the engines of the first are ready."""
+    """The queue of builds: how many, whether the first has ended, and why it failed if it did."""
 
     count: int = 0
     built: bool = False
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +152,57 @@ class AsNeeded:
 Pacing = InOrder | AsNeeded
 
 
+FAILURE_BUDGET = 3
+"""Batches that a machine may fail before it is set aside, while others play such batches."""
+
+BINARY_BUDGET = 3
+"""Binaries that a machine is set aside for; with the last of them it is set aside for all."""
+
+
+def upkeep(view: RunView) -> Upkeep | None:
+    """What the run needs before anything else; None if it needs nothing."""
+    is_running = view.run.status is RunStatus.RUNNING
+    for obstacle in view.obstacles:
+        if is_running or obstacle.batch_id is not None:
+            return Pause(obstacle.reason)
+    for failed in view.machine_failures:
+        if _is_at_fault(failed):
+            return _set_aside(failed)
+    return next((found for row in view.open if (found := _end_of(view, row))), None)
+
+
+def _is_at_fault(failed: MachineFailures) -> bool:
+    """Whether a machine fails what others can play.
+
+    If no machine can play a batch, none of them is at fault: the others try it until it fails.
+    """
+    known = failed.is_set_aside or failed.sha256 in failed.binaries_set_aside
+    often = failed.batches >= FAILURE_BUDGET and failed.batches > failed.played
+    return often and not known and failed.played_by_others > 0
+
+
+def _set_aside(failed: MachineFailures) -> SetAside:
+    only_one = failed.sha256 if len(failed.binaries_set_aside) + 1 < BINARY_BUDGET else None
+    return SetAside(
+        machine=failed.machine,
+        sha256=only_one,
+        reason=f"failed {failed.batches} batches that other machines can play: {failed.reason}",
+    )
+
+
+def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
+    """How an open round of a validation ends now; None if it goes on.
+
+    None is completed while an iteration of the run has other counts than its batches.
+    """
+    if row.purpose is Purpose.VALIDATE and row.is_played and view.miscounted is None:
+        return CloseRound(row)
+    failed = [batch for batch in view.failed if batch.iteration_id == row.id]
+    if row.is_background and failed:
+        return GiveUpRound(row, failed[0].last_error or "")
+    return None
+
+
 def next_decision(
     view: RunView,
     pacing: Pacing,
@@ -114,12 +210,16 @@ def next_decision(
     enough: str | None = None,
 ) -> Decision:
     """What the run's master does next; `enough` is why the run needs no more iterations."""
+    if (needed := upkeep(view)) is not None:
+        return needed
     run, in_build = view.run, in_build or BuildProgress()
     if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         return Stop()
     running = run.status is RunStatus.RUNNING
     if enough is not None and running and view.opened < run.max_iterations:
         return Shorten(view.opened, enough)
+    if in_build.failure is not None and running:
+        return GiveUpBuild(f"iteration k={view.opened + 1} cannot be built: {in_build.failure}")
     if in_build.built and running:
         return OpenIteration(view.opened + 1)
     k = view.opened + in_build.count + 1

@@ -8,23 +8,25 @@ params.toml, deleting binaries) happens when the next view shows that it was don
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from spsa.algorithms.tuning import Tuning, Update
+from spsa.algorithms.tuning import Tuning
+from spsa.core.estimates import Update
 from spsa.db import Store
-from spsa.db.master_queries import NewIteration, NewStep
+from spsa.db.master_queries import NewIteration
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
-from spsa.errors import TuningError
+from spsa.errors import BuildFailed, TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import RunStatus
-from spsa.master.background import Background, BackgroundPlan, close_rounds
 from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
     Apply,
+    BuildProgress,
     Decision,
     Finish,
+    GiveUpBuild,
     Idle,
     OpenIteration,
     Shorten,
@@ -33,7 +35,6 @@ from spsa.master.decide import (
     next_decision,
 )
 from spsa.master.delivery import Delivery
-from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import (
     TICK_SECONDS,
@@ -41,9 +42,12 @@ from spsa.master.session import (
     RunSettings,
     Watcher,
     log,
+    master_of,
     notify,
 )
+from spsa.master.validation import Background, BackgroundPlan
 from spsa.master.verdict import enough
+from spsa.text import FAILURE_LENGTH, printable
 
 T = TypeVar("T")
 
@@ -92,7 +96,7 @@ class Master:
         """Move the run until it has ended; returns its status, or None when stopped before that.
 
         Raises:
-            BuildFailed: an iteration's engines cannot be built; the run can be continued.
+            BuildFailed: an iteration's engines cannot be built; the run is paused with the reason.
             MasterLeaseLost: another master holds the run now.
         """
         with self._build_threads:
@@ -100,7 +104,7 @@ class Master:
                 with self._session.surviving_outages():
                     view = self._view()
                     pacing, enough = self._pacer.pacing(view), self._enough(view.run)
-                    decision = next_decision(view, pacing, self._builds.progress, enough)
+                    decision = next_decision(view, pacing, self._progress(), enough)
                     if isinstance(decision, Stop):
                         return view.run.status
                     if not self._act(view, decision):
@@ -112,11 +116,9 @@ class Master:
         run = view.run
         if (run.applied, run.purges) != self._projected:
             self._follow_up(run)
-        close_rounds(self._session, view)
         self._background.prepare(self.store, run)
         self._builds.drop_outdated(view)
         self._warn_of_shortage(view)
-        set_machines_aside(self.store, view)
         notify(self.watcher.saw, view)
         return view
 
@@ -125,6 +127,11 @@ class Master:
         match decision:
             case StartBuild(k):
                 self._start_build(view.run, k)
+            case GiveUpBuild(reason):
+                self.store.pause(
+                    view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH)
+                )
+                self._builds.first.sides.result()  # raises what went wrong
             case OpenIteration():
                 self._open(view)
             case Apply(iteration):
@@ -136,7 +143,15 @@ class Master:
                 log.warning("no more iterations are opened: %s", reason)
             case Idle() | Stop():
                 return False
+            case _:
+                self._session.carry_out(view, decision)
         return True
+
+    def _progress(self) -> BuildProgress:
+        progress = self._builds.progress
+        error = self._builds.first.sides.exception() if progress.built else None
+        failure = error.lines[0] if isinstance(error, BuildFailed) else None
+        return replace(progress, failure=failure)
 
     def _enough(self, run: Run) -> str | None:
         """Why the run needs no more iterations, computed once after each result."""
@@ -158,17 +173,36 @@ class Master:
         self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
-        build = self._builds.first
-        new = new_iteration(build, self.settings, self._pacer, view)
-        beside = self._background.round_beside(view.run, build.proposal.k)
+        """Open the iteration of the first build; raises what went wrong in it."""
+        build, settings = self._builds.first, self.settings
+        proposal, sides = build.proposal, build.sides.result()
+        row = Iteration(
+            k=proposal.k,
+            opened_on=build.opened_on,
+            opened_purges=build.purges,
+            in_flight=self._pacer.in_flight(proposal.k, build.opened_on),
+            a_k=proposal.a_k,
+            c_k=proposal.c_k,
+            game_settings=settings.game_settings,
+            target_games=settings.games_per_iteration,
+            base_parameters=proposal.base,
+            plus_parameters=proposal.played.plus,
+            minus_parameters=proposal.played.minus,
+            perturbation_signs=proposal.signs,
+        )
+        batches = self._pacer.batches(view)
+        new = NewIteration(
+            row=row, sides=sides, batches=batches, max_attempts=settings.max_attempts
+        )
+        beside = self._background.round_beside(view.run, proposal.k)
         number = self.store.open_iteration(self.master_lease, new, beside=beside)
         self._builds.remove_first()
-        notify(self.watcher.opened, number, build.proposal)
+        notify(self.watcher.opened, number, proposal)
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
         update = self.tuning.update(run.state, run.theta, games_of(iteration))
         self._last_update = (iteration, update)
-        self.store.apply(self.master_lease, iteration.id, new_step(run, update))
+        self.store.apply(self.master_lease, iteration.id, run, update)
 
     def _follow_up(self, run: Run) -> None:
         """Project a theta that has moved, perhaps by an earlier master, and delete old binaries."""
@@ -194,46 +228,3 @@ class Master:
         if shortage is not None and not self._warned_of_shortage:
             log.warning(shortage)
             self._warned_of_shortage = True
-
-
-def new_iteration(
-    build: QueuedBuild, settings: RunSettings, pacer: Pacer, view: RunView
-) -> NewIteration:
-    """The iteration of a finished build; BuildFailed if the build failed."""
-    proposal = build.proposal
-    row = Iteration(
-        k=proposal.k,
-        opened_on=build.opened_on,
-        opened_purges=build.purges,
-        in_flight=pacer.in_flight(proposal.k, build.opened_on),
-        a_k=proposal.a_k,
-        c_k=proposal.c_k,
-        game_settings=settings.game_settings,
-        target_games=settings.games_per_iteration,
-        base_parameters=proposal.base,
-        plus_parameters=proposal.played.plus,
-        minus_parameters=proposal.played.minus,
-        perturbation_signs=proposal.signs,
-    )
-    return NewIteration(
-        row=row,
-        sides=build.sides.result(),
-        batches=pacer.batches(view),
-        max_attempts=settings.max_attempts,
-    )
-
-
-def new_step(run: Run, update: Update) -> NewStep:
-    """The step that an update causes in a run."""
-    return NewStep(
-        k=run.applied + 1,
-        theta_before=run.theta,
-        delta=update.delta,
-        theta_after=update.theta,
-        estimates=update.estimates,
-        state=update.state,
-        gradient=update.gradient,
-        elo=update.elo,
-        bounded=update.bounded,
-        purges=run.purges,
-    )

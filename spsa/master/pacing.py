@@ -1,5 +1,6 @@
 """Computes the pacing of iterations from the active slots and the times of games and builds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.algorithms import rule_entry
@@ -17,6 +18,9 @@ from spsa.planning.games_needed import (
 )
 from spsa.planning.plan_inputs import USUAL_PLIES, game_seconds
 from spsa.text import plural
+
+FREE_IN_FLIGHT = 8
+"""A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
 
 _ASSUMED_NPS = 1e6
 _ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
@@ -102,3 +106,15 @@ class Pacer:
     def _in_flight_limit(self, view: RunView) -> int:
         needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
         return in_flight_limit(self.settings.planned_iterations, needed)
+
+
+def in_flight_warning(settings: RunSettings, algorithm: str) -> Iterator[str]:
+    """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
+    in_flight, planned = settings.iterations_in_flight, settings.planned_iterations
+    needed = rule_entry(algorithm).iterations_per_one_in_flight
+    free = in_flight_limit(planned, needed, FREE_IN_FLIGHT)
+    if in_flight != AUTO and in_flight > free:
+        yield (
+            f"iterations_in_flight = {in_flight} lets a run of {planned} iterations move on old "
+            f"results; {free} gains more"
+        )

@@ -5,7 +5,7 @@ plus and minus find what the start finds, and clamped if a bound finds no more t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
@@ -134,11 +134,9 @@ class Prober:
         Raises BuildFailed if it cannot be built or cannot search.
         """
         sides = self._delivery.prepare(self._start, self._start)
-        command, options = self._command(sides.plus), self._all_options(sides.plus_options)
-        quick = max(1, self._nodes // _QUICKER)
-        self._positions = positions_of_games(command, options, self._openings, quick)
-        searches, again = (self._searches(sides.plus, sides.plus_options) for _ in range(2))
-        engine = sides.plus
+        engine, options, quick = sides.plus, sides.plus_options, max(1, self._nodes // _QUICKER)
+        self._positions = positions_of_games(*self._call(engine, options), self._openings, quick)
+        searches, again = (self._searches(engine, options) for _ in range(2))
         start = Tried(value=0, sha256=engine.sha256, bench=engine.bench, searches=searches)
         return start, searches == again
 
@@ -165,28 +163,28 @@ class Prober:
         try:
             sides = self._delivery.prepare(values, values)
         except BuildFailed as failure:
-            return Tried(value=values[parameter.name], failure=_reason(failure))
+            return Tried(value=values[parameter.name], failure=failure.lines[0])
         return self._tried(parameter, values, sides.plus, sides.plus_options)
 
     def _tried(
         self, parameter: Parameter, values: Values, engine: EngineFile, options: Mapping[str, str]
     ) -> Tried:
-        found = Tried(value=values[parameter.name], sha256=engine.sha256, bench=engine.bench)
+        found = Tried(value=values[parameter.name], sha256=engine.sha256)
         try:
             searches = self._searches(engine, options)
         except BuildFailed as failure:
-            return Tried(value=found.value, sha256=found.sha256, failure=_reason(failure))
-        return Tried(value=found.value, sha256=found.sha256, bench=found.bench, searches=searches)
+            return replace(found, failure=failure.lines[0])
+        return replace(found, bench=engine.bench, searches=searches)
 
     def _searches(self, engine: EngineFile, options: Mapping[str, str]) -> Searches:
-        command, sent = self._command(engine), self._all_options(options)
-        return search_all(command, sent, self._positions, self._nodes)
+        return search_all(*self._call(engine, options), self._positions, self._nodes)
 
-    def _command(self, engine: EngineFile) -> list[str]:
-        return [engine.path, *self._settings.engine_arguments]
-
-    def _all_options(self, options: Mapping[str, str]) -> dict[str, str]:
-        return {**self._settings.common_options, **options}
+    def _call(
+        self, engine: EngineFile, options: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str]]:
+        """The command line of an engine, and all options that are sent to it."""
+        command = [engine.path, *self._settings.engine_arguments]
+        return command, {**self._settings.common_options, **options}
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {
@@ -196,10 +194,6 @@ class Prober:
             Point.MAX: parameter.maximum,
         }[point]
         return self._space.rounded(self._space.steps({**self._start, parameter.name: value}))
-
-
-def _reason(failure: BuildFailed) -> str:
-    return str(failure).splitlines()[0]
 
 
 def proposed_steps(probed: Sequence[Probed]) -> dict[str, Number]:

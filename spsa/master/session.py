@@ -12,22 +12,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 
 from spsa.algorithms import settings_faults
-from spsa.algorithms.tuning import Proposal, Tuning, Update, tuning
+from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config import Config
 from spsa.core.builds import Builds
+from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import from_json
 from spsa.core.params import Space
+from spsa.core.scoring import elo
 from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
-from spsa.errors import (
-    DatabaseUnreachable,
-    IllegalTransition,
-    UnusableState,
-)
+from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
+from spsa.master.decide import CloseRound, GiveUpRound, Pause, SetAside, Upkeep
 from spsa.master.delivery_setup import delivery_settings
+from spsa.text import FAILURE_LENGTH, printable
 
 Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"
@@ -128,7 +128,7 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-LEASE_SECONDS = 30.0
+MASTER_LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
 RETRY_SECONDS = 10.0
 
@@ -150,6 +150,11 @@ def notify(watch: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         watch(*args, **kwargs)
 
 
+def master_of(run: Run) -> str:
+    """Who sets a machine aside in the events of all runs: the master of this one."""
+    return f"master of {run.name}"
+
+
 @dataclass(slots=True)
 class MasterSession:
     """One master of one run until `stopping` is set; it views the run every `tick` seconds."""
@@ -165,7 +170,29 @@ class MasterSession:
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
-        return self.store.tick(self.master_lease, LEASE_SECONDS, builds)
+        return self.store.tick(self.master_lease, MASTER_LEASE_SECONDS, builds)
+
+    def carry_out(self, view: RunView, needed: Upkeep) -> None:
+        """Do what the run needs."""
+        store, master_lease = self.store, self.master_lease
+        match needed:
+            case Pause(reason):
+                store.pause_at_obstacles(master_lease)
+                log.warning("the run is paused: %s", reason)
+            case SetAside():
+                self._set_aside(view.run, needed)
+            case CloseRound(row):
+                score = elo(row.tally).value
+                store.complete_validation(master_lease, row.id, score, view.run.purges)
+            case GiveUpRound(row, reason):
+                store.abandon_validation(master_lease, row.id)
+                log.warning("a round of a validation is given up: %s", reason)
+
+    def _set_aside(self, run: Run, one: SetAside) -> None:
+        reason = printable(one.reason, FAILURE_LENGTH)
+        if self.store.set_aside(one.machine, reason, master_of(run), sha256=one.sha256):
+            which = "every binary" if one.sha256 is None else f"the binary {one.sha256[:12]}"
+            log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
 
     def wait(self) -> None:
         """Wait until it is time for the next view."""

@@ -1,12 +1,16 @@
 """Prepares a run from config.toml and params.toml: a new one, or the one in the database.
 
-A run has its own copy of all its settings. If the files have been edited since, the user is told
-what differs; the run continues with its copy.
+A new run starts from the files, or where another run was. A run has its own copy of all its
+settings. If the files have been edited since, the user is told what differs; the run continues with
+its copy.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
+from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.builder import declared
 from spsa.config import (
     Config,
@@ -16,23 +20,47 @@ from spsa.config import (
     read_sources,
     readable_params,
 )
-from spsa.core.params import Space, differences
+from spsa.core.params import Parameter, Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db import Store
-from spsa.db.tables import Run
-from spsa.errors import (
-    MAX_FAULTS,
-    BuildFailed,
-    Fault,
-    IllegalTransition,
-    InvalidInput,
-    NothingToDo,
-)
+from spsa.db.tables import Run, Values
+from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
+from spsa.history.replay import theta_at
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery_setup import delivery_of, source_of
-from spsa.master.new_run import Origin, Prepared, create
+from spsa.master.delivery import Delivery
+from spsa.master.delivery_setup import delivery_of, shared_files, source_of
+from spsa.master.pacing import in_flight_warning
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
+from spsa.text import plural
+
+_MAX_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run with all that a master needs; `notes` are for the user who started it."""
+
+    run: Run
+    tuning: Tuning
+    settings: RunSettings
+    delivery: Delivery
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a run starts: where `run` was after its result `k`.
+
+    `doubt` is how much wider the deviations of what its rule knew become, at least 1.
+    """
+
+    run: Run
+    k: int
+    doubt: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
 
 
 def checked_space(config: Config) -> Space:
@@ -43,7 +71,13 @@ def checked_space(config: Config) -> Space:
     """
     space, wrong = readable_params(config)
     faults = (*missing_files(config), *wrong)
-    faults += _engine_faults(config, space, known=bool(faults))
+    try:
+        faults += _engine_faults(config, space)
+    except (InvalidInput, BuildFailed) as error:  # a source or an engine that cannot be asked
+        if not faults:
+            if isinstance(error, BuildFailed):
+                raise
+            faults = error.faults
     if faults:
         raise InvalidInput((*faults, *_book_faults(config))[:MAX_FAULTS])
     return space
@@ -60,22 +94,8 @@ def _book_faults(config: Config) -> tuple[Fault, ...]:
     return ()
 
 
-def _engine_faults(config: Config, space: Space, *, known: bool) -> tuple[Fault, ...]:
-    """Where the space does not fit the source, or the options of the engine.
-
-    If faults are `known` already, a source or an engine that cannot be asked adds none.
-    """
-    try:
-        return _asked_faults(config, space)
-    except InvalidInput as error:
-        return () if known else error.faults
-    except BuildFailed:
-        if known:
-            return ()
-        raise
-
-
-def _asked_faults(config: Config, space: Space) -> tuple[Fault, ...]:
+def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
+    """Where the space does not fit the source, or the options of the engine."""
     if config.delivery.engine is not None:
         arguments = config.game_settings.engine_arguments
         declarations = declared(config.delivery.engine, arguments=arguments)
@@ -98,7 +118,7 @@ def prepare(
 
     Raises:
         InvalidInput: the files are wrong.
-        NothingToDo: the run of this name has ended.
+        NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
         SourceChanged: the source of the run is no longer available.
     """
     space = checked_space(config)
@@ -107,7 +127,7 @@ def prepare(
     # a run whose first engines could not be built is replaced, because the files are right now
     if known is None or (_is_replaceable(known, origin) and store.is_unopened(known.id)):
         try:
-            return create(config, store, space, wanted, seed, known, origin)
+            return _created(config, store, space, wanted, seed, known, origin)
         except IllegalTransition:
             known = store.find_run(wanted)
             if known is None:
@@ -134,6 +154,120 @@ def has_ended(run: Run) -> bool:
     return run.status in (RunStatus.FINISHED, RunStatus.STOPPED)
 
 
+def _created(
+    config: Config,
+    store: Store,
+    space: Space,
+    name: str,
+    seed: int | None,
+    old: Run | None,
+    origin: Origin | None,
+) -> Prepared:
+    """Create the run that the files describe, instead of `old`, which has opened no iteration."""
+    settings = settings_from(config)
+    begins: tuple[str, ...] = ()
+    if origin is None:
+        rules = _tuning(config, space, seed)
+    else:
+        rules, begins = _begun(config, store, space, seed, origin)
+        settings = replace(settings, origin=origin.to_json())
+    delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
+    theta, state = rules.start()
+    new = Run(
+        name=name,
+        seed=rules.seed,
+        algorithm=config.spsa.algorithm,
+        settings=settings.to_json(),
+        space=rules.space.to_json(),
+        game_settings=config.game_settings,
+        source_sha256=delivery.source_sha256,
+        max_iterations=config.spsa.max_iterations,
+        theta=theta,
+        state=state,
+        start_state=None if rules.begun is None else state,
+        priority=config.run.priority,
+        share=config.run.share,
+    )
+    run = store.create_run(
+        new,
+        files=shared_files(config),
+        replacing=None if old is None else old.id,
+        origin=settings.origin,
+    )
+    notes = (*begins, *more, *in_flight_warning(settings, config.spsa.algorithm))
+    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+
+
+def _tuning(config: Config, space: Space, seed: int | None) -> Tuning:
+    """The tuning of a new run; without a seed here and in the files, one is drawn."""
+    return tuning(
+        space,
+        config.spsa.algorithm,
+        config.spsa.settings,
+        iterations=config.spsa.max_iterations,
+        pairs=config.games.pairs,
+        seed=next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None),
+    )
+
+
+def _begun(
+    config: Config, store: Store, space: Space, seed: int | None, origin: Origin
+) -> tuple[Tuning, tuple[str, ...]]:
+    """The tuning of a run that starts where another one was, and a note for the user.
+
+    What the other run did not tune starts from params.toml. What its rule knew goes along if both
+    runs have the same rule; else theta alone does.
+    """
+    parent, before = origin.run, tuning_of(origin.run)
+    theta, state = parent.theta, parent.state
+    if origin.k != parent.applied:
+        then = theta_at(store, parent, before, origin.k)
+        theta, state = then.theta, then.state
+    theta = {p.name: theta[p.name] for p in before.space.active}
+    rules = _tuning(config, _at_theta(space, theta), seed)
+    knows = config.spsa.algorithm == parent.algorithm
+    if knows:
+        rules = rules.forked(before, state, origin.doubt)
+    else:
+        rules = replace(rules, begun=rules.start())
+    return rules, (_note(origin, rules, theta, knows=knows and rules.rule.witness is None),)
+
+
+def _note(origin: Origin, rules: Tuning, theta: Values, *, knows: bool) -> str:
+    """One sentence: what a run has from its origin, and what it has not."""
+    now = {p.name: p.value for p in rules.space.active}
+    both = plural(len(now.keys() & theta.keys()), "parameter")
+    learned = f"theta, and knowledge of {both}" if knows else f"theta of {both}"
+    parts = [
+        f"starts where run {origin.run.name} was after {plural(origin.k, 'result')}, "
+        f"with doubt {origin.doubt:g}: {learned}",
+        _listed("from params.toml", now.keys() - theta.keys()),
+        _listed("not tuned any more", theta.keys() - now.keys()),
+        _listed("moved into new bounds", (n for n in now if theta.get(n, now[n]) != now[n])),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _listed(what: str, names: Iterable[str]) -> str:
+    """`what: a, b and 3 more`; empty without names."""
+    ordered = sorted(names)
+    more = f" and {len(ordered) - _MAX_NAMED} more" if len(ordered) > _MAX_NAMED else ""
+    return f"{what}: {', '.join(ordered[:_MAX_NAMED])}{more}" if ordered else ""
+
+
+def _at_theta(space: Space, theta: Values) -> Space:
+    """The space whose parameters have the parent's values, inside the bounds that they have now.
+
+    Parameters that are frozen now keep their own.
+    """
+
+    def at(one: Parameter) -> Parameter:
+        value = theta.get(one.name, one.value)
+        return replace(one, value=min(max(value, one.minimum), one.maximum))
+
+    return Space(tuple(at(p) if p.active else p for p in space.parameters), space.constraints)
+
+
 def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:
     """An existing run, with its own settings; `file_space` is compared with its space."""
     space = Space.from_json(run.space)
@@ -141,29 +275,21 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
         for theta in (run.theta, run.start_theta):
             space.steps(theta)
     settings = RunSettings.from_json(run.settings, run.game_settings)
-    edited = () if file_space is None else _edited(config, run, settings, space, file_space)
-    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256, store)
-    return Prepared(
-        run=run,
-        tuning=tuning_of(run),
-        settings=settings,
-        delivery=delivery,
-        notes=(*edited, *more),
-    )
-
-
-def _edited(
-    config: Config, run: Run, settings: RunSettings, space: Space, file_space: Space
-) -> tuple[str, ...]:
-    """How the files differ from the settings of the run."""
-    notes = [f"params.toml: {text}" for text in differences(space, file_space)]
-    notes += [f"config.toml: {text}" for text in _config_differences(config, run, settings)]
+    notes: tuple[str, ...] = ()
+    if file_space is not None:
+        notes = tuple(f"params.toml: {text}" for text in differences(space, file_space))
+        notes += tuple(f"config.toml: {text}" for text in _edited(config, run, settings))
     if notes:
-        notes.append("the run keeps its own settings; `spsa-master run --run NAME` starts another")
-    return tuple(notes)
+        kept = "the run keeps its own settings; `spsa-master run --run NAME` starts another"
+        notes = (*notes, kept)
+    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256, store)
+    notes += more
+    rules = tuning_of(run)
+    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
 
-def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
+def _edited(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
+    """How config.toml differs from the settings of the run."""
     if config.spsa.algorithm != run.algorithm:
         yield f"algorithm is {config.spsa.algorithm}, the run has {run.algorithm}"
     yield from settings.differences(settings_from(config, settings.planned_iterations))

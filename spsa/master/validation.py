@@ -1,18 +1,25 @@
-"""Plays a validation: a match of one theta against another by the workers of the tuning.
+"""Plays validations: matches of one theta against another, by the workers of the tuning.
 
 A match of a fixed length is one iteration. A sequential test is played in rounds, each an iteration
 with the same engines; two are open at a time, so that no worker waits for the end of a round. The
 test looks at the rounds that are complete, and ends when it accepts a hypothesis.
+
+In the background of a run, theta after every N results is measured against the start, by as many
+games as its share of the tuning's games until the next such theta. They are small rounds of one
+match, each opened in the transaction that opens an iteration, so that workers play them in between
+and no machine has to wait for them. A round is left out while its engines are being built.
 """
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from math import floor
 
 from spsa.core.game_settings import GameSettings
-from spsa.core.scoring import Model, Sprt, Tally, elo, sprt
+from spsa.core.params import PlayedValues, Space
+from spsa.core.scoring import Model, Sprt, Tally, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
@@ -20,8 +27,9 @@ from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_queue import BuildThreads
+from spsa.master.decide import upkeep
 from spsa.master.delivery import Delivery
-from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
+from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log, notify
 from spsa.planning.games_needed import evenly
 
 _ROUNDS_OPEN = 2
@@ -29,7 +37,7 @@ _ROUNDS_OPEN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationMatch:
-    """The match to play: plus against minus.
+    """A match: plus against minus.
 
     `games` are its games; of a sequential test the most that it may take. Plus is a theta that
     holds the results through `k`; None: all that are applied.
@@ -44,13 +52,9 @@ class ValidationMatch:
     compared: Compared = field(default_factory=Compared)
     k: int | None = None
 
-    def test(self, tally: Tally) -> Sprt | None:
-        """The state of its sequential test; None without one."""
-        return sprt_of(self.compared, tally)
-
     def is_decided(self, rounds: Sequence[Iteration]) -> bool:
         """Whether these complete rounds are enough."""
-        test = self.test(sum((one.tally for one in rounds), Tally()))
+        test = sprt_of(self.compared, sum((one.tally for one in rounds), Tally()))
         accepted = test is not None and test.accepted is not None
         return accepted or sum(one.target_games for one in rounds) >= self.games
 
@@ -58,6 +62,53 @@ class ValidationMatch:
         """Whether an iteration is a round of this match, or of the same one asked before."""
         sides = (dict(row.plus_parameters), dict(row.minus_parameters))
         return row.compared == self.compared and sides == (dict(self.plus), dict(self.minus))
+
+    def next_games(self, rounds: Sequence[Iteration], slots: int) -> int:
+        """The games of the next round; 0 if these have all games of the match."""
+        left = max(0, self.games - sum(one.target_games for one in rounds))
+        return left if self.compared.sprt is None else min(left, self.batch_games * max(1, slots))
+
+    def new_round(self, run: Run, sides: Sides, games: int, number: int | None) -> NewIteration:
+        """A round; `number` is that of the match, None for its first round."""
+        row = Iteration(
+            purpose=Purpose.VALIDATE,
+            opened_on=run.applied if self.k is None else self.k,
+            opened_purges=run.purges,
+            in_flight=1,
+            game_settings=self.game_settings,
+            target_games=games,
+            base_parameters=run.theta,
+            plus_parameters=self.plus,
+            minus_parameters=self.minus,
+            match_number=number,
+            compared=self.compared,
+        )
+        batches = evenly(games, min(self.batch_games, games))
+        return NewIteration(row=row, sides=sides, batches=batches, max_attempts=self.max_attempts)
+
+
+def match_of(
+    run: Run,
+    settings: RunSettings,
+    sides: PlayedValues,
+    game_settings: GameSettings,
+    compared: Compared,
+    *,
+    games: int = 0,
+    k: int | None = None,
+) -> ValidationMatch:
+    """A match of two points of a run's space, in batches as its tuning has them."""
+    own = game_settings.time_control == run.game_settings.time_control
+    return ValidationMatch(
+        plus=sides.plus,
+        minus=sides.minus,
+        games=games,
+        batch_games=settings.batch_size,
+        max_attempts=settings.max_attempts,
+        game_settings=game_settings,
+        compared=replace(compared, time_control=None if own else str(game_settings.time_control)),
+        k=k,
+    )
 
 
 def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
@@ -106,29 +157,29 @@ class _Validation:
             with self.session.surviving_outages():
                 view = self.session.view()
                 notify(self.watcher.saw, view)
-                if self._advance(view):
+                if self.number is None:  # before its round is closed
+                    self.number = self._begun(view)
+                if (needed := upkeep(view)) is not None:
+                    self.session.carry_out(view, needed)
+                elif self._advance(view):
                     return self._sums(view.run)
-                self.session.wait()
+                else:
+                    self.session.wait()
         return None
 
     def _advance(self, view: RunView) -> bool:
         """Do what is next; whether the match has ended."""
         if view.miscounted is not None:
             raise TuningError(f"run {view.run.name} cannot go on: {view.miscounted}")
-        close_played(self.session, view)
-        if self.number is None:
-            self.number = self._begun(view)
         rounds, gone = self._rounds(view.run)
         complete = list(takewhile(_is_complete, rounds))
         left = [one for one in rounds[len(complete) :] if not _is_complete(one)]
         if complete and self.match.is_decided(complete):
             for one in left:
-                self.session.store.abandon_validation(self.session.master_lease, one.id)
+                self._abandon(one)
             return True
-        self._refuse_abandoned(view.run, gone)
-        self._refuse_failed(view, rounds)
-        _refuse_paused(view.run)
-        games = self._next_games(view, rounds)
+        self._refuse_what_cannot_go_on(view, rounds, gone)
+        games = self.match.next_games(rounds, view.active_slots)
         if games and len(left) < _ROUNDS_OPEN:
             self._open(view.run, games)
         return False
@@ -140,101 +191,110 @@ class _Validation:
             return open_ones[0].match_number if open_ones else None
         for one in reversed(self.session.store.matches(view.run.id)):
             if self.match.is_of(one):
-                test = self.match.test(one.tally)
+                test = sprt_of(self.match.compared, one.tally)
                 return one.match_number if test and test.accepted is None else None
         return None
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
-        """The rounds that count or will, and those that were abandoned."""
-        if self.number is None:
-            return [], []
-        rounds = self.session.store.rounds(run.id, self.number)
-        gone = [one for one in rounds if one.status is IterationStatus.ABANDONED]
-        kept = [one for one in rounds if one not in gone]
+        """The rounds that count or will, and those that another process has abandoned."""
+        rounds = self.session.store.rounds(run.id, self.number) if self.number else []
+        kept = [one for one in rounds if one.status is not IterationStatus.ABANDONED]
         self._seen_open |= {one.iteration_number for one in kept}
-        return kept, gone
+        seen = [one for one in rounds if one.iteration_number in self._seen_open]
+        return kept, [one for one in seen if one not in kept]
 
-    def _refuse_abandoned(self, run: Run, gone: Sequence[Iteration]) -> None:
-        """A round that was open and that another process has abandoned ends the match."""
+    def _refuse_what_cannot_go_on(
+        self, view: RunView, rounds: Sequence[Iteration], gone: Sequence[Iteration]
+    ) -> None:
+        """End the match if a round was abandoned or cannot be played, or the run is paused."""
+        run = view.run
         for one in gone:
-            if one.iteration_number in self._seen_open:
-                raise TuningError(
-                    f"the validation was abandoned after {one.games_played} of {one.target_games} "
-                    f"games; run {run.name} is {run.status}"
-                    + (f": {run.reason}" if run.reason else "")
-                )
+            raise TuningError(
+                f"the validation was abandoned after {one.games_played} of {one.target_games} "
+                f"games; run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
+            )
+        for one in rounds:
+            failed = [batch for batch in view.failed if batch.iteration_id == one.id]
+            if failed:
+                self._abandon(one)
+                reasons = "; ".join(batch.last_error or "" for batch in failed)
+                raise TuningError(f"the validation cannot be played: {reasons}")
+        if run.status is RunStatus.PAUSED:
+            raise NothingToDo(
+                f"run {run.name} is paused: {run.reason}; `spsa-master resume` continues it"
+            )
 
-    def _next_games(self, view: RunView, rounds: Sequence[Iteration]) -> int:
-        """The games of the next round; 0 if the rounds so far have all games of the match."""
-        left = self.match.games - sum(one.target_games for one in rounds)
-        if self.match.compared.sprt is None:
-            return max(0, left)
-        return max(0, min(left, self.match.batch_games * max(1, view.active_slots)))
+    def _abandon(self, one: Iteration) -> None:
+        self.session.store.abandon_validation(self.session.master_lease, one.id)
 
     def _open(self, run: Run, games: int) -> None:
         if self.building is None:
             self.building = self.build_threads.start(self.match.plus, self.match.minus)
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
-            new = match_round(self.match, run, self.building.result(), games, self.number)
-            session = self.session
-            opened = session.store.open_iteration(session.master_lease, new)
+            new = self.match.new_round(run, self.building.result(), games, self.number)
+            opened = self.session.store.open_iteration(self.session.master_lease, new)
             self.number = self.number or opened
             self._seen_open.add(opened)
-
-    def _refuse_failed(self, view: RunView, rounds: Sequence[Iteration]) -> None:
-        """Give up a round with a batch that cannot be played."""
-        for one in rounds:
-            failures = [
-                failed.last_error or "" for failed in view.failed if failed.iteration_id == one.id
-            ]
-            if failures:
-                self.session.store.abandon_validation(self.session.master_lease, one.id)
-                raise TuningError(f"the validation cannot be played: {'; '.join(failures)}")
 
     def _sums(self, run: Run) -> Iteration:
         matches = self.session.store.matches(run.id)
         return next(one for one in matches if one.match_number == self.number)
 
 
-def close_played(session: MasterSession, view: RunView) -> None:
-    """Complete every validation of a run that has all its games, whoever opened it.
-
-    It completes none while an iteration of the run has other counts than its batches.
-    """
-    for row in view.open if view.miscounted is None else ():
-        if row.purpose is Purpose.VALIDATE and row.is_played:
-            score = elo(row.tally).value
-            session.store.complete_validation(session.master_lease, row.id, score, view.run.purges)
-
-
 def _is_complete(row: Iteration) -> bool:
     return row.status is IterationStatus.COMPLETE
 
 
-def _refuse_paused(run: Run) -> None:
-    if run.status is RunStatus.PAUSED:
-        raise NothingToDo(
-            f"run {run.name} is paused: {run.reason}; `spsa-master resume` continues it"
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundPlan:
+    """Measure theta after every `every` results, by `share` games for each game of the tuning."""
+
+    every: int
+    share: float
+    game_settings: GameSettings
+
+    def games(self, k: int, per_iteration: int) -> int:
+        """The games beside iteration k: whole pairs that add up to the share."""
+        until, before = (2 * floor(self.share * per_iteration * n / 2) for n in (k, k - 1))
+        return until - before
 
 
-def match_round(
-    match: ValidationMatch, run: Run, sides: Sides, games: int, number: int | None
-) -> NewIteration:
-    """A round of a match; `number` is that of the match, None for its first round."""
-    row = Iteration(
-        purpose=Purpose.VALIDATE,
-        opened_on=run.applied if match.k is None else match.k,
-        opened_purges=run.purges,
-        in_flight=1,
-        game_settings=match.game_settings,
-        target_games=games,
-        base_parameters=run.theta,
-        plus_parameters=match.plus,
-        minus_parameters=match.minus,
-        match_number=number,
-        compared=match.compared,
-    )
-    batches = evenly(games, min(match.batch_games, games))
-    return NewIteration(row=row, sides=sides, batches=batches, max_attempts=match.max_attempts)
+@dataclass(slots=True)
+class Background:
+    """The background validations of one master; without a plan it plays none."""
+
+    plan: BackgroundPlan | None
+    settings: RunSettings
+    build_threads: BuildThreads
+    _k: int = 0  # the result whose theta is measured now
+    _match: ValidationMatch | None = None
+    _building: Future[Sides] | None = None
+
+    def prepare(self, store: Store, run: Run) -> None:
+        """Build the engines of the theta that is to be measured, unless that has begun."""
+        if self.plan is None:
+            return
+        k = run.applied // self.plan.every * self.plan.every
+        if k == self._k:
+            return
+        if self._building is not None:
+            self._building.cancel()
+        theta, space = store.theta_path(run.id, [k])[0].theta, Space.from_json(run.space)
+        sides = PlayedValues(space.playable(theta), space.playable(run.start_theta))
+        compared = Compared(theta=str(k), background=True)
+        self._match = match_of(run, self.settings, sides, self.plan.game_settings, compared, k=k)
+        self._k, self._building = k, self.build_threads.start(sides.plus, sides.minus)
+
+    def round_beside(self, run: Run, k: int) -> NewIteration | None:
+        """The round that is opened together with iteration k, if there is one."""
+        if self.plan is None or self._match is None or self._building is None:
+            return None
+        games = self.plan.games(k, self.settings.games_per_iteration)
+        if not games or not self._building.done():
+            return None
+        if (error := self._building.exception()) is not None:
+            log.warning("theta after %d results is not validated: %s", self._k, error)
+            self._building = None
+            return None
+        return self._match.new_round(run, self._building.result(), games, None)

@@ -1,20 +1,170 @@
-"""The verdict on a run: the Elo gained so far, what more games would bring, and what to do.
+"""The Elo that a run has gained, as far as its rule believes to know it, and what to do next.
 
-It is computed from the run's row alone: a restarted master and every command come to the same.
+All of it is computed from the run's row alone: a restarted master and every command come to the
+same. The filters of `mixture` estimate the gain, and the whole path is judged by what is known now.
+The number has no interval: on most synthetic engines the true gain is half to twice the number, on
+some a fifth or five times, and the games do not tell on which. `python -m benches.verdict` compares
+both.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
-from spsa.algorithms.mixture import MAX_MISFIT
+from spsa.algorithms import Vector
+from spsa.algorithms.filter_bank import HYPOTHESES, Bank
+from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.core.params import Space
-from spsa.db.tables import Run
+from spsa.core.scoring import elo, standard_error
+from spsa.core.stored_json import as_written
+from spsa.db.read_queries import MatchLine
+from spsa.db.tables import Compared, Run
+from spsa.errors import UnusableState
 from spsa.lifecycle import RunStatus
-from spsa.master.elo_gained import filters_of, gain_of
-from spsa.master.session import RunSettings
+from spsa.master.session import RunSettings, tuning_of
+from spsa.planning.strength import StrengthCurve, strength_curve
+
+_PARTS = 60  # of the games to come, for the integration of the variances
+_AT_BOUND = 0.01  # steps
+_MANY = 0.25  # of the parameters
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedGain:
+    """Elo over the start for each point of a path: a belief and no measurement.
+
+    `deviation` stays as a key of the JSON; no honest one is known.
+    """
+
+    elo: tuple[float, ...]
+    deviation: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters that are the rule of a run, and their state."""
+
+    mixture: Mixture
+    bank: Bank
+
+    @property
+    def elo_per_step(self) -> Vector:
+        """h, shape (J, 1)."""
+        return self.mixture.per_step * (200 / log(10))
+
+    @property
+    def pairs(self) -> float:
+        """The game pairs that they have seen."""
+        return float(self.bank.pairs[0])
+
+    def misfit(self, results: int) -> float:
+        """The mean squared error of the best filter's predictions, over what chance explains.
+
+        About 1 if the model is right; chi_j is that sum (`spsa.algorithms.mixture`).
+        """
+        return float(self.bank.surprise.min()) / max(1, results)
+
+    def elo_of(self, pairs: float) -> float:
+        """Elo that so many more pairs are expected to gain.
+
+        That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
+
+            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B A_j^2 sum v),   A_j = 2 c h_j ln 10 / 200
+
+        which is integrated in small parts, each with the sum at its start and the present c. What
+        the filters disagree about is left out.
+        """
+        bank, each = self.bank, pairs / _PARTS
+        squared = (2.0 * self.mixture.width(bank) * self.mixture.per_step) ** 2
+        kept = 1.0 - HYPOTHESES.forgetting
+        variance = bank.variance
+        for _ in range(_PARTS):
+            known = bank.tau2 + self.mixture.problem.pairs * squared * _sum(variance)
+            variance = variance / (1.0 + kept * each * squared / known * variance)
+        lost = self.elo_per_step * (_sum(bank.variance) - _sum(variance))
+        return float(np.sum(bank.weight() * lost))
+
+
+def _sum(variance: Vector) -> Vector:
+    total: Vector = variance.sum(axis=-1, keepdims=True)
+    return total
+
+
+def filters_of(run: Run) -> tuple[Filters | None, str]:
+    """The filters of a run, or None and why the Elo gained is not known, as a clause."""
+    if run.applied == 0:
+        return None, "there is no result yet"
+    try:
+        rule = tuning_of(run).rule
+        state = rule.load(run.state)
+        with as_written("a column `theta` or `start_theta`"):
+            space = Space.from_json(run.space)
+            _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
+    except UnusableState:
+        return None, "this program cannot read the state of the run"
+    if not (isinstance(rule.rule, Mixture) and isinstance(state.rule, Bank)):
+        return None, f"{run.algorithm} does not estimate it"
+    bounded = at_a_bound(theta, space.lower, space.upper)
+    if is_bounded(bounded):
+        names = [p.name for p, at in zip(space.active, bounded.tolist(), strict=True) if at]
+        more = f" and of {len(names) - 3} more" if len(names) > 3 else ""
+        return None, f"theta is at a bound of {', '.join(names[:3])}{more}"
+    return Filters(rule.rule, state.rule), ""
+
+
+def at_a_bound(theta: Vector, lower: Vector, upper: Vector) -> npt.NDArray[np.bool_]:
+    """Which parameters are at a bound; all in steps."""
+    return np.minimum(theta - lower, upper - theta) < _AT_BOUND
+
+
+def is_bounded(bounded: npt.NDArray[np.bool_]) -> bool:
+    """Whether so many are at a bound that the estimate does not hold."""
+    return bool(bounded.mean() > _MANY)
+
+
+def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
+    """The part of the gain along a path that one parameter has; the parts of all add up to its Elo.
+
+    `path` is theta in steps, shape (points, n), the start first. None where the gain is not known.
+    """
+    filters, _ = filters_of(run)
+    alone = np.tile(path[0], (len(path), 1))
+    alone[:, column] = path[:, column]
+    return None if filters is None else gain_of(filters.bank, alone)
+
+
+def gain_of(bank: Bank, path: Vector) -> EstimatedGain:
+    """The gain along a path of theta in steps, shape (points, n), the start first."""
+    return EstimatedGain(tuple(bank.gained(path).tolist()))
+
+
+def measured_gain(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start under one time control.
+
+    None if fewer than two thetas were measured: a match alone says what it measured itself.
+    """
+    told = [match for match in matches if match.compared.against == "start" and match.k]
+    control = _time_control([match.compared for match in told])
+    told = [match for match in told if match.compared.time_control == control]
+    if len({match.k for match in told}) < 2:
+        return None
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
+
+
+def _time_control(asked: Sequence[Compared]) -> str | None:
+    """That of background validations, else the tuning's, else the one that was used last."""
+    background = [one.time_control for one in asked if one.background]
+    own = not asked or any(one.time_control is None for one in asked)
+    return background[-1] if background else None if own else asked[-1].time_control
+
 
 WORTHWHILE = 1.0
 """Elo: a run goes on as long as its games, doubled, are expected to bring as much as this.
@@ -59,22 +209,22 @@ def verdict(run: Run) -> Verdict:
     """The verdict on a run."""
     filters, why = filters_of(run)
     if filters is None:
-        return _unknown(run, why)
+        advice, reason = _as_planned(run)
+        return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    found = gain_of(filters.bank, path).elo[-1]
-    misfit, pairs = filters.misfit(run.applied), filters.pairs
+    gained, misfit = gain_of(filters.bank, path).elo[-1], filters.misfit(run.applied)
     if misfit > MAX_MISFIT:
         advice, reason = _as_planned(run)
         reason += (
             f"; results scatter {sqrt(misfit):.1f} times as widely as the rule predicts, "
             "so it cannot say what more games bring"
         )
-        return Verdict(gained=found, unknown="", more=None, advice=advice, reason=reason)
-    more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
+        return Verdict(gained=gained, unknown="", more=None, advice=advice, reason=reason)
+    more = MoreGames(games=round(2 * filters.pairs), elo=filters.elo_of(filters.pairs))
     settings = RunSettings.from_json(run.settings, run.game_settings)
     advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
-    return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
+    return Verdict(gained=gained, unknown="", more=more, advice=advice, reason=reason)
 
 
 def _as_planned(run: Run) -> tuple[Advice, str]:
@@ -86,28 +236,15 @@ def _as_planned(run: Run) -> tuple[Advice, str]:
     return Advice.GO_ON, "play the planned games"
 
 
-def _unknown(run: Run, why: str) -> Verdict:
-    advice, reason = _as_planned(run)
-    return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
-
-
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
     if run.status is RunStatus.STOPPED:
-        return (
-            Advice.STOP,
-            f"{brings}; `spsa-master run --from` starts a run that goes on from this one",
-        )
+        goes_on = "`spsa-master run --from` starts a run that goes on from this one"
+        return Advice.STOP, f"{brings}; {goes_on}"
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
-    return _longer(run), brings
-
-
-def _longer(run: Run) -> Advice:
-    if run.status is RunStatus.STOPPED:
-        return Advice.STOP
     is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
-    return Advice.EXTEND if is_over else Advice.GO_ON
+    return (Advice.EXTEND if is_over else Advice.GO_ON), brings
 
 
 def enough(run: Run, settings: RunSettings) -> str | None:

@@ -18,7 +18,7 @@ from spsa.db.database import parsed
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
-from spsa.master.machines import master_of
+from spsa.master.session import master_of
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms

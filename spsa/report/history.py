@@ -15,7 +15,7 @@ from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.history_queries import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.tables import Iteration, Run
-from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
+from spsa.master.verdict import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.named_theta import asked, measured

@@ -9,7 +9,7 @@ from spsa.core.params import Parameter, Space, Values
 from spsa.db import Store
 from spsa.db.tables import Iteration, Run
 from spsa.errors import Fault, InvalidInput
-from spsa.history.purge import theta_at
+from spsa.history.replay import theta_at
 from spsa.master.session import tuning_of
 from spsa.report.theta import ThetaChoice, chosen_theta
 from spsa.text import plural
@@ -45,7 +45,7 @@ def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
         return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
     if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
         k = int(word)
-        theta, _ = theta_at(store, run, tuning_of(run), k, as_applied=False)
+        theta = theta_at(store, run, tuning_of(run), k).theta
         return NamedTheta(name=str(k), values=space.playable(theta), k=k)
     return NamedTheta(name=Path(word).name, values=_of_file(run, space, Path(word)), k=None)
 

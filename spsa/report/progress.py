@@ -7,6 +7,7 @@ from typing import Protocol, Self
 from rich.console import Console
 
 from spsa.core.builds import Builds
+from spsa.core.estimates import Update
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import ThetaPoint
@@ -23,19 +24,6 @@ from spsa.text import LINE_LENGTH, printable
 QUIET_SECONDS = 60.0
 RATE_SECONDS = 120.0
 MOVERS = 3
-
-
-class Moved(Protocol):
-    """What an applied iteration did to theta."""
-
-    @property
-    def delta(self) -> Mapping[str, float]: ...
-    @property
-    def theta(self) -> Mapping[str, float]: ...
-    @property
-    def elo(self) -> float: ...
-    @property
-    def bounded(self) -> bool: ...
 
 
 class Opened(Protocol):
@@ -108,7 +96,7 @@ class Progress:
             gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
             self._say(f"iteration {iteration_number} opened: {gains}")
 
-    def applied(self, iteration: Iteration, answer: Moved) -> None:
+    def applied(self, iteration: Iteration, answer: Update) -> None:
         self._applied = self._applied + iteration.tally
         self._result = _result(iteration, answer)
         if not self._display.is_live:
@@ -143,7 +131,7 @@ class Progress:
             trails=self._theta.trails,
         )
 
-    def _movers(self, answer: Moved) -> str:
+    def _movers(self, answer: Update) -> str:
         def steps(name: str) -> float:
             return answer.delta[name] / self._steps[name]
 
@@ -162,7 +150,7 @@ def steps_of(run: Run) -> dict[str, float]:
     return {p.name: p.step for p in Space.from_json(run.space).active}
 
 
-def _result(iteration: Iteration, answer: Moved) -> str:
+def _result(iteration: Iteration, answer: Update) -> str:
     void = f", {iteration.void_games} void" if iteration.void_games else ""
     bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
     number_ = iteration.iteration_number

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.purge_queries import ReportedResult
+from spsa.db.purge_queries import PurgePlan, ReportedResult
 from spsa.db.tables import Purge
-from spsa.history.purge import PurgePlan
+from spsa.history.purge import moved
 from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural
@@ -33,7 +33,7 @@ def sentences(plan: PurgePlan) -> Iterator[str]:
 
 
 def _on_theta(plan: PurgePlan) -> Iterator[str]:
-    if plan.last is None:
+    if plan.after is None:
         yield "  theta holds none of them, and stays as it is"
         return
     yield f"  theta is computed anew from the {plural(plan.run.applied, 'result')} it holds"
@@ -55,7 +55,7 @@ def moves_table(plan: PurgePlan) -> FittedTable:
             Column("steps"),
         ),
     )
-    for name, steps in plan.moved.items():
+    for name, steps in moved(plan).items():
         table.add(name, number(plan.run.theta[name]), number(plan.theta[name]), f"{steps:+.3f}")
     return table
 
@@ -84,7 +84,7 @@ def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
                 "after": plan.theta[name],
                 "steps": steps,
             }
-            for name, steps in plan.moved.items()
+            for name, steps in moved(plan).items()
         ],
     }
     return {name: plain(value) for name, value in told.items()}

@@ -13,8 +13,7 @@ from spsa.db import Store
 from spsa.db.read_queries import RunOverview, WorkerRow
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose
-from spsa.master.elo_gained import measured_gain
-from spsa.master.verdict import Verdict, verdict
+from spsa.master.verdict import Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarm import Alarm
 from spsa.report.named_theta import measured

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, floor, isfinite, log10
 
-from spsa.master.elo_gained import EstimatedGain
+from spsa.master.verdict import EstimatedGain
 from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number

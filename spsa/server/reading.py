@@ -10,7 +10,7 @@ import numpy as np
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.master.elo_gained import EstimatedGain, gain_of_parameter
+from spsa.master.verdict import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.history import (
     COMPARED,

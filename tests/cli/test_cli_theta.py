@@ -54,7 +54,7 @@ def tuned(fresh: Stage) -> Stage:
     fresh.open()
     fresh.play()
     delta = {name: FINAL[name] - START[name] for name in START}
-    fresh.apply(delta=delta, theta_after=FINAL, estimates=Estimates(**KNOWN))
+    fresh.apply(delta=delta, theta=FINAL, estimates=Estimates(**KNOWN))
     return fresh
 
 

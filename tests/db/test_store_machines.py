@@ -26,7 +26,7 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
-from spsa.master.machines import machines_to_set_aside
+from spsa.master.decide import SetAside, upkeep
 from spsa.protocol import MAX_WORKERS, Failure, Measured
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
@@ -61,7 +61,7 @@ class Fleet:
         self.store.report(claim, result_of(claim))
 
     def tick(self):
-        return self.store.tick(self.on.master, LEASE)
+        return self.on.view()
 
     def batches(self):
         return self.store.batches(self.on.run.id)
@@ -86,85 +86,12 @@ def leave(sql):
     )
 
 
-def test_what_a_machine_failed_goes_to_another_one(fleet):
-    fleet.here("b")
-    assert fleet.fails("a") == 0
-    row = fleet.batches()[0]
-    assert (row.status, row.attempt, row.last_error) == (BatchStatus.READY, 1, "a has no book")
-    assert fleet.claim("a").seq == 1
-    assert fleet.claim("a") is None
-    assert fleet.claim("b").seq == 0
-
-
-def test_a_machine_alone_tries_again_as_often_as_the_batch_allows(fleet):
-    assert [fleet.fails("a") for _ in range(3)] == [0, 0, 0]
-    assert fleet.claim("a").seq == 1
-    view = fleet.tick()
-    assert view.run.status is RunStatus.PAUSED
-    assert view.run.reason == "iteration 1 batch 0: a has no book (tried by 1 machine)"
-    row = fleet.batches()[0]
-    assert (row.status, row.attempt) == (BatchStatus.FAILED, 3)
-    (failed,) = view.failed
-    assert (failed.id, failed.last_error) == (row.id, "a has no book")
-
-
-def test_a_machine_that_comes_later_tries_what_another_one_could_not_play(fleet):
-    assert [fleet.fails("a") for _ in range(3)] == [0, 0, 0]
-    fleet.here("b")
-    assert fleet.tick().run.status is RunStatus.RUNNING
-    assert fleet.claim("b").seq == 0
-
-
-def test_a_machine_that_lost_a_lease_may_try_what_another_one_failed(fleet, expire):
-    expire(fleet.claim("a").batch_id)
-    fleet.here("c")
-    assert fleet.fails("b") == 0
-    assert fleet.claim("a").seq == 0
-
-
-def test_a_machine_is_alone_when_the_others_have_left(fleet, leave):
-    fleet.here("b")
-    fleet.fails("a")
-    fleet.plays("a")
-    assert fleet.claim("a") is None
-    leave("b")
-    assert fleet.claim("a").seq == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sha256", [None, PLUS, MINUS])
-def test_a_machine_is_alone_when_the_others_are_not_given_such_batches(fleet, sha256):
-    fleet.here("b")
-    fleet.store.set_aside("b", "broken", "me", sha256=sha256)
-    assert [fleet.fails("a") for _ in range(3)] == [0, 0, 0]
-    assert fleet.claim("b") is None
-    view = fleet.tick()
-    assert view.run.reason == "iteration 1 batch 0: a has no book (tried by 1 machine)"
-
-
 def test_a_machine_that_may_play_another_iteration_only_is_none_to_wait_for(fleet):
     fleet.here("b")
     fleet.store.set_aside("b", "broken", "me", sha256=PLUS)
     other = new_iteration(k=2, in_flight=2, plus=new_engine("third"))
     fleet.store.open_iteration(fleet.on.master, other)
     assert [fleet.fails("a") for _ in range(2)] == [0, 0]
-
-
-def test_a_machine_that_handed_a_batch_back_has_not_tried_it(fleet):
-    for machine in "abcd":
-        fleet.here(machine)
-    assert [fleet.fails(machine) for machine in "ab"] == [0, 0]
-    fleet.store.release(fleet.claim("c"))
-    assert fleet.claim("d").seq == 0
-
-
-@pytest.mark.slow
-def test_a_machine_that_lacks_another_binary_may_still_play_this_one(fleet):
-    fleet.here("b")
-    fleet.store.set_aside("b", "broken", "me", sha256=new_engine("another").sha256)
-    fleet.fails("a")
-    assert fleet.tick().run.status is RunStatus.RUNNING
-    assert fleet.claim("b").seq == 0
 
 
 @pytest.mark.slow
@@ -185,17 +112,6 @@ def test_what_every_machine_has_failed_pauses_the_run_with_their_number(fleet):
     assert told == [{"reason": view.run.reason}]
 
 
-@pytest.mark.slow
-def test_as_many_machines_as_a_batch_allows_are_enough(fleet):
-    for machine in "abcd":
-        fleet.here(machine)
-    assert [fleet.fails(machine) for machine in "abc"] == [0, 0, 0]
-    assert fleet.claim("d").seq == 1
-    view = fleet.tick()
-    assert "(tried by 3 machines)" in view.run.reason
-    assert fleet.batches()[0].status is BatchStatus.FAILED
-
-
 def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
     for machine in "abc":
         lost = fleet.claim(machine)
@@ -211,18 +127,6 @@ def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
     with pytest.raises(LeaseLost):
         fleet.store.report(lost, result_of(lost))
     assert fleet.batches()[0].status is BatchStatus.FAILED
-
-
-def test_resuming_lets_all_machines_try_again_from_the_first_attempt(fleet):
-    fleet.here("b")
-    fleet.fails("a")
-    fleet.fails("b")
-    fleet.tick()
-    fleet.store.resume("first", "me")
-    now = fleet.store.run("first")
-    assert (now.status, now.reason) == (RunStatus.RUNNING, None)
-    again = fleet.claim("a")
-    assert (again.seq, again.attempt) == (0, 1)
 
 
 def test_a_batch_that_another_one_plays_after_all_counts(fleet):
@@ -350,7 +254,8 @@ def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store,
             store.fail(claims["bad"], Failure(reason="no such book", sha256=PLUS))
         if claims["good"] is not None:
             store.report(claims["good"], result_of(claims["good"]))
-        for bad in machines_to_set_aside(store.tick(on.master, LEASE)):
+        bad = upkeep(on.view())
+        if isinstance(bad, SetAside):
             store.set_aside(bad.machine, bad.reason, "master", sha256=bad.sha256)
         if claims == {"bad": None, "good": None}:
             break

@@ -155,11 +155,11 @@ def test_every_float_comes_back_to_the_bit(store):
         run.now(),
         row.tally,
         delta=theta,
-        theta_after=theta,
+        theta=theta,
         gradient=theta,
         estimates=Estimates(**dict.fromkeys(estimates, theta)),
     )
-    store.apply(run.master, row.id, step)
+    store.apply(run.master, row.id, *step)
     (logged,) = store.steps(run.run.id)
     assert bits(logged.delta) == bits(logged.theta_before) == bits(run.now().theta) == bits(theta)
     assert bits(store.iterations(run.run.id)[0].gradient_estimate) == bits(theta)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from builders import (
     LEASE,
-    new_engine,
+    looked,
     new_iteration,
     new_run,
     new_validation,
@@ -143,103 +143,16 @@ def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):
     played(runs, going)
 
 
-def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):
-    runs.open("only", batches=1, max_attempts=1)
-    claim = runs.claim()
-    runs.sql.expire(claim.batch_id)
-    assert runs.claim() is None
-
-
-def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
-    run = runs.open("only", batches=1, max_attempts=1)
-    runs.store.fail(runs.claim(), Failure(reason="it broke"))
-    master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
-    view = runs.store.tick(master, LEASE)
-    assert [batch.last_error for batch in view.failed] == ["it broke"]
-    assert "it broke (tried by 1 machine)" in view.run.reason
-
-
 def test_a_failure_does_not_replace_the_reason_of_a_pause(runs):
     run = runs.open("only", batches=1, max_attempts=1)
     claim = runs.claim()
     runs.store.pause("only", "me", "dinner")
     runs.store.fail(claim, Failure(reason="it broke"))
     master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
-    view = runs.store.tick(master, LEASE)
+    view = looked(runs.store, master)
     assert (view.run.status, view.run.reason) == ("paused", "dinner")
     (event,) = runs.store.events(run.id, kinds=["failed"])
     assert "it broke" in event.detail["reason"]
-
-
-class Fleet:
-    """Machines by name; `machine` has failed the only batch of a run."""
-
-    def __init__(self, runs) -> None:
-        self.runs = runs
-        self.workers = {
-            name: runs.store.register_worker(self.info(name))
-            for name in ("machine", "other", "third")
-        }
-        runs.open("only", batches=1, max_attempts=9)
-        runs.sql("DELETE FROM spsa_worker WHERE name = 'machine-1'")
-        self.fail()
-
-    @staticmethod
-    def info(name):
-        return new_worker(f"w-{name}", host=name, secret=f"of {name}")
-
-    def fail(self):
-        claim = self.claim("machine")
-        self.runs.store.fail(claim, Failure(reason="it broke"))
-
-    def claim(self, name):
-        return self.runs.claim(worker=self.workers[name])
-
-    def falls_silent(self, name):
-        self.runs.sql(
-            "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :name", then=OTHER, name=name
-        )
-
-
-@pytest.fixture
-def fleet(runs):
-    return Fleet(runs)
-
-
-def test_a_machine_tries_again_only_where_no_other_is_there(fleet):
-    assert fleet.claim("machine") is None
-    fleet.falls_silent("other")
-    assert fleet.claim("machine") is None
-    fleet.falls_silent("third")
-    fleet.fail()
-
-
-@pytest.mark.parametrize("verb", ["touch_worker", "register_worker"])
-def test_a_machine_that_is_back_is_waited_for(fleet, verb):
-    for name in ("other", "third"):
-        fleet.falls_silent(name)
-    store = fleet.runs.store
-    if verb == "touch_worker":
-        store.touch_worker(fleet.workers["other"], Measured())
-    else:
-        store.register_worker(fleet.info("other"))
-    assert fleet.claim("machine") is None
-
-
-def test_a_machine_that_is_given_nothing_is_not_waited_for(fleet):
-    fleet.runs.store.set_aside("third", "why", "me")
-    assert fleet.claim("machine") is None
-    fleet.runs.store.set_aside("other", "why", "me")
-    fleet.fail()
-
-
-def test_a_machine_that_is_given_nothing_of_these_binaries_is_not_waited_for(fleet):
-    plus, minus, another = (new_engine("plus").sha256, new_engine("minus").sha256, "a" * 64)
-    fleet.runs.store.set_aside("third", "why", "me", sha256=plus)
-    fleet.runs.store.set_aside("other", "why", "me", sha256=another)
-    assert fleet.claim("machine") is None
-    fleet.runs.store.set_aside("other", "why", "me", sha256=minus)
-    fleet.fail()
 
 
 def test_a_worker_that_registers_again_brings_its_row_up_to_date(store, sql):

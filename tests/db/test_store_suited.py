@@ -1,7 +1,7 @@
 """Which worker is given which run: by its names, its labels, and what its machine can run."""
 
 import pytest
-from builders import LEASE, new_engine, new_iteration, new_run, new_worker, result_of
+from builders import LEASE, looked, new_engine, new_iteration, new_run, new_worker, result_of
 
 from spsa.errors import OutOfRange
 from spsa.protocol import Failure
@@ -99,7 +99,7 @@ def test_a_machine_tries_again_what_no_other_may_play(runs):
     for _ in range(2):
         runs.store.fail(runs.claim(worker), Failure(reason="it broke"))
     assert runs.claim(worker).attempt == 3
-    runs.store.tick(runs.leases["fast"], LEASE)
+    looked(runs.store, runs.leases["fast"])
     assert runs.store.run("fast").status == "running"
 
 
@@ -110,7 +110,7 @@ def test_a_machine_that_may_not_play_a_batch_does_not_keep_it_from_failing(runs)
         runs.store.fail(
             runs.claim(runs.worker(name, provides=("fast",))), Failure(reason="it broke")
         )
-    runs.store.tick(runs.leases["fast"], LEASE)
+    looked(runs.store, runs.leases["fast"])
     assert runs.store.run("fast").status == "paused"
 
 
@@ -118,7 +118,7 @@ def test_the_slots_of_a_run_are_those_of_workers_that_may_play_it(runs):
     runs.worker("slow", concurrency=16)
     runs.worker("fast", concurrency=3, provides=("fast",))
     runs.open("fast", requires=("fast",))
-    view = runs.store.tick(runs.leases["fast"], LEASE)
+    view = looked(runs.store, runs.leases["fast"])
     assert (view.active_workers, view.active_slots) == (1, 3)
 
 

@@ -5,8 +5,7 @@ from builders import LEASE, Stage, new_engine, new_validation, result_of, stage,
 from invariants import broken
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
-from spsa.db.purge_queries import NewPurge, Selection
-from spsa.db.tables import Purge
+from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.errors import IllegalTransition, MasterLeaseLost
 
 NAMED = ("ancient", "old", "kept", "young", "theirs")
@@ -135,21 +134,7 @@ def purge(two):
     """Everything that the worker has played or has, of both open iterations, but in one run."""
     run = two.one.now()
     selection = Selection(worker="machine-1", iterations=(2,))
-    row = Purge(
-        run_id=run.id,
-        number=1,
-        applied=run.applied,
-        theta_before=run.theta,
-        theta_after=run.theta,
-        selection=selection.to_json(),
-        actor="me",
-        reason="why",
-    )
-    done = two.store.purge(
-        NewPurge(
-            row=row, selection=selection, estimates=run.estimates, state=run.state, verdicts={}
-        )
-    )
+    done = two.store.purge(PurgePlan(run=run, selection=selection, matches=()), "me", "why")
     assert (done.games, done.number) == (4, 1)
     assert [b.status for b in two.store.batches(run.id)][-2:] == ["ready", "ready"]
     found = [two.store.purged_batches(run.id, it.id) for it in two.store.iterations(run.id)]
@@ -193,11 +178,11 @@ def test_a_step_is_of_its_own_run(two):
     run = two.two.now()
     foreign = two.store.iterations(two.one.run.id)[-1]
     with pytest.raises(IllegalTransition):
-        two.store.apply(two.two.master, foreign.id, step_from(run, foreign.tally))
+        two.store.apply(two.two.master, foreign.id, *step_from(run, foreign.tally))
 
 
 def test_failures_are_of_their_own_run(two):
-    (failed,) = two.store.tick(two.two.master, LEASE).failed
+    (failed,) = two.two.view().failed
     assert failed.iteration_id == two.store.iterations(two.two.run.id)[-1].id
     assert two.store.tick(two.one.master, LEASE).failed == []
 
@@ -254,7 +239,7 @@ def test_a_run_with_several_miscounted_iterations_is_paused(two, sql):
     two.one.play("third")
     worse = "UPDATE spsa_iteration SET void_games = void_games {} 7 WHERE k > 1 AND run_id = :id"
     sql(worse.format("+"), id=two.one.run.id)
-    view = two.store.tick(two.one.master, LEASE)
+    view = two.one.view()
     assert view.run.status == "paused"
     assert "iteration 2 has 8 games" in view.run.reason
     assert two.two.now().status == "running"

@@ -1,15 +1,12 @@
 """A worker's verbs: claim, renew, report, release, fail."""
 
-from dataclasses import replace
-
 import pytest
 from builders import LEASE, new_iteration, new_worker, result_of, stage
-from invariants import miscounted
 
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
-from spsa.lifecycle import BatchStatus, IterationStatus
-from spsa.protocol import BatchResult, Failure, Measured
+from spsa.lifecycle import IterationStatus
+from spsa.protocol import BatchResult, Measured
 
 
 @pytest.fixture
@@ -49,11 +46,6 @@ def test_a_claim_says_all_that_has_to_be_played(run):
     assert claim.lease_seconds == LEASE
 
 
-def test_asking_twice_with_one_claim_id_is_answered_once(run):
-    assert run.claim("a") == run.claim("a")
-    assert [b.attempt for b in batches(run)] == [1, 0]
-
-
 def test_a_claim_id_that_was_reported_gets_no_second_batch(run):
     run.store.report(claim := run.claim("a"), result_of(claim))
     with pytest.raises(LeaseLost, match="was already reported"):
@@ -71,15 +63,6 @@ def test_a_report_counts_once_and_a_repeated_one_is_answered_already(run):
     assert batches(run)[0].void_games == 2
 
 
-def test_a_reported_batch_is_neither_released_nor_failed(run):
-    claim = run.claim("a")
-    run.store.report(claim, result_of(claim))
-    run.store.release(claim)
-    run.store.fail(claim, Failure(reason="too late"))
-    row = batches(run)[0]
-    assert (row.status, row.attempt, row.last_error) == (BatchStatus.DONE, 1, None)
-
-
 def test_other_counts_under_the_same_claim_are_a_conflict(run):
     claim = run.claim("a")
     right = result_of(claim)
@@ -89,35 +72,11 @@ def test_other_counts_under_the_same_claim_are_a_conflict(run):
     assert iteration(run).tally == right.tally
 
 
-def test_an_expired_lease_is_taken_over_with_the_next_attempt(run, expire):
-    lost = run.claim("a")
-    expire(lost.batch_id)
-    taken = run.claim("b")
-    assert (taken.batch_id, taken.attempt, taken.seed) == (lost.batch_id, 2, lost.seed)
-    with pytest.raises(LeaseLost, match="no longer held by claim a"):
-        run.store.report(lost, result_of(lost))
-    assert run.store.report(taken, result_of(taken)) == "accepted"
-    with pytest.raises(LeaseLost):
-        run.store.report(lost, result_of(lost))
-    assert iteration(run).games_played == 4
-
-
 def test_an_expired_lease_is_taken_over_before_a_free_batch(run, expire):
     released, lost = run.claim("a"), run.claim("b")
     run.store.release(released)
     expire(lost.batch_id)
     assert [run.claim(name).batch_id for name in "cd"] == [lost.batch_id, released.batch_id]
-
-
-def test_a_live_lease_is_nobody_elses(run):
-    first = run.claim("a")
-    assert run.claim("b").batch_id != first.batch_id
-
-
-def test_a_late_report_counts_while_nobody_else_has_the_batch(run, expire):
-    claim = run.claim("a")
-    expire(claim.batch_id)
-    assert run.store.report(claim, result_of(claim)) == "accepted"
 
 
 def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
@@ -126,35 +85,6 @@ def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
     sql("UPDATE spsa_batch SET leased_at = '2020-01-01 00:00:00.000'")
     assert run.store.renew(run.worker, ["a"], LEASE) == set()
     assert run.store.report(claim, result_of(claim)) == "accepted"
-
-
-def test_a_lost_claim_id_may_ask_for_other_work(run, expire):
-    lost = run.claim("a")
-    expire(lost.batch_id)
-    run.claim("b")
-    assert run.claim("a").seq == 1
-
-
-def test_a_released_batch_is_free_and_the_attempt_does_not_count(run):
-    claim = run.claim("a")
-    run.store.release(claim)
-    run.store.release(claim)
-    assert (batches(run)[0].status, batches(run)[0].attempt) == (BatchStatus.READY, 0)
-    with pytest.raises(LeaseLost):
-        run.store.report(claim, result_of(claim))
-    assert run.claim("b").batch_id == claim.batch_id
-
-
-def test_another_claim_can_neither_release_nor_fail_a_batch(run, expire):
-    lost = run.claim("a")
-    expire(lost.batch_id)
-    taken = run.claim("b")
-    run.store.release(lost)
-    run.store.fail(lost, Failure(reason="engine crashed", void_games=1))
-    row = batches(run)[0]
-    assert (row.status, row.attempt, row.last_error) == (BatchStatus.LEASED, 2, None)
-    assert iteration(run).void_games == 0
-    assert run.store.report(taken, result_of(taken)) == "accepted"
 
 
 def test_results_of_several_iterations_count_where_they_belong(run):
@@ -167,55 +97,6 @@ def test_results_of_several_iterations_count_where_they_belong(run):
     assert one.tally == result_of(claims[0]).tally + result_of(claims[1]).tally
     assert two.tally == result_of(claims[2]).tally
     assert (one.void_games, two.void_games) == (3, 3)
-
-
-def test_a_forged_report_counts_nowhere(run, sql):
-    """Two batches reported, and the first of them once more under another claim's id."""
-    first, second = run.claim("a"), run.claim("b")
-    won = BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
-    assert run.store.report(first, result_of(first)) == "accepted"
-    assert run.store.report(second, result_of(second)) == "accepted"
-    with pytest.raises(LeaseLost, match="no longer held by claim forged"):
-        run.store.report(replace(first, claim_id="forged"), won)
-    row = iteration(run)
-    assert row.tally == result_of(first).tally + result_of(second).tally
-    assert (row.games_played, miscounted(sql)) == (8, [])
-
-
-def test_a_claim_that_lost_its_batch_cannot_report_it_beside_its_next_one(run, expire, sql):
-    """A suspended laptop: its batch is another claim's, and it has a new one by the same id."""
-    lost = run.claim("a")
-    expire(lost.batch_id)
-    taken, again = run.claim("b"), run.claim("a")
-    assert (taken.batch_id, again.batch_id != lost.batch_id) == (lost.batch_id, True)
-    with pytest.raises(LeaseLost):
-        run.store.report(lost, result_of(lost))
-    run.store.fail(lost, Failure(reason="too late"))
-    run.store.release(lost)
-    for claim in (taken, again):
-        assert run.store.report(claim, result_of(claim)) == "accepted"
-    assert (iteration(run).games_played, miscounted(sql)) == (8, [])
-
-
-def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
-    claim = run.claim("a")
-    run.store.pause("first", "me", "dinner")
-    assert run.claim("b") is None
-    assert run.store.renew(run.worker, ["a"], LEASE) == {"a"}
-    assert run.store.report(claim, result_of(claim)) == "accepted"
-    assert not run.store.work_left()
-    run.store.resume("first", "me")
-    assert run.claim("b").seq == 1
-
-
-def test_renewing_lengthens_and_names_what_is_still_held(run, expire):
-    held, lost = run.claim("a"), run.claim("b")
-    expire(held.batch_id)
-    expire(lost.batch_id)
-    assert run.store.renew(run.worker, ["a"], LEASE) == {"a"}
-    assert run.claim("c").batch_id == lost.batch_id
-    assert run.store.renew(run.worker, ["a", "b", "never"], LEASE) == {"a"}
-    assert run.store.renew(run.worker, [], LEASE) == frozenset()
 
 
 def test_a_stop_takes_the_work_away(run):
@@ -248,22 +129,6 @@ def test_the_database_refuses_counts_that_are_not_this_batch(run, tally):
         run.store.report(claim, BatchResult(tally=tally))
     assert iteration(run).games_played == 0
     assert run.store.report(claim, result_of(claim)) == "accepted"
-
-
-def test_exactly_the_target_counts_whatever_is_tried(run, expire):
-    claims = []
-    while (claim := run.claim(f"claim {len(claims)}")) is not None and len(claims) < 6:
-        claims.append(claim)
-        expire(claim.batch_id)
-    for _ in range(2):
-        for claim in claims:
-            try:
-                run.store.report(claim, result_of(claim))
-            except LeaseLost:
-                continue
-    row = iteration(run)
-    assert (row.games_played, row.target_games) == (8, 8)
-    assert len(claims) == 6
 
 
 def test_registering_again_is_the_same_worker_brought_up_to_date(store):

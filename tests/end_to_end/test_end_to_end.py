@@ -243,7 +243,8 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
     assert failed.returncode == 4, failed.stderr
     assert "cannot find value `KNIGHT`" in failed.stderr and "see_prune_margin = " in failed.stderr
     run, iterations = outcome(tuner)
-    assert (run.status, iterations) == ("running", [])
+    assert (run.status, iterations) == ("paused", [])
+    assert "cannot be built: " in run.reason
     main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
     finish(tuner, workers=1)  # mended, the same command starts the run as the files are now
     assert outcome(tuner)[0].status == "finished"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builders import LEASE, evenly, new_engine, stage
+from builders import evenly, new_engine, stage
 from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
@@ -154,11 +154,11 @@ def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_
         assert "declares no option 'Nonsense'" in (tuner.folder / "worker-0.log").read_text()
         (failed,) = store.batches(run.run.id)
         assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.READY, 1, 1)
-        assert store.tick(run.master, LEASE).run.status is RunStatus.RUNNING  # another may play it
+        assert run.view().run.status is RunStatus.RUNNING  # another may play it
         claim = run.claim("the other machine")
         assert claim is not None
         store.fail(claim, Failure(reason="refused option: it declares no option 'Nonsense'"))
-        now = store.tick(run.master, LEASE).run
+        now = run.view().run
         assert now.status is RunStatus.PAUSED
         assert now.reason is not None
         assert "refused option: it declares no option 'Nonsense'" in now.reason

@@ -28,8 +28,9 @@ from spsa.algorithms import algorithms
 from spsa.db import Store
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
-from spsa.history.purge import carry_out, plan, results_of, steps_apart, theta_at
-from spsa.history.replay import counted_after, replay
+from spsa.history.purge import carry_out, plan, steps_apart
+from spsa.history.purge import moved as moved_by
+from spsa.history.replay import counted_after, replay, results_of, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -131,15 +132,16 @@ def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
     purge(tested, Selection(iterations=(2,), worker=BAD))
     run = gone_on(tested)
     for k in range(run.applied + 1):
-        was, _ = theta_at(store, run, tested.tuning, k, as_applied=True)
-        now, known = theta_at(store, run, tested.tuning, k, as_applied=False)
+        was = theta_at(store, run, tested.tuning, k, as_applied=True).theta
+        found = theta_at(store, run, tested.tuning, k)
+        now, known = found.theta, found.estimates
         assert bits(now) == bits(pure(tested, k).theta)
         if k <= before.applied:
             assert bits(was) == bits(thetas[k])
         assert (bits(was) == bits(now)) == (k < 2 or k > before.applied)
         assert (known.supported is None) == (k == 0)
     with pytest.raises(NothingToDo, match="has 6 results"):
-        theta_at(store, run, tested.tuning, 7, as_applied=False)
+        theta_at(store, run, tested.tuning, 7)
 
 
 def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(store, sql):
@@ -151,7 +153,7 @@ def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(stor
     )
     held = run.claim("held")
     planned = plan(store, run.now(), None, Selection(batches=((1, 0),)))
-    assert (planned.last, planned.theta) == (None, run.now().theta)
+    assert (planned.after, planned.theta) == (None, run.now().theta)
     carry_out(store, None, planned, "me", "why")
     with pytest.raises(LeaseLost):
         store.report(claim, result_of(claim))
@@ -268,7 +270,7 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     run.play("again")
     late = step_from(view.run, view.open[0].tally)
     with pytest.raises(IllegalTransition, match="purged meanwhile"):
-        store.apply(run.master, view.open[0].id, late)
+        store.apply(run.master, view.open[0].id, *late)
     with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
     with pytest.raises(IllegalTransition, match="purged meanwhile"):
@@ -356,6 +358,6 @@ def test_the_drift_is_that_of_the_parameter_that_is_farthest_off(store):
     apart = steps_apart(run, farther, run.theta)[names[0]]
     other = plan(tested.store, replace(run, theta=farther), tested.tuning, Selection(worker=BAD))
     assert other.drift == pytest.approx(abs(apart))
-    assert next(iter(other.moved)) in names
-    sizes = [abs(steps) for steps in other.moved.values()]
+    assert next(iter(moved_by(other))) in names
+    sizes = [abs(steps) for steps in moved_by(other).values()]
     assert sizes == sorted(sizes, reverse=True)

@@ -133,7 +133,7 @@ def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch)
     other = replace(tested.tuning, space=replace(tested.tuning.space))
     monkeypatch.setattr("spsa.algorithms.mixture._LONGEST", 0.01)
     (violation,) = violations(store, tested.now(), tested.tuning)
-    assert "iteration 1: delta of step k=1 has margin = " in violation
+    assert "iteration 1: delta of step k=1, margin: " in violation
     assert "more differ from there on, theta in the end by up to " in violation
     assert "another version of the rule" in violation
     planned = plan(store, tested.now(), tested.tuning, Selection(worker=BAD))

@@ -1,70 +1,45 @@
-"""The order of a master's moves is fixed by the run's rows alone."""
+"""The order of a master's decisions is fixed by the run's rows alone."""
 
 from collections import deque
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from builders import new_iteration, new_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.db.run_view import MachineFailures, RunView
-from spsa.db.tables import Iteration, Run
-from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.db.run_view import MachineFailures, Obstacle, RunView
+from spsa.db.tables import Batch, Compared, Iteration
+from spsa.lifecycle import BatchStatus, Purpose, RunStatus
 from spsa.master.decide import (
+    BINARY_BUDGET,
+    FAILURE_BUDGET,
     Apply,
     AsNeeded,
     BuildProgress,
+    CloseRound,
     Decision,
     Finish,
+    GiveUpBuild,
+    GiveUpRound,
     Idle,
     InOrder,
     OpenIteration,
     Pacing,
+    Pause,
+    SetAside,
     Shorten,
     StartBuild,
     Stop,
     next_decision,
-)
-from spsa.master.machines import (
-    BINARY_BUDGET,
-    FAILURE_BUDGET,
-    SetMachineAside,
-    machines_to_set_aside,
+    upkeep,
 )
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TERMS = GameSettings(time_control=TimeControl(low=0.1, high=0.1))
 
-
-def iteration(k: int, games: int = 0, target: int = 10) -> Iteration:
-    return Iteration(
-        id=k,
-        run_id=1,
-        iteration_number=k,
-        purpose=Purpose.TUNE,
-        k=k,
-        opened_on=0,
-        in_flight=1,
-        a_k=1.0,
-        c_k=1.0,
-        plus_sha256="a",
-        minus_sha256="b",
-        target_games=target,
-        games_played=games,
-        game_settings=TERMS,
-        void_games=0,
-        status=IterationStatus.IN_PROGRESS,
-        base_parameters={},
-        plus_parameters={},
-        minus_parameters={},
-        gradient_estimate=None,
-        elo_diff=None,
-        created_at=NOW,
-        completed_at=None,
-    )
+def iteration(k: int, games: int = 0) -> Iteration:
+    row: Iteration = new_iteration(k=k, target_games=10, batches=[10]).row
+    return replace(row, id=k, games_played=games)
 
 
 def view(
@@ -74,135 +49,99 @@ def view(
     most: int = 10,
     ready: int = 0,
     status: RunStatus = RunStatus.RUNNING,
+    **more: Any,
 ) -> RunView:
-    facts: dict[str, Any] = {
-        "settings": {},
-        "space": {},
-        "start_theta": {},
-        "theta": {},
-        "state": {},
-    }
-    run = Run(
-        id=1,
-        name="r",
-        status=status,
-        reason=None,
-        seed=1,
-        algorithm="spsa",
-        game_settings=TERMS,
-        source_sha256=None,
-        max_iterations=most,
-        applied=applied,
-        master_id=None,
-        epoch=1,
-        created_at=NOW,
-        finished_at=None,
-        **facts,
-    )
     return RunView(
-        run=run,
+        run=new_run(id=1, status=status, max_iterations=most, applied=applied),
         opened=applied + len(open_ones),
         open=open_ones,
-        failed=[],
+        failed=more.pop("failed", []),
         ready_games=ready,
         leased_games=0,
         leased_batches=0,
         game_seconds=None,
         active_workers=0,
         active_slots=0,
+        **more,
     )
+
+
+PLAYED, OPEN, TWO = iteration(2, games=10), iteration(3), InOrder(2)
+NONE, ONE, BUILT = BuildProgress(), BuildProgress(count=1), BuildProgress(count=1, built=True)
+FAILED = BuildProgress(count=1, built=True, failure="expected `;`")
+BOTH, BOTH_BUILT = BuildProgress(count=2), BuildProgress(count=2, built=True)
+PAUSED = {"status": RunStatus.PAUSED}
+NEXT = iteration(10, games=10)
+
+# applied results, open iterations, more of the view, the pacing, what is being built
+CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
+    "a new run": ((0, [], {}, TWO, NONE), StartBuild(1)),
+    "as many as may be in flight": ((0, [], {}, TWO, ONE), StartBuild(2)),
+    "and no more": ((0, [], {}, TWO, BOTH), Idle()),
+    "the first is built": ((0, [], {}, TWO, BOTH_BUILT), OpenIteration(1)),
+    "it cannot be built": (
+        (0, [], {}, TWO, FAILED),
+        GiveUpBuild("iteration k=1 cannot be built: expected `;`"),
+    ),
+    "nor may it, as the run is paused": ((0, [], PAUSED, TWO, FAILED), Idle()),
+    "one is open": ((0, [iteration(1)], {}, TWO, NONE), StartBuild(2)),
+    "both are open": ((0, [iteration(1), iteration(2)], {}, TWO, NONE), Idle()),
+    "the later one is played first": ((0, [iteration(1, 8), PLAYED], {}, TWO, NONE), Idle()),
+    "the next is built before a result is applied": ((1, [PLAYED], {}, TWO, NONE), StartBuild(3)),
+    "and waited for": ((1, [PLAYED], {}, TWO, ONE), Idle()),
+    "and opened": ((1, [PLAYED], {}, TWO, BUILT), OpenIteration(3)),
+    "then it is applied": ((1, [PLAYED, OPEN], {}, TWO, NONE), Apply(PLAYED)),
+    "the last": ((9, [NEXT], {}, TWO, NONE), Apply(NEXT)),
+    "all are applied": ((10, [], {}, TWO, NONE), Finish()),
+    "finished": ((3, [PLAYED], {"status": RunStatus.FINISHED}, TWO, BUILT), Stop()),
+    "stopped": ((3, [PLAYED], {"status": RunStatus.STOPPED}, TWO, BUILT), Stop()),
+    "paused, nothing past the next opening": ((1, [PLAYED], PAUSED, TWO, NONE), Idle()),
+    "paused, a result before it": ((1, [PLAYED, OPEN], PAUSED, TWO, NONE), Apply(PLAYED)),
+    "paused, nothing is opened": ((1, [], PAUSED, TWO, BOTH_BUILT), Idle()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_order(case: str) -> None:
+    (applied, open_ones, more, pacing, in_build), right = CASES[case]
+    assert next_decision(view(applied, open_ones, **more), pacing, in_build) == right
 
 
 def test_a_run_that_has_enough_ends_with_what_it_has_opened() -> None:
-    two, open_ones = InOrder(2), [iteration(3), iteration(4)]
-    assert next_decision(view(2, open_ones), two, None, "enough") == Shorten(4, "enough")
-    building = BuildProgress(count=1, built=True)
-    assert next_decision(view(2, open_ones), two, building, "enough") == Shorten(4, "enough")
-    shortened = view(2, open_ones, most=4)
-    assert next_decision(shortened, two, None, "enough") == Idle()
-    assert next_decision(view(4, [], most=4), two, None, "enough") == Finish()
-    paused = view(2, open_ones, status=RunStatus.PAUSED)
-    assert next_decision(paused, two, None, "enough") == Idle()
-
-
-def test_a_result_whose_counts_are_not_those_of_its_batches_is_not_applied() -> None:
-    seen = view(0, [iteration(1, games=10)], most=1)
-    assert next_decision(seen, InOrder(1)) == Apply(seen.open[0])
-    miscounted = replace(seen, miscounted="iteration 1 has 10 games, and its batches have 8")
-    assert next_decision(miscounted, InOrder(1)) == Idle()
-
-
-def test_a_new_run_opens_as_many_iterations_as_may_be_in_flight() -> None:
-    two = InOrder(2)
-    assert next_decision(view(0, []), two) == StartBuild(1)
-    assert next_decision(view(0, []), two, BuildProgress(count=1)) == StartBuild(2)
-    assert next_decision(view(0, []), two, BuildProgress(count=2)) == Idle()
-    assert next_decision(view(0, []), two, BuildProgress(count=2, built=True)) == OpenIteration(1)
-    assert next_decision(view(0, [iteration(1)]), two) == StartBuild(2)
-    assert next_decision(view(0, [iteration(1), iteration(2)]), two) == Idle()
-
-
-def test_results_are_applied_in_order_even_if_a_later_one_is_in_first() -> None:
-    late, early = iteration(1, games=8), iteration(2, games=10)
-    assert next_decision(view(0, [late, early]), InOrder(2)) == Idle()
-
-
-def test_the_next_iteration_is_opened_before_the_next_result_is_applied() -> None:
-    done, two = iteration(2, games=10), InOrder(2)
-    assert next_decision(view(1, [done]), two) == StartBuild(3)
-    assert next_decision(view(1, [done]), two, BuildProgress(count=1)) == Idle()
-    assert next_decision(view(1, [done]), two, BuildProgress(count=1, built=True)) == OpenIteration(
-        3
-    )
-    assert next_decision(view(1, [done, iteration(3)]), two) == Apply(done)
-
-
-def test_the_last_iterations_are_applied_and_then_the_run_is_finished() -> None:
-    for pacing in (InOrder(2), needed(wanted=99)):
-        assert next_decision(view(9, [iteration(10, games=10)]), pacing) == Apply(iteration(10, 10))
-        assert next_decision(view(10, []), pacing) == Finish()
-
-
-@pytest.mark.parametrize("status", [RunStatus.FINISHED, RunStatus.STOPPED])
-def test_a_run_that_has_ended_is_left_alone(status: RunStatus) -> None:
-    ended = view(3, [iteration(4, games=10)], status=status)
-    assert next_decision(ended, InOrder(2), BuildProgress(count=1, built=True)) == Stop()
-
-
-def test_a_paused_run_opens_nothing_and_applies_nothing_past_the_next_opening() -> None:
-    paused, two = RunStatus.PAUSED, InOrder(2)
-    assert next_decision(view(1, [iteration(2, games=10)], status=paused), two) == Idle()
-    both = [iteration(2, games=10), iteration(3)]
-    assert next_decision(view(1, both, status=paused), two) == Apply(both[0])
-    assert (
-        next_decision(view(1, [], status=paused), two, BuildProgress(count=2, built=True)) == Idle()
-    )
+    open_ones = [iteration(3), iteration(4)]
+    for in_build in (NONE, BUILT):
+        assert next_decision(view(2, open_ones), TWO, in_build, "enough") == Shorten(4, "enough")
+    assert next_decision(view(2, open_ones, most=4), TWO, None, "enough") == Idle()
+    assert next_decision(view(4, [], most=4), TWO, None, "enough") == Finish()
+    assert next_decision(view(2, open_ones, **PAUSED), TWO, None, "enough") == Idle()
 
 
 def needed(**over: Any) -> AsNeeded:
     return AsNeeded(**{"in_flight": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
 
 
+def as_needed(seen: RunView, builds: int = 0, **over: Any) -> Decision:
+    return next_decision(seen, needed(**over), BuildProgress(count=builds))
+
+
 def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -> None:
     seen = view(0, [iteration(1)], ready=4)
-    assert next_decision(seen, needed()) == StartBuild(2)
-    assert next_decision(seen, needed(), BuildProgress(count=1)) == StartBuild(3)
-    assert next_decision(seen, needed(), BuildProgress(count=2)) == Idle()
-    assert next_decision(view(0, [iteration(1)], ready=15), needed()) == Idle()
-
-
-def test_as_needed_no_more_is_begun_than_can_be_built_or_borne() -> None:
-    seen = view(0, [iteration(1)], ready=4)
-    assert next_decision(seen, needed(builders=1), BuildProgress(count=1)) == Idle()
-    assert next_decision(seen, needed(in_flight=2), BuildProgress(count=1)) == Idle()
+    assert [as_needed(seen, builds) for builds in range(3)] == [
+        StartBuild(2),
+        StartBuild(3),
+        Idle(),
+    ]
+    assert as_needed(view(0, [iteration(1)], ready=15)) == Idle()
+    assert as_needed(seen, 1, builders=1) == as_needed(seen, 1, in_flight=2) == Idle()
 
 
 def test_as_needed_results_are_applied_while_engines_are_built() -> None:
-    done = iteration(2, games=10)
-    assert next_decision(view(1, [done]), needed(builders=1), BuildProgress(count=1)) == Apply(done)
-    paused = view(1, [done], status=RunStatus.PAUSED)
-    assert next_decision(paused, needed(), BuildProgress(count=1, built=True)) == Apply(done)
-    assert next_decision(view(2, []), needed(builders=1), BuildProgress(count=1)) == Idle()
+    assert as_needed(view(1, [PLAYED]), 1, builders=1) == Apply(PLAYED)
+    paused = view(1, [PLAYED], **PAUSED)
+    assert next_decision(paused, needed(), BUILT) == Apply(PLAYED)
+    assert as_needed(view(2, []), 1, builders=1) == Idle()
+    assert as_needed(view(9, [NEXT]), wanted=99) == Apply(NEXT)
+    assert as_needed(view(10, []), wanted=99) == Finish()
 
 
 class Rehearsal:
@@ -277,6 +216,54 @@ def test_as_needed_every_run_ends_and_no_iteration_is_deeper_than_bearable(
     assert list(opened_on.values()) == sorted(opened_on.values())
 
 
+STUCK = Obstacle(reason="batch 0: no book", batch_id=7)
+MISCOUNTED = Obstacle(reason="iteration 1 has 10 games, and its batches have 8")
+
+
+def test_a_run_that_cannot_go_on_is_paused_before_anything_else() -> None:
+    played = [iteration(1, games=10)]
+    for obstacle in (STUCK, MISCOUNTED):
+        seen = view(0, played, most=1, obstacles=[obstacle])
+        assert next_decision(seen, InOrder(1), BUILT, "enough") == Pause(obstacle.reason)
+    paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
+    assert next_decision(paused, InOrder(1)) == Idle(), "nor is its result applied"
+    over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
+    assert upkeep(over) == Pause(STUCK.reason), "of a validation"
+
+
+def validation(games: int, *, background: bool) -> Iteration:
+    row = iteration(5, games)
+    compared = Compared(background=background)
+    return replace(row, purpose=Purpose.VALIDATE, k=None, compared=compared)
+
+
+def test_a_round_of_a_validation_is_completed_when_it_is_played() -> None:
+    row = validation(10, background=False)
+    assert upkeep(view(0, [row])) == CloseRound(row)
+    assert upkeep(view(0, [validation(8, background=False)])) is None
+    assert upkeep(view(0, [iteration(1, games=10)])) is None
+    miscounted = view(0, [row], obstacles=[MISCOUNTED], **PAUSED)
+    assert upkeep(miscounted) is None
+
+
+def test_a_round_in_the_background_that_cannot_be_played_is_given_up() -> None:
+    failed = Batch(
+        iteration_id=5,
+        seq=0,
+        games=2,
+        first_pair=0,
+        seed=1,
+        max_attempts=1,
+        status=BatchStatus.FAILED,
+        last_error="no book",
+    )
+    row = validation(0, background=True)
+    assert upkeep(view(0, [row], failed=[failed])) == GiveUpRound(row, "no book")
+    for other in (validation(0, background=False), iteration(5)):
+        assert upkeep(view(0, [other], failed=[failed])) is None
+    assert upkeep(view(0, [row], failed=[replace(failed, iteration_id=6)])) is None
+
+
 BAD = MachineFailures(
     machine="bad",
     batches=FAILURE_BUDGET,
@@ -289,25 +276,29 @@ BAD = MachineFailures(
 )
 
 
-def set_aside(**over: Any) -> list[SetMachineAside]:
-    """What is decided of one machine."""
-    return machines_to_set_aside(replace(view(0, []), machine_failures=[replace(BAD, **over)]))
+def set_aside(*others: MachineFailures, **over: Any) -> SetAside | None:
+    """What is decided of a machine, and of others before it."""
+    decided = upkeep(view(0, [], machine_failures=[*others, replace(BAD, **over)]))
+    assert decided is None or isinstance(decided, SetAside)
+    return decided
 
 
-def test_a_machine_that_fails_what_others_play_is_set_aside_for_that_binary() -> None:
-    (aside,) = set_aside()
-    assert (aside.machine, aside.sha256) == ("bad", "p" * 64)
-    assert aside.reason == "failed 3 batches that other machines can play: no such book"
-
-
-def test_where_the_binary_is_not_known_a_machine_is_set_aside_for_all() -> None:
-    assert [aside.sha256 for aside in set_aside(sha256=None)] == [None]
-
-
-def test_after_several_binaries_a_machine_is_set_aside_for_all() -> None:
-    others = [frozenset(f"{n}" * 64 for n in range(known)) for known in range(BINARY_BUDGET)]
-    decided = [set_aside(binaries_set_aside=known)[0].sha256 for known in others]
-    assert decided == ["p" * 64] * (BINARY_BUDGET - 1) + [None]
+@pytest.mark.parametrize(
+    ("over", "sha256"),
+    [
+        ({}, BAD.sha256),
+        ({"sha256": None}, None),
+        *(
+            ({"binaries_set_aside": frozenset(f"{n}" * 64 for n in range(known))}, sha256)
+            for known, sha256 in enumerate([BAD.sha256] * (BINARY_BUDGET - 1) + [None])
+        ),
+    ],
+)
+def test_a_machine_that_fails_what_others_play_is_set_aside(
+    over: dict[str, Any], sha256: str | None
+) -> None:
+    reason = "failed 3 batches that other machines can play: no such book"
+    assert set_aside(**over) == SetAside(machine="bad", sha256=sha256, reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -319,14 +310,9 @@ def test_after_several_binaries_a_machine_is_set_aside_for_all() -> None:
         {"is_set_aside": True},
         {"binaries_set_aside": frozenset({"p" * 64})},
     ],
-    ids=["too few", "nobody else plays them", "it plays as many", "it is", "of that binary it is"],
+    ids=["too few", "no other plays them", "it plays as many", "it is", "of that binary it is"],
 )
 def test_a_machine_is_left_alone(over: dict[str, Any]) -> None:
-    assert set_aside(**over) == []
-
-
-def test_every_machine_is_judged_by_itself() -> None:
-    machines = [replace(BAD, machine="a"), replace(BAD, machine="b", played_by_others=0)]
-    decided = machines_to_set_aside(replace(view(0, []), machine_failures=machines))
-    assert [aside.machine for aside in decided] == ["a"]
-    assert machines_to_set_aside(view(0, [])) == []
+    assert set_aside(**over) is None
+    other = set_aside(replace(BAD, **over), machine="next")
+    assert other is not None and other.machine == "next", "every machine is judged by itself"

@@ -7,8 +7,8 @@ from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, play
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.background import BackgroundPlan
 from spsa.master.session import tuning_of
+from spsa.master.validation import BackgroundPlan
 
 pytestmark = pytest.mark.slow_on("postgresql")
 

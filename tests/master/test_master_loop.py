@@ -248,13 +248,18 @@ def test_engines_built_for_older_results_are_not_used(store):
     assert [str(finding) for finding in check_run(store, tested.now(), tested.tuning)] == []
 
 
-def test_a_failed_build_ends_the_master_and_not_the_run(store):
+def test_a_failed_build_ends_the_master_and_pauses_the_run(store):
     tested = RunUnderTest(store, delivery=FixedDelivery(trouble=BuildFailed("expected `;`")))
     with pytest.raises(BuildFailed, match="expected `;`") as failed:
         tested.master(FakeSleep(lambda: play(store))).run()
     assert failed.value.exit_code == 4
     assert tested.delivery.cancelled
-    assert (tested.now().status, store.iterations(tested.run.id)) == (RunStatus.RUNNING, [])
+    run = tested.now()
+    assert (run.status, store.iterations(run.id)) == (RunStatus.PAUSED, [])
+    assert run.reason == "iteration k=1 cannot be built: expected `;`"
+    (event,) = store.events(run.id, kinds=["paused"])
+    assert event.actor == "master of tested"
+    store.resume(run.name, "anna")
     tested.delivery.trouble = None
     assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
 

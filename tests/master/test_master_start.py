@@ -16,9 +16,8 @@ from spsa.errors import NothingToDo, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
-from spsa.master.new_run import Origin, Prepared
 from spsa.master.session import tuning_of
-from spsa.master.start import prepare
+from spsa.master.start import Origin, Prepared, prepare
 from spsa.report.status import status
 from spsa.report.text import headlines
 

@@ -18,9 +18,8 @@ from spsa.errors import IllegalTransition
 from spsa.history.replay import replay
 from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
-from spsa.master.elo_gained import Filters
 from spsa.master.session import RunSettings
-from spsa.master.verdict import Advice, MoreGames, enough, verdict
+from spsa.master.verdict import Advice, Filters, MoreGames, enough, verdict
 from spsa.report.status import status, verdict_json, verdict_lines
 from spsa.report.text import headlines
 

@@ -88,7 +88,7 @@ def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> N
     claim = staged.claim(f"c{staged.now().applied}")
     assert claim is not None
     staged.store.report(claim, result or result_of(claim))
-    staged.apply(delta=dict.fromkeys(THETA, 0.0), theta_after=THETA)
+    staged.apply(delta=dict.fromkeys(THETA, 0.0), theta=THETA)
 
 
 def test_a_parameter_that_both_sides_play_the_same(staged: Stage) -> None:

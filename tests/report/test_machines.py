@@ -225,7 +225,7 @@ def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
             voids = {"crash": 2} if i == 1 and k < 3 else {}
             result = BatchResult(tally=tally, voids=voids, minus_time_losses=k % 2)
             store.report(claim, replace(result, think_seconds=1.0, plus_nodes=1000 + k))
-        staged.apply(delta={"margin": 0.0}, theta_after=staged.now().theta)
+        staged.apply(delta={"margin": 0.0}, theta=staged.now().theta)
     return staged
 
 

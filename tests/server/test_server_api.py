@@ -46,7 +46,7 @@ def test_the_alarms_are_those_of_the_command(store: Store) -> None:
     staged = tuned(store, Space((replace(margin, value=0.0),)), 1, planned=4)
     staged.open()
     play(staged, "sick", 0.0, voids={"crash": 9}, scale=2.0)
-    staged.apply(theta_after=staged.run.theta)
+    staged.apply(theta=staged.run.theta)
     store.pause("first", "owner", "lunch")
     found = client_of(store).get("/api/run").json()["alarms"]
     expected = report(store, staged.now()).status.alarms

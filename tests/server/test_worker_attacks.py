@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from attacks import Machine, Scene, Sender, held, report_of, scene
-from builders import LEASE, Stage, new_worker, result_of, stage
+from builders import Stage, new_worker, result_of, stage
 from fuzzing import LONG
 from invariants import broken
 from served import serving
@@ -521,7 +521,7 @@ def test_the_failures_of_one_machine_never_pause_a_run_that_others_play(run: Sce
             break
         said = {"reason": "my engine is broken", "void_games": 10_000}
         run.bad.post("/worker/fail", {"held": held(claim), "failure": said})
-        view = run.store.tick(run.stage.master, LEASE)
+        view = run.stage.view()
         assert view.run.status is RunStatus.RUNNING
     assert run.bad.claim() is None, "it has failed each of them"
     assert broken(run.sql) == []
@@ -533,7 +533,7 @@ def test_the_lost_leases_of_one_machine_never_pause_a_run_that_others_play(run: 
             break
         run.sql("UPDATE spsa_batch SET lease_expires_at = :old WHERE status = 'leased'", old=OLD)
         run.good.api.touch_worker(run.good.worker, Measured())
-        view = run.store.tick(run.stage.master, LEASE)
+        view = run.stage.view()
         assert view.run.status is RunStatus.RUNNING
     assert claim is None, "it has lost each of them"
 

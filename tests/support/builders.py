@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.master_queries import NewIteration, NewStep, Sides
+from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_queries import NO_FILES
-from spsa.db.run_view import MasterLease
+from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.lifecycle import Purpose
+from spsa.master.decide import Pause, upkeep
 from spsa.planning.games_needed import evenly
 from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
 
@@ -119,25 +121,32 @@ def result_of(claim: Claim, **over) -> BatchResult:
     return BatchResult(tally=tally_of_seed(claim.seed, claim.pairs), **over)
 
 
-def step_from(run: Run, tally: Tally, **over) -> NewStep:
-    """The next step of a made-up rule: theta moves by the score, a little differently by name."""
+def step_from(run: Run, tally: Tally, **over) -> tuple[Run, Update]:
+    """The run, and the next step of a made-up rule: theta moves by the score, a little differently
+    by name."""
     delta = {
         name: (tally.wins - tally.losses) * 0.1 / (place + 1)
         for place, name in enumerate(sorted(run.theta))
     }
     k = run.applied + 1
-    step = NewStep(
+    update = Update(
         k=k,
-        theta_before=run.theta,
         delta=delta,
-        theta_after={name: run.theta[name] + delta[name] for name in run.theta},
+        theta={name: run.theta[name] + delta[name] for name in run.theta},
         state={"k": k},
         gradient=dict.fromkeys(run.theta, 0.0),
         elo=float(tally.wins - tally.losses),
-        bounded=False,
-        purges=run.purges,
     )
-    return replace(step, **over)
+    return run, replace(update, **over)
+
+
+def looked(store: Store, master: MasterLease) -> RunView:
+    """What a master sees, after it has paused its run if that cannot go on."""
+    view = store.tick(master, LEASE)
+    if isinstance(upkeep(view), Pause):
+        store.pause_at_obstacles(master)
+        view = store.tick(master, LEASE)
+    return view
 
 
 @dataclass(frozen=True)
@@ -173,11 +182,14 @@ class Stage:
             played.append(claim)
         return played
 
+    def view(self) -> RunView:
+        return looked(self.store, self.master)
+
     def apply(self, **over) -> None:
         """Apply the oldest open iteration."""
         view = self.store.tick(self.master, LEASE)
         oldest = view.open[0]
-        self.store.apply(self.master, oldest.id, step_from(view.run, oldest.tally, **over))
+        self.store.apply(self.master, oldest.id, *step_from(view.run, oldest.tally, **over))
 
     def whole_iteration(self, **over) -> None:
         self.open(**over)

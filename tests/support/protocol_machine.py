@@ -35,12 +35,11 @@ from protocol_model import (
 )
 from shell import Shell
 
-from spsa.core.estimates import NOTHING_KNOWN
+from spsa.core.estimates import Update
 from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
-from spsa.db.purge_queries import NewPurge, PurgeVerdict, Selection
+from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.run_view import MasterLease
-from spsa.db.tables import Purge
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
@@ -443,16 +442,11 @@ class ProtocolMachine(RuleBasedStateMachine):
         if (run.id, name) not in self.leases:
             return
         gone = self.fleet.exhausted(run)
-        is_paused = run.status == "running" and gone
 
         def effect() -> None:
             run.is_expired = False
-            for batch in gone:
-                batch.give_back("failed")
-            run.status = "paused" if is_paused else run.status
 
         def shows(view: Any) -> bool:
-            effect()
             batches = [b for i in run.open for b in i.batches]
             leased = sum(b.status == "leased" for b in batches)
             return (
@@ -460,12 +454,33 @@ class ProtocolMachine(RuleBasedStateMachine):
                 and [i.k for i in view.open] == [i.k for i in run.open]
                 and len(view.failed) == sum(b.status == "failed" for b in batches)
                 and (view.opened, view.leased_games) == (len(run.iterations), 4 * leased)
+                and len(view.obstacles) == len(gone)
             )
 
         plan = Plan(shows, effect) if self._leads(run, name) else refuse(MasterLeaseLost)
         view = self.do(lambda: self.store.tick(self.leases[run.id, name], LEASE), plan, cut)
         if view is not None:
             self.views[run.id, name] = view
+            if view.obstacles:
+                self.pause_at_obstacles(pick, cut)
+
+    def pause_at_obstacles(self, pick: int, cut: Cut = None) -> None:
+        """Fail what no machine can play, if there still is any such batch."""
+        run, name = self._master(pick)
+        if (run.id, name) not in self.leases:
+            return
+        gone = self.fleet.exhausted(run)
+
+        def effect() -> None:
+            for batch in gone:
+                batch.give_back("failed")
+            run.status = "paused" if run.status == "running" else run.status
+
+        plan = Plan(effect=effect) if gone else refuse(IllegalTransition)
+        if not self._leads(run, name):
+            plan = refuse(MasterLeaseLost)
+        lease = self.leases[run.id, name]
+        self.do(lambda: self.store.pause_at_obstacles(lease), plan, cut)
 
     def open(self, pick: int, cut: Cut = None) -> None:
         run, name = self._master(pick)
@@ -511,19 +526,19 @@ class ProtocolMachine(RuleBasedStateMachine):
         if view is None or not found:
             return
         row = found[-1] if hasty else found[0]
-        step, lease = step_from(view.run, row.tally), self.leases[run.id, name]
+        (seen, step), lease = step_from(view.run, row.tally), self.leases[run.id, name]
         iteration = run.iterations[row.k - 1]
         is_next = view.run.applied == run.applied == row.k - 1 and view.run.purges == run.purges
 
         def effect() -> None:
-            run.applied, run.theta, iteration.status = row.k, step.theta_after, "complete"
+            run.applied, run.theta, iteration.status = row.k, step.theta, "complete"
 
         plan = Plan(effect=effect)
         if not self._leads(run, name):
             plan = refuse(MasterLeaseLost)
         elif not (is_next and iteration.is_played and iteration.status == "in_progress"):
             plan = refuse(IllegalTransition)
-        self.do(lambda: self.store.apply(lease, row.id, step), plan, cut)
+        self.do(lambda: self.store.apply(lease, row.id, seen, step), plan, cut)
 
     def apply_in_haste(self, pick: int, cut: Cut = None) -> None:
         self.apply(pick, cut, hasty=True)
@@ -610,38 +625,27 @@ class ProtocolMachine(RuleBasedStateMachine):
         iteration = run.iterations[pick // 2 % len(run.iterations)]
         chosen = [b for b in iteration.batches if pick // 8 % 3 == 0 or b.seq == pick // 4 % 2]
         hit = any(batch.status == "done" for batch in chosen)
-        new = self._new_purge(run, iteration, chosen)
+        new, reason = self._new_purge(run, iteration, chosen), f"purge {run.purges}"
 
         def effect() -> None:
             for batch in chosen:
                 self._purge(batch)
-            run.theta, run.purges = new.row.theta_after, run.purges + 1
+            run.theta, run.purges = dict(new.theta), run.purges + 1
 
         plan = Plan(effect=effect) if hit else refuse(NothingToDo)
-        self.do(lambda: self.store.purge(new), plan, cut)
+        self.do(lambda: self.store.purge(new, "me", reason), plan, cut)
 
-    def _new_purge(self, run: Run, iteration: Iteration, chosen: list[Batch]) -> NewPurge:
+    def _new_purge(self, run: Run, iteration: Iteration, chosen: list[Batch]) -> PurgePlan:
         hit = any(batch.status == "done" for batch in chosen)
         counted = iteration.status == "complete" and hit
-        row_id = self._row_of(iteration)
-        theta = {name: x + 1.0 for name, x in run.theta.items()} if counted else dict(run.theta)
-        selection = Selection(batches=tuple((iteration.k, batch.seq) for batch in chosen))
-        row = Purge(
-            run_id=run.id,
-            number=run.purges + 1,
-            applied=run.applied,
-            theta_before=run.theta,
-            theta_after=theta,
-            selection=selection.to_json(),
-            actor="me",
-            reason=f"purge {run.purges}",
-        )
-        return NewPurge(
-            row=row,
-            selection=selection,
-            estimates=NOTHING_KNOWN,
-            state={"purged": run.purges},
-            verdicts={row_id: PurgeVerdict(gradient=None, elo=None)} if counted else {},
+        theta = {name: x + 1.0 for name, x in run.theta.items()}
+        after = Update(k=run.applied, theta=theta, delta={}, state={"purged": run.purges})
+        return PurgePlan(
+            run=self.store.run(run.name),
+            selection=Selection(batches=tuple((iteration.k, batch.seq) for batch in chosen)),
+            matches=(),
+            after=after if counted else None,
+            verdicts={self._row_of(iteration): after} if counted else {},
         )
 
     def _purge(self, batch: Batch) -> None:
@@ -752,6 +756,7 @@ RARELY = (
     *("ask_again", "forge", "speak_for_another", "lie", "release", "fail", "renew"),
     *("report_of_another_batch", "report_what_cannot_be", "a_worker_starts_again"),
     *("become_master", "open", "apply", "apply_in_haste", "finish", "resign", "look"),
+    "pause_at_obstacles",
     *("another_master_takes_over", "a_replaced_master_writes", "a_master_lease_expires"),
     *("pause", "stop", "purge", "purge", "a_lease_expires"),
     *("revoke", "invite", "invite", "withdraw", "set_aside", "release_machine", "release_machine"),

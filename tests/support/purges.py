@@ -13,8 +13,7 @@ from masters import FakeSleep, play
 
 from spsa.core.scoring import Tally
 from spsa.history.doctor import check_run
-from spsa.history.purge import results_of
-from spsa.history.replay import replay
+from spsa.history.replay import replay, results_of
 from spsa.lifecycle import BatchStatus, Purpose
 from spsa.protocol import BatchResult
 

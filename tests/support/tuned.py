@@ -85,15 +85,7 @@ def iterate(staged: Stage, games: int = 8) -> None:
     play(staged, f"{run.name}-k{k}", 60.0 * signs)
     iteration = staged.store.open_iterations(run.id)[0]
     update = rules.update(run.state, run.theta, games_of(iteration))
-    staged.apply(
-        theta_after=update.theta,
-        delta=update.delta,
-        state=update.state,
-        estimates=update.estimates,
-        gradient=update.gradient,
-        elo=update.elo,
-        bounded=update.bounded,
-    )
+    staged.store.apply(staged.master, iteration.id, run, update)
 
 
 def play(staged: Stage, prefix: str, elo: float, **over: object) -> None:

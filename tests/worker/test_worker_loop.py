@@ -191,8 +191,7 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     offer(fault="illegal", at_ply=1, batch_games=8)
     with pytest.raises(BatchFailed, match="minus: illegal move: e1e8"):
         work(staged.store, tmp_path, size=1, max_batches=3)
-    staged.store.tick(staged.master, LEASE)
-    run = staged.now()
+    run = staged.view().run
     assert run.status is RunStatus.PAUSED
     assert "illegal move" in str(run.reason)
     failed = batches(sql)[0]

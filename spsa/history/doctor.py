@@ -1,0 +1,152 @@
+"""Checks the invariants of a run: its rows by themselves, and against the replay of its rule.
+
+The checks change nothing. The replay is the same to the bit on the machine that moved theta, but
+another processor or another libm may round a logarithm differently, so values that agree with it to
+a billionth are no violation; the log itself is compared to the bit.
+
+A run with purges has one chain of thetas for every number of purges. A step belongs to the chain of
+its time, a purge leads to the next chain, and an iteration belongs to the chain on which it was
+opened.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+from spsa.algorithms.state_json import alike
+from spsa.algorithms.tuning import Tuning
+from spsa.builds.artifacts import verify
+from spsa.core.estimates import Update
+from spsa.db import Store
+from spsa.db.tables import Iteration, Purge, Run
+from spsa.errors import TuningError
+from spsa.history.invariants import (
+    CHECKS,
+    ENDED,
+    LOG_CHECKS,
+    Check,
+    Comparison,
+    RunRows,
+    read,
+)
+from spsa.history.replay import counted_after, replay
+
+_TOLERANCE = 1e-9
+
+Chain = Sequence[Update]
+
+
+def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Comparison]:
+    """All violations of a run's invariants.
+
+    Args:
+        tuning: the run's rule, to compute all its proposals and theta again; None skips that, and
+            so do gaps in the log.
+    """
+    rows = read(store, run)
+    gaps, found = ([*_wrong(rows, checks)] for checks in (LOG_CHECKS, CHECKS))
+    if tuning is not None and not gaps:  # else there is no log to replay
+        found += _replayed(rows, tuning)
+    return [*gaps, *found, *_engines(store, rows)]
+
+
+def _wrong(rows: RunRows, checks: Sequence[Check]) -> Iterator[Comparison]:
+    return (one for check in checks for one in check(rows) if not one.is_same())
+
+
+def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
+    """The binaries of open iterations that are neither in the database nor in a file by hash."""
+    paths = {engine.sha256: engine.path for engine in store.engines(rows.run.id)}
+    for it in rows.iterations.values():
+        for sha256 in () if it.status in ENDED else {it.plus_sha256, it.minus_sha256}:
+            try:
+                if store.file(sha256) is None:
+                    verify(Path(paths[sha256]), sha256)
+            except TuningError as error:
+                yield rows.compare(it, "the engine", error, "its hash", sha256)
+
+
+def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[Comparison]:
+    """Where steps and proposals differ from the replay.
+
+    After a step that differs, all later ones differ too: together they are one violation.
+    """
+    steps = [rows.iterations[step.iteration_id] for step in rows.steps]
+    chains = [
+        list(replay(tuning, counted_after(purges, steps, rows.purged)))
+        for purges in range(max(0, rows.run.purges) + 1)
+    ]
+    first, last = chains[0][0], chains[-1][-1]
+    theta = rows.run.start_theta
+    yield from _differing(rows.compare_values(None, "the start", theta, "the rule's", first.theta))
+    different = [(k, wrong) for k, one in _steps(rows, chains) if (wrong := _differing(one))]
+    yield from _summed_up([wrong for _, wrong in different], _span(rows, tuning, last))
+    if not different:
+        yield from _differing(_state(rows, last))
+    sound = min((k for k, _ in different), default=inf)
+    openings = (_opening(rows, tuning, chains, it) for it in rows.tuned if it.opened_on < sound)
+    yield from _summed_up([wrong for one in openings if (wrong := _differing(one))], "")
+
+
+def _differing(compared: Iterable[Comparison]) -> list[Comparison]:
+    return [one for one in compared if not one.is_same(_TOLERANCE)]
+
+
+def _steps(rows: RunRows, chains: Sequence[Chain]) -> Iterator[tuple[int, list[Comparison]]]:
+    """Each entry of the log beside the replay, with the k after it."""
+    purges, source = 0, "replayed"
+    for name, it, entry in rows.log():
+        purges += isinstance(entry, Purge)
+        k = entry.applied if isinstance(entry, Purge) else entry.k
+        right = chains[purges][k]
+        delta = right.delta if isinstance(entry, Purge) else entry.delta
+        moved = rows.compare_values(it, f"delta of {name}", delta, source, right.delta)
+        what, theta = f"theta after {name}", entry.theta_after
+        yield k, [*moved, *rows.compare_values(it, what, theta, source, right.theta)]
+
+
+def _summed_up(wrong: Sequence[list[Comparison]], more: str) -> Iterator[Comparison]:
+    """The first violation, with the number of those that follow."""
+    for (first, *_), *others in [wrong] if wrong else []:
+        follow = f"; {len(others)} more differ from there on{more}: "
+        asks = "did another version of the rule move it?"
+        yield replace(first, more=follow + asks) if others else first
+
+
+def _span(rows: RunRows, tuning: Tuning, last: Update) -> str:
+    """How far the run's theta is from the end of the replay."""
+    found, active = rows.run.theta, tuning.space.active
+    apart = (abs(found.get(p.name, inf) - last.theta[p.name]) / p.step for p in active)
+    return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
+
+
+def _state(rows: RunRows, last: Update) -> Iterator[Comparison]:
+    """The rule's state and the estimates in the run's row."""
+    same, found = alike(rows.run.state, last.state, _TOLERANCE), rows.run.estimates.by_name()
+    yield rows.compare(None, "the rule's state matches its results", same, "always", True)
+    for name, right in last.estimates.by_name().items():
+        what = f"the run's theta_{name}"
+        yield from rows.compare_values(None, what, found[name] or {}, "replayed", right or {})
+
+
+def _opening(
+    rows: RunRows, tuning: Tuning, chains: Sequence[Chain], it: Iteration
+) -> Iterator[Comparison]:
+    """An iteration was opened on the right results, and plays the proposal of the rule."""
+    k = it.k or 0
+    allowed = min(max(it.opened_on, 0, k - it.in_flight), k - 1)
+    yield rows.compare(it, "opened_on", it.opened_on, f"with {it.in_flight} in flight", allowed)
+    chain = chains[it.opened_purges] if it.opened_purges < len(chains) else ()
+    if not 0 <= it.opened_on < len(chain):
+        return
+    base = chain[it.opened_on]
+    proposal = tuning.propose(base.state, base.theta, k)
+    gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
+    for what, found, right in (
+        ("its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k}),
+        ("base", it.base_parameters, proposal.base),
+        ("plus", it.plus_parameters, proposal.played.plus),
+        ("minus", it.minus_parameters, proposal.played.minus),
+    ):
+        yield from rows.compare_values(it, what, found, "proposed", right)
