@@ -293,11 +293,7 @@ def _edited(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
     if config.spsa.algorithm != run.algorithm:
         yield f"algorithm is {config.spsa.algorithm}, the run has {run.algorithm}"
     yield from settings.differences(settings_from(config, settings.planned_iterations))
-    changeable = {
-        "max_iterations": config.spsa.max_iterations,
-        "priority": config.run.priority,
-        "share": config.run.share,
-    }
-    for name, there in changeable.items():
+    changeable = {"max_iterations": config.spsa.max_iterations, "priority": config.run.priority}
+    for name, there in {**changeable, "share": config.run.share}.items():
         if (here := getattr(run, name)) != there:
             yield (f"{name} is {there:.12g}, the run has {here:.12g}; `spsa-master set` changes it")
