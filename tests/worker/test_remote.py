@@ -60,12 +60,6 @@ BUILD = LeasedBuild(id=4, claim_id="c", worker_id=1, recipe={}, archive_sha256="
 
 
 @pytest.fixture
-def server() -> Iterator[WorkerServer]:
-    with worker_server() as running:
-        yield running
-
-
-@pytest.fixture
 def store(server: WorkerServer) -> Iterator[RemoteStore]:
     with closing(RemoteStore(server.url, TOKEN)) as opened:
         yield opened

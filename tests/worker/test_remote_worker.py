@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from console import Done, call, compete, environment, worker
 from engines.faulty import engine, running_with, wait_until
-from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_server
+from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
 
 from spsa.errors import InvalidInput
 from worker.batches.loop import NOTHING_TO_DO
@@ -21,64 +21,16 @@ from worker.settings import server_of
 
 
 @pytest.fixture
-def server() -> Iterator[WorkerServer]:
-    with worker_server() as running:
-        yield running
+def start(
+    launch: Callable[..., Running], server: WorkerServer, tmp_path: Path
+) -> Callable[..., Running]:
+    """Starts a worker of the server."""
 
+    def start_worker(*words: str) -> Running:
+        command = worker("--server", server.url, "-c", "1", "--lease", "10", *words)
+        return launch(command, environment(SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path)))
 
-@pytest.fixture
-def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
-    """Offers batches between two quick engines."""
-
-    def offer_batches(count: int = 1, **minus: Any) -> None:
-        plus_path, minus_path = engine(tmp_path, "plus"), engine(tmp_path, "minus", **minus)
-        for number in range(count):
-            server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
-
-    return offer_batches
-
-
-class Started:
-    """A worker of the server, with what it has written so far."""
-
-    def __init__(self, folder: Path, server: WorkerServer, *words: str) -> None:
-        self._log = folder / f"log-{time.monotonic_ns()}"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                worker("--server", server.url, "-c", "1", "--lease", "10", *words),
-                cwd=folder,
-                env=environment(SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(folder)),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def until(self, holds: Callable[[], object]) -> None:
-        wait_until(lambda: bool(holds()) or self.process.poll() is not None, 60)
-        assert holds(), self.log
-
-    def ended(self) -> int:
-        code = self.process.wait(60)
-        assert "Traceback" not in self.log and "defect" not in self.log, self.log
-        return code
-
-
-@pytest.fixture
-def start(tmp_path: Path, server: WorkerServer) -> Iterator[Callable[..., Started]]:
-    started: list[Started] = []
-
-    def start_worker(*words: str) -> Started:
-        started.append(Started(tmp_path, server, *words))
-        return started[-1]
-
-    yield start_worker
-    for each in started:
-        each.process.kill()
-        each.process.wait()
+    return start_worker
 
 
 def once(server: WorkerServer, folder: Path, *words: str, token: str = TOKEN) -> Done:
@@ -87,7 +39,7 @@ def once(server: WorkerServer, folder: Path, *words: str, token: str = TOKEN) ->
 
 
 def test_reports_wait_while_the_server_is_away(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
 ) -> None:
     """fishtest 539: the result of a finished task was lost when the server did not respond."""
     gate = tmp_path / "gate"
@@ -106,7 +58,7 @@ def test_reports_wait_while_the_server_is_away(
 
 
 def test_a_report_whose_response_is_lost_is_sent_again_with_the_same_claim(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
 ) -> None:
     lost = iter([(200, {"Content-Length": "999"}, b"{")])
     server.replaced["/worker/report"] = lambda _: next(lost, None)
@@ -132,7 +84,7 @@ def test_a_machine_that_is_not_permitted_is_told_so_and_ends(
 
 
 def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
     play(1, gate=tmp_path / "never", pid=pid)
@@ -146,7 +98,7 @@ def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
 
 
 def test_a_worker_without_work_says_why_in_one_line_each(
-    start: Callable[..., Started], server: WorkerServer
+    start: Callable[..., Running], server: WorkerServer
 ) -> None:
     running = start("--label", "fast", "--not", "second")
     running.until(lambda: "no run needs games" in running.log)
@@ -164,7 +116,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(
 
 
 def test_a_machine_that_holds_enough_waits_as_long_as_it_is_told_and_reports_meanwhile(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     play(1, gate=gate)
@@ -182,7 +134,7 @@ def test_a_machine_that_holds_enough_waits_as_long_as_it_is_told_and_reports_mea
 
 
 def test_a_server_that_names_a_time_is_left_alone_for_so_long(
-    start: Callable[..., Started], server: WorkerServer
+    start: Callable[..., Running], server: WorkerServer
 ) -> None:
     busy = refusal(503, "the database does not respond", Retry_After="4")
     server.replaced["/worker/touch"] = lambda _: busy
@@ -194,7 +146,7 @@ def test_a_server_that_names_a_time_is_left_alone_for_so_long(
 
 
 def test_a_worker_whose_row_is_unknown_registers_again(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
 ) -> None:
     unknown = iter([refusal(409, "no such worker", "not_registered")] * 1)
     server.replaced["/worker/touch"] = lambda _: next(unknown, None)
@@ -211,7 +163,7 @@ def big(path: Path, parts: int) -> Path:
 
 @pytest.mark.slow
 def test_leases_are_renewed_while_a_file_is_fetched(
-    start: Callable[..., Started], server: WorkerServer, tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, tmp_path: Path
 ) -> None:
     plus = big(engine(tmp_path, "plus"), 12)
     server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
@@ -226,7 +178,7 @@ def test_leases_are_renewed_while_a_file_is_fetched(
 
 
 def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(
-    start: Callable[..., Started], server: WorkerServer, tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, tmp_path: Path
 ) -> None:
     plus = big(engine(tmp_path, "plus"), 1_000)
     server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
@@ -422,7 +374,7 @@ def test_a_server_that_is_not_there_is_an_error_of_its_own(tmp_path: Path) -> No
 
 
 def test_no_engine_inherits_the_token(
-    start: Callable[..., Started], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
     play(1, gate=tmp_path / "never", pid=pid)

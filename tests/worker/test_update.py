@@ -9,18 +9,17 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from console import compete
-from engines.faulty import engine, wait_until
-from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worker_server
+from engines.faulty import wait_until
+from worker_server import TOKEN, Request, Running, WorkerServer, refusal
 
 import worker
 from spsa.protocol import PROTOCOL
@@ -61,77 +60,30 @@ def sha256(data: bytes) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[WorkerServer]:
-    with worker_server() as running:
-        yield running
-
-
-class Running:
-    """A worker that runs from `file`, and what it has written to stderr."""
-
-    def __init__(self, file: Path, server: WorkerServer, *words: str, **variables: str) -> None:
-        self.file = file
-        self._log = file.with_name(f"log-{time.monotonic_ns()}")
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words],
-                cwd=file.parent,
-                env={"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": TOKEN}
-                | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def until(self, holds: Callable[[], object]) -> None:
-        def holds_or_ended() -> bool:
-            return bool(holds()) or self.process.poll() is not None
-
-        wait_until(holds_or_ended, 60)
-        assert holds(), self.log
-
-    def ended(self) -> int:
-        """The exit code, when it ends by itself."""
-        code = self.process.wait(60)
-        assert "Traceback" not in self.log and "defect" not in self.log, self.log
-        return code
+def file(tmp_path: Path) -> Path:
+    """The file that workers run from."""
+    return tmp_path / "worker.pyz"
 
 
 @pytest.fixture
-def start(tmp_path: Path, server: WorkerServer) -> Iterator[Callable[..., Running]]:
-    started: list[Running] = []
+def start(
+    launch: Callable[..., Running], file: Path, server: WorkerServer
+) -> Callable[..., Running]:
+    """Starts a worker from `file`, which the first one writes."""
 
     def start_worker(pyz: bytes, *words: str, **variables: str) -> Running:
-        file = tmp_path / "worker.pyz"
-        if not started:
+        if not file.exists():
             file.write_bytes(pyz)
-        started.append(Running(file, server, *words, **variables))
-        return started[-1]
+        command = [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words]
+        usual = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": TOKEN}
+        return launch(command, usual | variables)
 
-    yield start_worker
-    for each in started:
-        each.process.kill()
-        each.process.wait()
+    return start_worker
 
 
-@pytest.fixture
-def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
-    """Offers batches between two quick engines."""
-
-    def offer_batches(count: int = 1, **minus: Any) -> None:
-        plus_path, minus_path = engine(tmp_path, "plus"), engine(tmp_path, "minus", **minus)
-        for number in range(count):
-            server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
-
-    return offer_batches
-
-
-def drafts(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.name.startswith(".worker.pyz-")]
+def left(file: Path) -> set[str]:
+    """The worker's files beside its own."""
+    return {path.name for path in file.parent.iterdir() if "pyz" in path.name} - {file.name}
 
 
 def registered(server: WorkerServer) -> int:
@@ -139,7 +91,7 @@ def registered(server: WorkerServer) -> int:
 
 
 def test_an_old_worker_becomes_the_servers_before_it_registers(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
 ) -> None:
     old, new = repacked("old"), repacked("new")
     server.offer(new)
@@ -147,9 +99,9 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(
     running = start(old, "--max-batches", "1")
     pid = running.process.pid
     assert running.ended() == 0
-    assert running.file.read_bytes() == new
-    assert running.file.with_name("worker.pyz.previous").read_bytes() == old
-    assert drafts(running.file.parent) == []
+    assert file.read_bytes() == new
+    assert file.with_name("worker.pyz.previous").read_bytes() == old
+    assert left(file) == {"worker.pyz.previous"}
     # the old one asked nothing but the version and the file; the trial and the new one registered
     paths = [request.path for request in server.requests]
     assert paths[:4] == ["/worker/version", "/worker.pyz", "/worker/version", "/worker/register"]
@@ -159,7 +111,11 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(
 
 
 def test_what_it_plays_is_reported_before_it_changes(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    tmp_path: Path,
+    file: Path,
 ) -> None:
     """fishtest 2131: an old worker left its tasks to run out."""
     gate = tmp_path / "gate"
@@ -184,11 +140,11 @@ def test_what_it_plays_is_reported_before_it_changes(
     ((reported, claimed),) = at_download
     assert reported == claimed > 0
     assert len(server.reports()) == BATCHES
-    assert running.file.read_bytes() == new
+    assert file.read_bytes() == new
 
 
 def test_a_stricter_server_still_updates_an_old_worker(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
 ) -> None:
     """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
     refuse_other_protocols(server)
@@ -196,7 +152,7 @@ def test_a_stricter_server_still_updates_an_old_worker(
     play()
     running = start(repacked("old", spsa_protocol=OLD_PROTOCOL), "--max-batches", "1")
     assert running.ended() == 0
-    assert running.file.read_bytes() == new
+    assert file.read_bytes() == new
     assert len(server.reports()) == 1
 
 
@@ -211,7 +167,11 @@ def refuse_other_protocols(server: WorkerServer) -> None:
 
 
 def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    tmp_path: Path,
+    file: Path,
 ) -> None:
     refuse_other_protocols(server)
     server.version = {"version": "0", "protocol": PROTOCOL - 1, "sha256": ""}
@@ -223,13 +183,17 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     server.offer(new := repacked("new"))
     running.until(lambda: "1 batch cannot be reported any more" in running.log)
     assert running.ended() == NOTHING_TO_DO
-    assert running.file.read_bytes() == new
+    assert file.read_bytes() == new
     assert "first it 1 batch 0: handed back" in running.log
 
 
 @pytest.mark.parametrize("protocol", [PROTOCOL, PROTOCOL + 1])
 def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], protocol: int
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    protocol: int,
+    file: Path,
 ) -> None:
     """fishtest 544: workers fetched for ever an update that did not change their version."""
     server.offer(b"damaged on its way", protocol=protocol)
@@ -240,7 +204,7 @@ def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
     assert running.ended() == (0 if protocol == PROTOCOL else 1)
     assert len(server.asked("/worker.pyz")) == 1
     assert f"its worker.pyz hashes to {sha256(b'damaged on its way')}" in running.log
-    assert running.file.read_bytes() == old
+    assert file.read_bytes() == old
     if protocol == PROTOCOL:
         assert "this version goes on" in running.log and len(server.reports()) == 1
         assert running.log.count("this version goes on") == 1  # though it asks again and again
@@ -302,7 +266,11 @@ BROKEN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], kind: str
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    kind: str,
+    file: Path,
 ) -> None:
     changes, said = BROKEN[kind]
     patience = {"TRIAL_SECONDS = 120.0": "TRIAL_SECONDS = 3.0"}
@@ -313,20 +281,20 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
     running.until(lambda: len(server.reports()) == 2)
     running.until(lambda: "this version goes on" in running.log)
     assert said in running.log
-    assert running.file.read_bytes() == old
-    assert drafts(running.file.parent) == []
+    assert file.read_bytes() == old
+    assert left(file) == set()
     time.sleep(1.0)
     assert len(server.asked("/worker.pyz")) == 1
     if kind != "never":
         server.offer(new := repacked("repaired"))
-        running.until(lambda: running.file.read_bytes() == new)
+        running.until(lambda: file.read_bytes() == new)
         play(1)
         running.until(lambda: len(server.reports()) == 3)
 
 
 @pytest.mark.slow
 def test_a_trial_that_cannot_reach_the_server_is_repeated(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
 ) -> None:
     times = iter([refusal(503, "restarting")])
     server.offer(new := repacked("new"))
@@ -336,12 +304,12 @@ def test_a_trial_that_cannot_reach_the_server_is_repeated(
     assert running.ended() == 0
     assert "the trial of the new version was broken off" in running.log
     assert len(server.asked("/worker.pyz")) == 2
-    assert running.file.read_bytes() == new
+    assert file.read_bytes() == new
 
 
 @pytest.mark.slow
 def test_a_server_that_is_away_is_waited_for_before_and_after_an_update(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
+    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
 ) -> None:
     server.offer(new := repacked("new"))
     server.is_away = True
@@ -350,31 +318,35 @@ def test_a_server_that_is_away_is_waited_for_before_and_after_an_update(
     running.until(lambda: "next attempt in" in running.log)
     server.is_away = False
     assert running.ended() == 0
-    assert running.file.read_bytes() == new
+    assert file.read_bytes() == new
     assert len(server.reports()) == 1
 
 
 @pytest.mark.slow
 def test_an_interrupt_ends_the_trial_at_once(
-    start: Callable[..., Running], server: WorkerServer
+    start: Callable[..., Running], server: WorkerServer, file: Path
 ) -> None:
     old = repacked("old")
     pid = f"import os; open({str(Path('trial.pid'))!r}, 'w').write(str(os.getpid())); "
     slow = {"main()": f"{pid}import time; time.sleep(1000)"}
     server.offer(repacked("slow", __main__=slow))
     running = start(old)
-    trial = running.file.with_name("trial.pid")
+    trial = file.with_name("trial.pid")
     running.until(lambda: trial.exists() and trial.read_text())
     running.process.send_signal(signal.SIGTERM)
     assert running.ended() == 0
-    assert running.file.read_bytes() == old
-    assert drafts(running.file.parent) == []
+    assert file.read_bytes() == old
+    assert left(file) == set()
     wait_until(lambda: not Path(f"/proc/{trial.read_text()}").exists())
 
 
 @pytest.mark.slow
 def test_workers_that_share_a_file_fetch_it_once(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
+    start: Callable[..., Running],
+    server: WorkerServer,
+    play: Callable[..., None],
+    tmp_path: Path,
+    file: Path,
 ) -> None:
     old, new = repacked("old"), repacked("new")
     server.offer(old)
@@ -383,7 +355,7 @@ def test_workers_that_share_a_file_fetch_it_once(
         running.until(lambda running=running: "connected to" in running.log)
     server.offer(new)
     (tmp_path / "draft").write_bytes(new)
-    (tmp_path / "draft").replace(both[0].file)  # as the first of them does
+    (tmp_path / "draft").replace(file)  # as the first of them does
     for running in both:
         running.until(lambda running=running: running.log.count("connected to") == 2)
     assert server.asked("/worker.pyz") == []
@@ -397,6 +369,7 @@ def test_the_token_survives(
     play: Callable[..., None],
     tmp_path: Path,
     by_file: bool,
+    file: Path,
 ) -> None:
     server.offer(repacked("new"))
     play()

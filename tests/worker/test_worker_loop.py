@@ -21,7 +21,6 @@ from builders import (
     new_worker,
     published,
     result_of,
-    stage,
 )
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 
@@ -63,11 +62,6 @@ PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 def store(sqlite_url: str) -> Iterator[Store]:
     with Store(sqlite_url, durable=False) as opened:
         yield opened
-
-
-@pytest.fixture
-def staged(store: Store) -> Stage:
-    return stage(store)
 
 
 @pytest.fixture

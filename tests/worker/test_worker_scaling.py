@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import LEASE, Stage, new_worker, published, stage
+from builders import LEASE, Stage, new_worker, published
 from console import compete
 from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from test_worker_client import QUICK
@@ -32,12 +32,6 @@ NPS = 77 / PAUSE
 
 MOVETIME = TimeControl(low=0.2, high=0.2)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
-
-
-@pytest.fixture
-def staged(sqlite_url: str) -> Iterator[Stage]:
-    with Store(sqlite_url, durable=False) as store:
-        yield stage(store)
 
 
 class Watching:

@@ -26,11 +26,6 @@ def store(sqlite_url: str) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture
-def staged(store: Store) -> Stage:
-    return stage(store)
-
-
 def opened(staged: Stage, folder: Path, plus: Path, minus: Path, **over: Any) -> None:
     settings = {"time_control": NODES, "book": Book(name=str(start_book(folder)))}
     staged.open(

@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from engines.faulty import LOSER, WINNER, engine, running_with, wait_until
-from worker_server import TOKEN, WorkerServer, claim_of, worker_server
+from worker_server import TOKEN, WorkerServer, claim_of
 
 from spsa.core.game_settings import Book
 from spsa.server.worker_files import packed, packed_sha256
@@ -36,10 +36,9 @@ def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server() -> Iterator[WorkerServer]:
-    with worker_server() as running:
-        running.offer(packed())
-        yield running
+def server(server: WorkerServer) -> WorkerServer:
+    server.offer(packed())
+    return server
 
 
 def run(pyz: Path, *words: str, python: Sequence[str] = ALONE, **variables: str) -> "Done":

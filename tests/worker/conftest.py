@@ -1,0 +1,51 @@
+"""What the tests of workers share: a staged run, a server without a database, worker processes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Stage, stage
+from engines.faulty import engine
+from worker_server import Running, WorkerServer, claim_of, worker_server
+
+from spsa.db import Store
+
+
+@pytest.fixture
+def staged(sqlite_url: str) -> Iterator[Stage]:
+    with Store(sqlite_url, durable=False) as store:
+        yield stage(store)
+
+
+@pytest.fixture
+def server() -> Iterator[WorkerServer]:
+    with worker_server() as running:
+        yield running
+
+
+@pytest.fixture
+def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
+    """Offers batches of one pair between two quick engines."""
+
+    def offer_batches(count: int = 1, **minus: Any) -> None:
+        plus_path, minus_path = engine(tmp_path, "plus"), engine(tmp_path, "minus", **minus)
+        for number in range(count):
+            server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
+
+    return offer_batches
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Starts a worker in the folder of the test, with these variables; it ends with the test."""
+    started: list[Running] = []
+
+    def launch_worker(command: Sequence[str], variables: Mapping[str, str]) -> Running:
+        started.append(Running(command, tmp_path, variables))
+        return started[-1]
+
+    yield launch_worker
+    for each in started:
+        each.process.kill()
+        each.process.wait()
