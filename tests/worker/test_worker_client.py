@@ -70,6 +70,23 @@ def batches(run):
     return [(b.status, b.attempt, b.tally) for b in run.store.batches(run.run.id)]
 
 
+def raising(error):
+    """A method of a store that fails."""
+
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The monotonic clock, in a list."""
+    clock = [time.monotonic() + 1]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    return clock
+
+
 def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
     first, second = client.claim(), client.claim()
     client.enqueue(*played(second))
@@ -141,25 +158,21 @@ def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
 
 
 def test_a_worker_that_the_database_refuses_gets_the_error(client, store, monkeypatch):
-    def refuse(*_):
-        raise IllegalTransition("not registered by this machine")
-
-    monkeypatch.setattr(store, "claim", refuse)
+    monkeypatch.setattr(store, "claim", raising(IllegalTransition("not of this machine")))
     with pytest.raises(IllegalTransition):
         client.claim()
 
 
-def test_a_result_whose_lease_was_lost_is_dropped(client, run, store, caplog):
-    claim = client.claim()
+def test_a_result_whose_lease_was_lost_is_dropped(client, run, caplog):
+    client.enqueue(*played(client.claim()))
     run.store.stop("first", "me", "why")
-    client.enqueue(*played(claim))
     client.deliver()
     assert client.unreported == 0
     assert "no longer held" in caplog.text
     assert batches(run)[0][0] == "leased"
 
 
-def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, caplog):
+def test_a_result_that_the_database_refuses_costs_one_batch(client, run, store, monkeypatch, sql):
     client.enqueue(*played(client.claim(), moves=-5))
     client.enqueue(*played(client.claim()))
     client.deliver()
@@ -167,18 +180,32 @@ def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, ca
     assert [status for status, _, _ in batches(run)] == ["ready", "done"]
     ((reason,),) = sql("SELECT reason FROM spsa_failure")
     assert reason.startswith("the result was refused: ") and "moves is -5" in reason
-
-
-def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkeypatch, sql):
-    def refuse(*_):
-        raise OutOfRange("x" * 3000)
-
+    monkeypatch.setattr(store, "report", raising(OutOfRange("x" * 3000)))
     client.enqueue(*played(client.claim()))
-    monkeypatch.setattr(store, "report", refuse)
     client.deliver()
-    assert batches(run)[0][0] == "ready"
     ((reason,),) = sql("SELECT reason FROM spsa_failure")
-    assert len(reason) == 2000
+    assert len(reason) == 2000  # what a row may hold
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (LeaseLost("gone"), "a batch stays leased until its lease expires: gone"),
+        (DatabaseUnreachable("gone"), None),
+    ],
+)
+def test_a_batch_that_can_neither_be_reported_nor_failed_stays_leased(
+    client, store, monkeypatch, caplog, error, said
+):
+    client.enqueue(*played(client.claim(), moves=-5))
+    monkeypatch.setattr(store, "fail", raising(error))
+    if said is None:  # it is tried again
+        with pytest.raises(DatabaseUnreachable):
+            client.deliver()
+        assert client.unreported == 1
+        return
+    client.deliver()
+    assert client.unreported == 0 and said in caplog.text
 
 
 def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
@@ -188,32 +215,6 @@ def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
     assert batches(run)[0][0] == "leased"
     assert "the games of a batch were refused" in caplog.text
     assert "stays leased" not in caplog.text
-
-
-def test_a_batch_that_can_neither_be_reported_nor_failed_stays_leased(
-    client, run, store, monkeypatch, caplog
-):
-    def refuse(*_):
-        raise LeaseLost("gone")
-
-    client.enqueue(*played(client.claim(), moves=-5))
-    monkeypatch.setattr(store, "fail", refuse)
-    client.deliver()
-    assert client.unreported == 0
-    assert "a batch stays leased until its lease expires: gone" in caplog.text
-
-
-def test_a_lost_database_while_a_refused_batch_is_failed_is_not_swallowed(
-    client, run, store, monkeypatch
-):
-    def unreachable(*_):
-        raise DatabaseUnreachable("gone")
-
-    client.enqueue(*played(client.claim(), moves=-5))
-    monkeypatch.setattr(store, "fail", unreachable)
-    with pytest.raises(DatabaseUnreachable):
-        client.deliver()
-    assert client.unreported == 1
 
 
 def test_a_report_refused_by_a_race_is_sent_again(client, run, store, monkeypatch):
@@ -231,9 +232,7 @@ def test_a_report_refused_by_a_race_is_sent_again(client, run, store, monkeypatc
     assert batches(run)[0][0] == "done"
 
 
-def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, monkeypatch):
-    now = [time.monotonic() + 1]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, now):
     claim = client.claim()
     store.asked.clear()
     assert client.due_at < now[0]
@@ -249,9 +248,7 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, mo
     assert [row.nps for row in store.workers()] == [1e6]
 
 
-def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, monkeypatch):
-    now = [time.monotonic()]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, now):
     client.renew([], Measured())
     assert not client.backing_off
     client.enqueue(*played(client.claim()))
@@ -289,10 +286,8 @@ def test_attempts_are_spread_to_both_sides_of_the_wait():
     assert 0.5 <= min(found) < 0.6 and 1.4 < max(found) <= 1.5
 
 
-def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monkeypatch):
+def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, now):
     caplog.set_level(logging.WARNING)
-    now = [time.monotonic() + 1]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
     def warnings():
         now[0] += LEASE
@@ -309,10 +304,8 @@ def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monk
     assert warnings() == 1
 
 
-def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
+def test_a_worker_says_once_what_it_lacks(run, store, caplog, now):
     caplog.set_level(logging.WARNING)
-    now = [time.monotonic() + 1]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     client = DatabaseClient(store, new_worker("w", provides=("linux", "x86-64")), LEASE, QUICK)
 
     def warnings(*claims):
@@ -344,15 +337,11 @@ def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
         ({"not_runs": ("first",)}, False),
     ],
 )
-def test_no_work_is_left_where_only_runs_are_that_it_does_not_take(over, left, run, store, caplog):
+def test_work_is_left_where_a_run_goes_on_that_it_takes(over, left, run, store, caplog):
     client = DatabaseClient(store, new_worker("w", **over), LEASE, QUICK)
     client.renew([], Measured())
     assert client.work_left() is left
     assert ("--run or --not leaves out the run first" in caplog.text) is not left
-
-
-def test_work_is_left_while_the_run_goes_on(client, run):
-    assert client.work_left() is True
     run.store.stop("first", "me", "why")
     assert client.work_left() is False
 
@@ -379,9 +368,7 @@ def test_a_result_has_the_costs_of_its_games(client, run, sql):
     assert (row.void_games, json.loads(row.voids)) == (3, {"crash": 2, "hang": 1})
 
 
-def test_a_run_that_is_left_out_is_taken_again_later(client, monkeypatch):
-    now = [time.monotonic() + 1]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_a_run_that_is_left_out_is_taken_again_later(client, now):
     client.leave_out("first", "too slow", 10_000)
     now[0] += 9_999
     client.renew((), Measured())
@@ -402,9 +389,7 @@ class Full(CutStore):
         return super().claim(*args, **kwargs)
 
 
-def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(sqlite_url, monkeypatch):
-    now = [time.monotonic()]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(sqlite_url, now):
     with Full(sqlite_url) as store:
         stage(store).open()
         client = DatabaseClient(store, WORKER, LEASE, QUICK)

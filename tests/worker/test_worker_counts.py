@@ -1,7 +1,6 @@
 """What a worker adds up of a batch, what it says of its end, and which games it plays for it."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,12 +59,6 @@ def test_the_sums_of_pairs():
     assert nps(total) == (260 + 54) / 4.0
     assert nps(NOTHING_PLAYED) is None
     assert counts(total.tally) == "+2 -2 =0 [0 0 2 0 0]"
-
-
-def test_time_losses_of_both_engines_are_added_up():
-    both = replace(pair(), first=replace(pair().first, ending=won_by(True, Termination.TIME)))
-    total = with_pair(with_pair(NOTHING_PLAYED, both), both)
-    assert (total.plus_time_losses, total.minus_time_losses) == (2, 2)
 
 
 def test_speeds_are_of_each_slot():

@@ -81,6 +81,7 @@ def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
     assert (total.tally, total.moves) == (pair.tally, 8)
     assert total.plus_nodes == (10 + 12) + (11 + 13)
     assert total.minus_nodes == (101 + 103) + (100 + 102)
+    assert total.think_seconds == pytest.approx(8 * 0.01)
     assert (plus.games, minus.games) == (2, 2)
 
 
@@ -211,46 +212,28 @@ DRAW = Adjudication(draw=DrawRule(move_number=3, count=2, score=20), resign=None
 RESIGN = Adjudication(draw=None, resign=ResignRule(count=2, score=600), max_moves=None)
 
 
-def test_a_draw_takes_quiet_moves_of_both_from_its_move_on() -> None:
-    rulings = judged(DRAW, [0] * 8)
-    assert rulings == [None] * 7 + [Ending(1, Termination.DRAW)]
-
-
-@pytest.mark.parametrize("loud", [21, -21, None])
-def test_one_loud_or_silent_move_starts_the_draw_count_again(loud: int | None) -> None:
-    rulings = judged(DRAW, [0] * 6 + [loud] + [20, -20, 0, 0])
-    assert rulings[:-1] == [None] * 10
-    assert rulings[-1] == Ending(1, Termination.DRAW)
-
-
-@pytest.mark.parametrize(("white", "half_points"), [(600, 2), (-600, 0)])
-def test_resigning_takes_both_engines(white: int, half_points: int) -> None:
-    rulings = judged(RESIGN, [white, -white] * 2)
-    assert rulings == [None] * 3 + [Ending(half_points, Termination.RESIGN)]
+DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
 
 
 @pytest.mark.parametrize(
-    "scores",
+    ("adjudication", "scores", "last"),
     [
-        [900, 900, 900, 900, 900],  # both think they win
-        [900, -599, 900, -599, 900],  # one does not see it
-        [900, -900, 900, None, 900],
-        [900, -900, 900, 900, -900],
+        # a draw takes quiet moves of both, from its move on
+        (DRAW, [0] * 8, DRAWN),
+        # one loud or silent move starts the count again
+        *((DRAW, [0] * 6 + [loud] + [20, -20, 0, 0], DRAWN) for loud in (21, -21, None)),
+        # resigning takes both engines
+        (RESIGN, [600, -600] * 2, Ending(2, Termination.RESIGN)),
+        (RESIGN, [-600, 600] * 2, Ending(0, Termination.RESIGN)),
+        (RESIGN, [900, 900, 900, 900, 900], None),  # both think they win
+        (RESIGN, [900, -599, 900, -599, 900], None),  # one does not see it
+        (RESIGN, [900, -900, 900, None, 900], None),
+        (RESIGN, [900, -900, 900, 900, -900], None),
+        (Adjudication(draw=None, resign=None, max_moves=2), [0] * 4, TOO_LONG),
+        (NONE, [0] * 60, None),
     ],
 )
-def test_nobody_resigns_without_agreement(scores: list[int | None]) -> None:
-    assert judged(RESIGN, scores) == [None] * len(scores)
-
-
-def test_max_moves_make_a_draw() -> None:
-    adjudication = Adjudication(draw=None, resign=None, max_moves=2)
-    assert judged(adjudication, [0] * 4) == [None] * 3 + [Ending(1, Termination.MAX_MOVES)]
-
-
-def test_nothing_is_adjudicated_when_all_is_off() -> None:
-    assert judged(NONE, [0] * 60) == [None] * 60
-
-
-def test_a_pair_says_what_it_took() -> None:
-    pair = play_pair(Scripted("plus"), Scripted("minus"), pairing(), under())
-    assert with_pair(NOTHING_PLAYED, pair).think_seconds == pytest.approx(8 * 0.01)
+def test_a_game_is_adjudicated_after_the_last_of_these_scores(
+    adjudication: Adjudication, scores: list[int | None], last: Ending | None
+) -> None:
+    assert judged(adjudication, scores) == [None] * (len(scores) - 1) + [last]

@@ -20,7 +20,6 @@ from builders import (
     new_engine,
     new_worker,
     published,
-    result_of,
 )
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 
@@ -40,11 +39,9 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.openings.book import drawn_time, load
-from spsa.protocol import WorkerStore
-from worker.batches.active_batch import job_of
+from spsa.protocol import Engine
 from worker.batches.database_client import BackoffTimes, DatabaseClient
-from worker.batches.engine_cache import Binaries, EngineCache
+from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
@@ -92,14 +89,14 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
 
 @contextmanager
 def hired(
-    queries: Any, folder: Path, size: int = 2, **options: Any
+    queries: Any, folder: Path, size: int = 2, view: Any = None, limits: Any = None, **options: Any
 ) -> Iterator[tuple[Worker, Interrupts]]:
-    interrupts = Interrupts()
-    with Pool(size, PATIENT) as pool:
+    interrupts, quick = Interrupts(), {"poll": QUICK, "after_failure": QUICK}
+    with Pool(size, PATIENT, limits) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
         cache = EngineCache(folder / "cache", queries.file)
-        settings, quick = WorkerSettings(**options), {"poll": QUICK, "after_failure": QUICK}
-        yield Worker(client, pool, cache, settings, interrupts, **quick), interrupts
+        settings = WorkerSettings(**options)
+        yield Worker(client, pool, cache, settings, interrupts, view, **quick), interrupts
 
 
 def work(queries: Any, folder: Path, **options: Any) -> int:
@@ -107,29 +104,30 @@ def work(queries: Any, folder: Path, **options: Any) -> int:
         return worker.run()
 
 
+def played(staged: Stage) -> tuple[int, Tally, int]:
+    """The counts of the open iteration."""
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    return iteration.games_played, iteration.tally, iteration.void_games
+
+
 def batches(sql: Callable[..., list[Any]]) -> list[Any]:
     return sql("SELECT status, attempt, void_games, last_error FROM spsa_batch ORDER BY seq")
 
 
-def test_a_whole_iteration_is_played_and_counted(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
-    offer()
-    assert work(staged.store, tmp_path, max_batches=2) == 0
-    (iteration,) = staged.store.tick(staged.master, LEASE).open
-    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
-    ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
-    assert moves == 4 * (7 + 4)
-    assert nodes == 4 * (4 + 2) * 77
-
-
-def test_results_are_logged_in_a_line_a_batch(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
+    staged: Stage,
+    offer: Callable[..., int],
+    tmp_path: Path,
+    sql: Callable[..., list[Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     offer()
     logging.getLogger("worker").propagate = True
     with caplog.at_level("INFO", "worker"):
-        work(staged.store, tmp_path, max_batches=1)
+        assert work(staged.store, tmp_path, max_batches=2) == 0
+    assert played(staged) == (8, PLUS_WINS_ALL, 0)
+    ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
+    assert (moves, nodes) == (4 * (7 + 4), 4 * (4 + 2) * 77)
     assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
     assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
     assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
@@ -163,8 +161,7 @@ def test_answers_that_get_lost_are_asked_for_again_and_count_once(
 ) -> None:
     offer()
     assert work(Unreliable(staged.store, losses), tmp_path, max_batches=2) == 0
-    (iteration,) = staged.store.tick(staged.master, LEASE).open
-    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
+    assert played(staged) == (8, PLUS_WINS_ALL, 0)
 
 
 def test_a_voided_pair_is_played_again_and_its_reason_reported(
@@ -172,8 +169,7 @@ def test_a_voided_pair_is_played_again_and_its_reason_reported(
 ) -> None:
     offer(fault="crash", at_ply=3, only_once=tmp_path / "marker")
     assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
-    (iteration,) = staged.store.tick(staged.master, LEASE).open
-    assert (iteration.tally, iteration.void_games) == (PLUS_WINS_ALL, 1)
+    assert played(staged) == (8, PLUS_WINS_ALL, 1)
     ((voids,),) = sql("SELECT voids FROM spsa_batch WHERE seq = 0")
     assert "crash" in voids
 
@@ -195,12 +191,9 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     assert (blamed, failures) == (digest(tmp_path / "minus"), 3)
 
 
-def test_without_work_it_says_so(staged: Stage, tmp_path: Path) -> None:
-    assert work(staged.store, tmp_path, idle_timeout=0.05) == NOTHING_TO_DO
-
-
-def test_once_leaves_when_no_run_has_work(store: Store, tmp_path: Path) -> None:
-    assert work(store, tmp_path, once=True) == NOTHING_TO_DO
+@pytest.mark.parametrize("until", [{"idle_timeout": 0.05}, {"once": True}])
+def test_without_work_it_says_so(store: Store, tmp_path: Path, until: dict[str, Any]) -> None:
+    assert work(store, tmp_path, **until) == NOTHING_TO_DO
 
 
 def test_idle_time_begins_with_the_last_batch(
@@ -208,8 +201,7 @@ def test_idle_time_begins_with_the_last_batch(
 ) -> None:
     offer()
     assert work(staged.store, tmp_path, idle_timeout=0.1) == 0
-    (iteration,) = staged.store.tick(staged.master, LEASE).open
-    assert iteration.is_played
+    assert played(staged) == (8, PLUS_WINS_ALL, 0)
 
 
 class Watched:
@@ -323,8 +315,6 @@ def test_an_engine_with_other_bytes_is_never_run(
 
 
 def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
-    from spsa.protocol import Engine
-
     cache = EngineCache(tmp_path / "cache", lambda _sha256: b"another program")
     with pytest.raises(ArtifactMismatch, match="hashes to"):
         cache.path(Engine(sha256="0" * 64, path="/nowhere"))
@@ -339,8 +329,6 @@ def test_the_database_hands_out_what_no_shared_folder_has(
     row = published(path, content=content)
     path.unlink()
     cache = EngineCache(tmp_path / "cache", {row.sha256: content}.get)
-    from spsa.protocol import Engine
-
     fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
     assert fetched.read_bytes() == content
     assert fetched.parent == tmp_path / "cache"
@@ -375,8 +363,6 @@ def test_a_machine_plays_the_highest_level_that_it_has(
 def test_a_cache_forgets_the_oldest_engines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spsa.protocol import Engine
-
     monkeypatch.setattr("worker.batches.engine_cache._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
     cache = EngineCache(tmp_path / "cache", stored.get)
@@ -393,11 +379,6 @@ def test_another_book_is_refused(
     with pytest.raises(InvalidInput, match="SHA-256"):
         work(staged.store, tmp_path, max_batches=1)
     assert "SHA-256" in batches(sql)[0].last_error
-
-
-def test_the_store_is_what_a_worker_asks(store: Store) -> None:
-    asked: WorkerStore = store
-    assert asked.work_left() == []
 
 
 def test_one_batch_that_cannot_be_played_leaves_the_others(
@@ -451,45 +432,6 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     assert {status for status, _ in found} == {"leased" if lost else "ready"}
     # the second claim is of the first batch again where its failure was told before
     assert max(failures for _, failures in found) == (0 if lost else 1)
-
-
-def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None:
-    staged.open()
-    claim = staged.claim("a")
-    assert claim is not None
-    client = DatabaseClient(Unreliable(staged.store, 1), new_worker("me"), LEASE, QUICK)
-    client.enqueue(claim, result_of(claim))
-    with client.retrying():
-        client.deliver()
-    assert client.unreported == 1
-    client.deliver()
-    assert client.unreported == 0
-    assert staged.store.iterations(staged.run.id)[0].games_played == 4
-
-
-def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
-    game_settings = GameSettings(
-        time_control=TimeControl(low=0.1, high=0.9), engine_options={"Hash": "1", "Margin": "0"}
-    )
-    staged.open(game_settings=game_settings)
-    book = load(Book())
-    claims = [staged.claim(str(n)) for n in range(2)]
-    jobs = [
-        job_of(claim, Binaries(plus=Path("/p"), minus=Path("/m")), book, PATIENT)
-        for claim in claims
-    ]
-    pairings = [pairing for job in jobs for pairing in job.pairings]
-    assert [pairing.number for pairing in pairings] == [0, 1, 2, 3]
-    seed = staged.run.seed
-    assert [pairing.opening for pairing in pairings] == [book.opening(seed, n) for n in range(4)]
-    drawn = [
-        drawn_time(game_settings.time_control, claim.seed, index)
-        for claim in claims
-        for index in (0, 1)
-    ]
-    assert [pairing.time for pairing in pairings] == drawn
-    assert jobs[0].plus.options == {"Hash": "1", "Margin": "220"}
-    assert jobs[0].minus.options == {"Hash": "1", "Margin": "180"}
 
 
 def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(

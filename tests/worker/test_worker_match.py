@@ -106,15 +106,12 @@ def test_a_sequential_test_ends_the_match_when_it_is_decided(
 
 
 def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> None:
-    done = compete(
-        winner, loser, "--games", 2, "--depth", 1, "--book", start_book(tmp_path), "-c", 1
-    )
+    book = start_book(tmp_path)
+    done = compete(winner, loser, "--games", 2, "--depth", 1, "--book", book, "-c", 1)
     assert done.returncode == 0
     assert "winner against loser: 2 of 2 games" in done.stdout
-    assert re.search(r"W-L-D +2-0-0", done.stdout)
-    assert re.search(r"Ptnml\(0-2\) +0, 0, 0, 0, 1", done.stdout)
-    assert re.search(r"void games +none", done.stdout)
-    assert "LOS" in done.stdout
+    for line in (r"W-L-D +2-0-0", r"Ptnml\(0-2\) +0, 0, 0, 0, 1", r"void games +none", r"LOS +\d"):
+        assert re.search(line, done.stdout), line
 
 
 @pytest.mark.slow
@@ -224,33 +221,17 @@ def test_an_unreachable_database_exits_5(tmp_path: Path) -> None:
     assert "secret" not in done.stderr
 
 
-def test_help_needs_nothing_heavy() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "worker", "--help"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
-    )
-    assert "compete --spsa -c 8" in done.stdout
-    imported = {
-        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
-    }
-    assert "click" in imported
+def test_help_needs_nothing_heavy_and_a_worker_no_numpy() -> None:
+    def loaded(*words: str) -> tuple[str, set[str]]:
+        command = [sys.executable, "-X", "importtime", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment())
+        lines = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+        return done.stdout, {line.partition(".")[0] for line in lines}
+
+    said, imported = loaded("-m", "worker", "--help")
+    assert "compete --spsa -c 8" in said and "click" in imported
     assert not imported & {"numpy", "sqlalchemy", "chess", "rich", "asyncio"}
-
-
-def test_a_worker_never_loads_numpy() -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import worker.batches.service, sys; sys.exit('numpy' in sys.modules)",
-        ],
-        cwd=ROOT,
-        env=environment(),
-    )
-    assert done.returncode == 0
+    assert "numpy" not in loaded("-c", "import worker.batches.service")[1]
 
 
 @pytest.fixture
@@ -319,24 +300,21 @@ def test_the_database_is_named_by_flag_environment_or_file(
     assert direct.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql://h/d"
 
 
-def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
-    for number, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+@pytest.mark.parametrize("siblings", [("0,2", "1,3", "0,2", "1,3"), ("0-1", "0-1", "2-3", "2-3")])
+def test_siblings_of_one_core_are_counted_once_and_come_last(
+    tmp_path: Path, siblings: tuple[str, ...]
+) -> None:
+    for number, group in enumerate(siblings):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+        (folder / "thread_siblings_list").write_text(f"{group}\n")
     assert machine.physical(range(4), tmp_path) == 2
     assert machine.physical(range(4), tmp_path / "nothing") == 4
     assert 1 <= machine.default_concurrency() <= machine.usable_cores()
-
-
-def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
-    for number, siblings in enumerate(("0-1", "0-1", "2-3", "2-3")):
-        folder = tmp_path / f"cpu{number}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert machine.pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
-    sandbox = EngineLimits(cores=(0, 2, 1, 3))
-    assert [sandbox.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
+    order = machine.pinning_order(range(4), tmp_path)
+    assert order == ((0, 1, 2, 3) if "0,2" in siblings else (0, 2, 1, 3))
+    limits = EngineLimits(cores=order)
+    assert [limits.of_slot(slot).cores for slot in range(5)] == [(n,) for n in (*order, order[0])]
     assert EngineLimits().of_slot(3).cores == ()
 
 

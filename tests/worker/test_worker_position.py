@@ -113,52 +113,45 @@ def test_an_opening_with_an_illegal_move_is_refused() -> None:
         Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e4")))
 
 
-def test_repetitions_of_the_opening_count() -> None:
-    moves = ("g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6", "f3g1")
-    position = Position(Opening(chess.STARTING_FEN, moves))
-    assert ended_by(position, "f6g8") == Ending(1, Termination.REPETITION)
-
-
 BACK_AND_FORTH = ("g8f6", "g1f3", "f6g8", "f3g1")
+THERE_AND_BACK = ("a1b1", "a8b8", "b1a1", "b8a8")
+QUIET = "6k1/5ppp/8/8/8/8/8/R3K3 w - - {} 80"
+REPEATED = Ending(1, Termination.REPETITION)
 
 
-def test_a_double_step_that_no_pawn_can_take_makes_no_other_position() -> None:
-    moves = ("e2e4", *BACK_AND_FORTH, *BACK_AND_FORTH)
-    position = Position(Opening(chess.STARTING_FEN, moves[:-1]))
-    assert ended_by(position, "f3g1") == Ending(1, Termination.REPETITION)
-
-
-def test_a_double_step_that_a_pawn_can_take_makes_another_position() -> None:
-    fen = "rnbqkbnr/ppp1pppp/8/8/3p4/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-    position = Position(Opening(fen, ("e2e4", *BACK_AND_FORTH, *BACK_AND_FORTH[:-1])))
-    assert ended_by(position, "f3g1") is None
-
-
-def test_lost_castling_rights_make_another_position() -> None:
-    fen = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
-    there_and_back = ("a1b1", "a8b8", "b1a1", "b8a8")
-    position = Position(Opening(fen, there_and_back * 2))
-    assert ended_by(position, "a1b1") is None  # White could castle on both sides the first time
-    assert ended_by(position, "a8b8") == Ending(1, Termination.REPETITION)
+@pytest.mark.parametrize(
+    ("fen", "moves", "ending"),
+    [
+        # the moves of an opening count, too
+        (
+            chess.STARTING_FEN,
+            ["g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6", "f3g1", "f6g8"],
+            REPEATED,
+        ),
+        # a double step makes another position only where a pawn can take
+        (chess.STARTING_FEN, ["e2e4", *BACK_AND_FORTH * 2], REPEATED),
+        (
+            "rnbqkbnr/ppp1pppp/8/8/3p4/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+            ["e2e4", *BACK_AND_FORTH * 2],
+            None,
+        ),
+        # White could castle on both sides the first time
+        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", [*THERE_AND_BACK * 2, "a1b1"], None),
+        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", [*THERE_AND_BACK * 2, "a1b1", "a8b8"], REPEATED),
+        (chess.STARTING_FEN, ["f2f3", "e7e5", "g2g4", "d8h4"], Ending(0, Termination.CHECKMATE)),
+        # a mate on the hundredth ply is a mate, another move a draw
+        (QUIET.format(99), ["a1a8"], Ending(2, Termination.CHECKMATE)),
+        (QUIET.format(98), ["a1a7"], None),
+        (QUIET.format(98), ["a1a7", "g8h8"], Ending(1, Termination.FIFTY_MOVES)),
+    ],
+)
+def test_a_game_ends_by_the_rules(fen: str, moves: list[str], ending: Ending | None) -> None:
+    assert ended_by(Position(Opening(fen, tuple(moves[:-1]))), moves[-1]) == ending
 
 
 @pytest.mark.parametrize(
     "move",
-    [
-        "e2e5",
-        "e7e5",
-        "e1g1",
-        "e1h1",
-        "a1a1",
-        "e2e4q",
-        "e2e4_",
-        "E2E4",
-        "e2",
-        "N@e4",
-        "0000",
-        "",
-        "é",
-    ],
+    ("e2e5", "e7e5", "e1g1", "e1h1", "a1a1", "e2e4q", "e2e4_", "E2E4", "N@e4", "0000", "", "é"),
 )
 def test_illegal_moves_and_other_texts_are_refused(move: str) -> None:
     position = Position(START)
@@ -194,19 +187,3 @@ def test_moves_are_those_of_the_rules_in_uci_notation(
     position = Position(Opening(fen))
     assert [move for move in refused if position.make(move)] == []
     assert position.make(accepted)
-
-
-def test_the_winner_is_the_side_that_mates() -> None:
-    position = Position(Opening(chess.STARTING_FEN, ("f2f3", "e7e5", "g2g4")))
-    assert ended_by(position, "d8h4") == Ending(0, Termination.CHECKMATE)
-
-
-def test_a_mate_on_the_hundredth_ply_is_a_mate() -> None:
-    position = Position(Opening("6k1/5ppp/8/8/8/8/8/R3K3 w - - 99 80"))
-    assert ended_by(position, "a1a8") == Ending(2, Termination.CHECKMATE)
-
-
-def test_the_hundredth_quiet_ply_is_a_draw() -> None:
-    position = Position(Opening("6k1/5ppp/8/8/8/8/8/R3K3 w - - 98 80"))
-    assert ended_by(position, "a1a7") is None
-    assert ended_by(position, "g8h8") == Ending(1, Termination.FIFTY_MOVES)

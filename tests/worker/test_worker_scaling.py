@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import LEASE, Stage, new_worker, published
+from builders import Stage, published
 from console import compete
 from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
-from test_worker_client import QUICK
+from test_worker_loop import hired
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db import Store
@@ -19,12 +19,8 @@ from spsa.uci.spawning import EngineLimits
 from worker import machine
 from worker.batches import scaling
 from worker.batches.active_batch import Activity, job_of
-from worker.batches.database_client import DatabaseClient
-from worker.batches.engine_cache import Binaries, EngineCache
-from worker.batches.loop import Worker
-from worker.runner.interrupts import Interrupts
+from worker.batches.engine_cache import Binaries
 from worker.runner.pool import Pool
-from worker.settings import WorkerSettings
 
 PAUSE = 0.03
 NPS = 77 / PAUSE
@@ -95,11 +91,7 @@ def work(
     store: Store, folder: Path, slots: int, enough: int = 0, **options: Any
 ) -> tuple[int, Watching]:
     watching = Watching(folder / "gate", enough)
-    with Pool(slots, PATIENT, options.pop("limits", None)) as pool:
-        client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
-        cache = EngineCache(folder / "cache", store.file)
-        settings, quick = WorkerSettings(**options), {"poll": QUICK, "after_failure": QUICK}
-        worker = Worker(client, pool, cache, settings, Interrupts(), watching, **quick)
+    with hired(store, folder, slots, watching, **options) as (worker, _):
         return worker.run(), watching
 
 
