@@ -28,7 +28,7 @@ from benches.database.scene import LEASE, RESULT, TERMS, register, registered, s
 from spsa.algorithms.tuning import tuning
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Constant, Location
+from spsa.core.params.placement import Location, Place
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.migrate import upgrade
@@ -136,7 +136,7 @@ def _space(parameters: int) -> Space:
                 maximum=1000.0,
                 step=4.0,
                 group=f"group {n % 10}",
-                place=Constant(Location.parse(f"PARAMETER_{n}")),
+                place=Place(Location.parse(f"PARAMETER_{n}")),
                 option=f"PARAMETER_{n}",
             )
             for n in range(parameters)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Constant, Location
+from spsa.core.params.placement import Location, Place
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
@@ -32,7 +32,7 @@ SPACE = Space(
             minimum=0.0,
             maximum=1000.0,
             step=4.0,
-            place=Constant(Location.parse(name)),
+            place=Place(Location.parse(name)),
             option=name,
         )
         for name, value in THETA.items()

@@ -16,7 +16,7 @@ from spsa.config.document import file_text
 from spsa.config.formats import FORMATS, Imported, gains_file, read_file
 from spsa.config.peer import PeerTune, Plan, mapping_notes
 from spsa.config.projection import params_file
-from spsa.core.params import Constant, Location, Placement, Space
+from spsa.core.params import Location, Place, Space
 from spsa.errors import Fault, InvalidInput
 from spsa.files import write_whole
 from spsa.output import echo, echo_raw
@@ -123,7 +123,7 @@ def import_(
         echo(f"{write_config}: [games] and [spsa] are those of the tune", err=True)
 
 
-def _places(replaced: Path, config: Path) -> dict[str, Placement]:
+def _places(replaced: Path, config: Path) -> dict[str, Place]:
     """Where a params.toml for a source has its parameters, by their names' letters and digits.
 
     Nothing for a file that is missing or wrong, or that names UCI options.
@@ -148,12 +148,12 @@ def _has_options(config: Path) -> bool:
     return isinstance(delivery, dict) and delivery.get("kind") == "uci"
 
 
-def _placed(space: Space, places: Mapping[str, Placement]) -> tuple[Space, int]:
+def _placed(space: Space, places: Mapping[str, Place]) -> tuple[Space, int]:
     """The space with these places for what has none of its own, and how many it took."""
     found = {
         one.name: places[_letters(one.name)]
         for one in space.parameters
-        if _letters(one.name) in places and one.place == Constant(Location(one.name.upper()))
+        if _letters(one.name) in places and one.place == Place(Location(one.name.upper()))
     }
     parameters = tuple(
         replace(one, place=found.get(one.name, one.place)) for one in space.parameters

@@ -11,8 +11,7 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space
-from spsa.core.params import Constant, Parameter, Space
-from spsa.core.params.placement import to_json
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.errors import Fault, InvalidInput
 from spsa.files import write_whole
 
@@ -93,7 +92,7 @@ def _document(space: Space) -> dict[str, Any]:
 
 
 def _own_table(p: Parameter) -> dict[str, object]:
-    usual = isinstance(p.place, Constant) and str(p.place.location) == p.name.upper()
+    usual = p.place == Place(Location(p.name.upper()))
     keys = {
         "value": p.value,
         "min": p.minimum,
@@ -105,6 +104,6 @@ def _own_table(p: Parameter) -> dict[str, object]:
         "group": p.group or None,
         "note": p.note or None,
         "active": None if p.active else False,
-        **({} if usual else to_json(p.place)),
+        **({} if usual else p.place.to_json()),
     }
     return {key: value for key, value in keys.items() if value is not None}

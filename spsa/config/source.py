@@ -1,6 +1,6 @@
 """Checks params.toml against the engine: its source, or the options that it declares."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from math import ceil
 from pathlib import Path
@@ -13,17 +13,12 @@ from spsa.config.settings import Config
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import CHESS960
 from spsa.core.params import (
-    ArrayKnob,
-    ArrayRole,
-    Constant,
-    Location,
     Number,
     Parameter,
+    Role,
     Space,
-    TableKnob,
-    TableRole,
     assignments,
-    target,
+    by_location,
 )
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
@@ -63,7 +58,7 @@ def check_against_source(
     files = {name: parse(text, name) for name, text in texts.items()}
     faults = (
         Fault(file=file, line=knobs[0].line, name=knobs[0].name, found=found, remedy=remedy)
-        for knobs in _by_target(space)
+        for knobs in by_location(space).values()
         for found, remedy in _refusals(knobs, files, constants_file)
     )
     return tuple(islice(faults, MAX_FAULTS))
@@ -76,18 +71,11 @@ def _unreadable(path: Path, reason: str) -> Fault:
     )
 
 
-def _by_target(space: Space) -> list[tuple[Parameter, ...]]:
-    grouped: dict[Location, list[Parameter]] = {}
-    for parameter in space.parameters:
-        grouped.setdefault(target(parameter.place), []).append(parameter)
-    return [tuple(knobs) for knobs in grouped.values()]
-
-
 def _refusals(
-    knobs: tuple[Parameter, ...], files: Mapping[str, SourceFile], constants_file: str
+    knobs: Sequence[Parameter], files: Mapping[str, SourceFile], constants_file: str
 ) -> Iterator[tuple[str, str]]:
     """At most one refusal for each place: further ones would repeat it."""
-    name = target(knobs[0].place).file or constants_file
+    name = knobs[0].place.location.file or constants_file
     if name not in files:
         yield f"{name} is not among the sources", "name a file inside the source tree"
         return
@@ -96,20 +84,22 @@ def _refusals(
     except ConstantRefused as refused:
         yield refused.found, refused.remedy
     except ArithmeticError:
-        yield f"{target(knobs[0].place)} overflows floating point", "keep min and max smaller"
+        yield f"{knobs[0].place.location} overflows floating point", "keep min and max smaller"
 
 
-def _try_corners(knobs: tuple[Parameter, ...], file: SourceFile) -> None:
+def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
     """Try the extremes of every knob; formulas are linear, so no value lies beyond them."""
     place = knobs[0].place
-    found = _elements(place.location, file) if isinstance(place, Constant) else None
-    found = elements(file, target(place)) if found is None else found
+    if place.role is Role.VALUE:
+        found = {place.location: element_at(file, place.location)}
+    else:
+        found = elements(file, place.location)
     _check_range(knobs, len(found))
     current = {location: one.number for location, one in found.items()}
     for corner in _corners(knobs):
-        for location, number in assignments(Space(knobs), corner, lambda _: current).items():
+        for location, number in assignments(Space(tuple(knobs)), corner, lambda _: current).items():
             found[location].check(number)
-    if isinstance(place, Constant):
+    if place.role is Role.VALUE:
         _check_step(knobs[0], *found.values())
     elif all(isinstance(number, int) for number in current.values()):
         for knob in knobs:
@@ -130,44 +120,40 @@ def _check_knob(knob: Parameter, numbers: list[Number]) -> None:
     most = _change_of_one(knob, numbers) * (knob.scale or 1)
     if most == 0:
         raise ConstantRefused(
-            f"all entries of {target(knob.place)} are equal, so this knob changes none of them",
+            f"all entries of {knob.place.location} are equal, so this knob changes none of them",
             'use knob = "bias", or set active = false',
         )
     if 2 * knob.step * most < 1 - 1e-9:
         raise ConstantRefused(
-            f"a step of {knob.step:g} changes no entry of {target(knob.place)}",
+            f"a step of {knob.step:g} changes no entry of {knob.place.location}",
             f"use at least {ceil(500 / most) / 1000:g}: then plus and minus differ in one",
         )
 
 
 def _change_of_one(knob: Parameter, numbers: list[Number]) -> float:
     """How far the entry that follows a knob the most moves with a change of 1."""
-    match knob.place:
-        case TableKnob(role=TableRole.AMPLITUDE):
-            mean = fmean(numbers)
-            return max(abs(number - mean) for number in numbers)
-        case ArrayKnob(role=ArrayRole.PER_INDEX, first=first, last=last):
-            return (len(numbers) - 1 if last is None else last) - first
+    first, last = knob.place.first, knob.place.last
+    if knob.place.role is Role.AMPLITUDE:
+        mean = fmean(numbers)
+        return max(abs(number - mean) for number in numbers)
+    if knob.place.role is Role.PER_INDEX:
+        return (len(numbers) - 1 if last is None else last) - first
     return 1.0
 
 
-def _elements(location: Location, file: SourceFile) -> dict[Location, Element]:
-    return {location: element_at(file, location)}
-
-
-def _check_range(knobs: tuple[Parameter, ...], size: int) -> None:
+def _check_range(knobs: Sequence[Parameter], size: int) -> None:
     place = knobs[0].place
-    if not isinstance(place, ArrayKnob):
+    if place.kind != "array":
         return
     last = place.first + 1 if place.last is None else place.last
     if last >= size:
         raise ConstantRefused(
-            f"{place.array} has {size} elements and none at {last}",
+            f"{place.location} has {size} elements and none at {last}",
             f"use first and last within 0 to {size - 1}",
         )
 
 
-def _corners(knobs: tuple[Parameter, ...]) -> Iterator[dict[str, float]]:
+def _corners(knobs: Sequence[Parameter]) -> Iterator[dict[str, float]]:
     for corner in product(*(extremes(knob) for knob in knobs)):
         yield {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
 

@@ -9,21 +9,17 @@ from pydantic import AfterValidator, Field
 from spsa.config.document import Document, Faults, Key, read_document, shown, suggestion
 from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import (
-    ArrayKnob,
-    ArrayRole,
-    Constant,
+    ROLES,
     Constraint,
     Location,
     Number,
     Parameter,
-    Placement,
+    Place,
+    Role,
     Space,
-    TableKnob,
-    TableRole,
     circle,
     conflicts,
     feasible,
-    target,
 )
 from spsa.errors import Fault, InvalidInput
 
@@ -33,14 +29,12 @@ _MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart
 _MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
 _MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
 _LONGEST_NAME = 100
-_KINDS = ("constant", "array", "table")
-_ROLES = {"array": tuple(ArrayRole), "table": tuple(TableRole)}
 
 Finite = Annotated[Number, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 Index = Annotated[int, Field(ge=0)]
 
 
-def _place(text: str) -> str:
+def _constant(text: str) -> str:
     try:
         Location.parse(text)
     except ValueError as error:
@@ -49,7 +43,7 @@ def _place(text: str) -> str:
     return text
 
 
-Place = Annotated[Text, AfterValidator(_place)]
+Name = Annotated[Text, AfterValidator(_constant)]
 
 
 class ParameterSection(Section):
@@ -78,11 +72,11 @@ class ParameterSection(Section):
     """`false`: the value is built in and not tuned"""
     note: Lines = ""
     """for people; may have several lines"""
-    constant: Place | None = None
+    constant: Name | None = None
     """the constant in the source; by default the parameter's name in capitals"""
-    array: Place | None = None
+    array: Name | None = None
     """an array that two parameters fill: element i = base + i * per_index"""
-    table: Place | None = None
+    table: Name | None = None
     """a table that keeps its shape and is spread or shifted"""
     knob: Literal["base", "per_index", "amplitude", "bias"] | None = None
     """the part it plays: "base" or "per_index" of an `array`, "amplitude" or "bias" of a `table`"""
@@ -112,18 +106,14 @@ class ParameterSection(Section):
             group=self.group,
             active=self.active,
             note=self.note,
-            place=self._placement(name),
+            place=self._place(name),
             option=self.option or name,
             line=line,
         )
 
-    def _placement(self, name: str) -> Placement:
-        if self.array is not None:
-            array = Location.parse(self.array)
-            return ArrayKnob(array, ArrayRole(self.knob or "base"), self.first, self.last)
-        if self.table is not None:
-            return TableKnob(Location.parse(self.table), TableRole(self.knob or "bias"))
-        return Constant(Location.parse(self.constant or name.upper()))
+    def _place(self, name: str) -> Place:
+        location = Location.parse(self.array or self.table or self.constant or name.upper())
+        return Place(location, Role(self.knob or Role.VALUE), self.first, self.last)
 
     def faults(self) -> Iterator[Found]:
         yield from self._faults_of_place()
@@ -133,10 +123,10 @@ class ParameterSection(Section):
             yield from self._faults_of_range()
 
     def _faults_of_place(self) -> Iterator[Found]:
-        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        given = [kind for kind in ROLES if getattr(self, kind) is not None]
         if len(given) > 1:
             yield (given[1],), f"{' and '.join(given)} are both given", "keep one of them"
-        roles = _ROLES.get(given[0] if given else "", ())
+        roles = ROLES[given[0]] if given and given[0] != "constant" else ()
         if roles and self.knob not in roles:
             listed = " or ".join(f'"{role}"' for role in roles)
             found = f'knob = "{self.knob}" is not known' if self.knob else "knob is missing"
@@ -166,7 +156,7 @@ class ParameterSection(Section):
 
     def _faults_of_grid(self) -> Iterator[Found]:
         """Whether steps and bounds are on the grid of values that the engine can represent."""
-        p = self.model_copy(update={"constant": "ANY", "array": None, "table": None}).parameter("")
+        p = self.model_copy(update={"constant": "ANY"}).parameter("")
         if p.unit and 2 * p.step < p.unit * (1 - 1e-9):
             found = f"step {p.step:g} is below what rounding to {p.unit:g} can express"
             remedy = f'use at least {p.unit / 2:g}, or type = "float" with a scale for finer values'
@@ -278,11 +268,11 @@ def _check_together(
     _check_order(space, faults)
     _check_options(space, faults)
     for earlier, later in ((one.name, two) for one, two in conflicts(space)):
-        found = f"{target(later.place)} is written by {earlier} already"
+        found = f"{later.place.location} is written by {earlier} already"
         _note(faults, (later.name,), found, "leave it to one of them")
     for knob in space.parameters if complete else ():
-        if isinstance(knob.place, ArrayKnob):
-            _check_partner(space, knob, knob.place, faults)
+        if knob.place.kind == "array":
+            _check_partner(space, knob.name, knob.place, faults)
 
 
 def _check_options(space: Space, faults: Faults) -> None:
@@ -305,15 +295,13 @@ def _check_order(space: Space, faults: Faults) -> None:
             _note(faults, ("constraints",), found, "widen min and max, or thaw it")
 
 
-def _check_partner(space: Space, knob: Parameter, place: ArrayKnob, faults: Faults) -> None:
-    wanted = ArrayRole.PER_INDEX if place.role is ArrayRole.BASE else ArrayRole.BASE
-    others = [p.place for p in space.parameters if isinstance(p.place, ArrayKnob) and p is not knob]
-    partner = next((o for o in others if o.array == place.array and o.role is wanted), None)
+def _check_partner(space: Space, name: str, place: Place, faults: Faults) -> None:
+    array, wanted = place.location, place.partner
+    there = [p.place for p in space.parameters if p.place.location == array]
+    partner = next((other for other in there if other.role is wanted), None)
     if partner is None:
-        remedy = (
-            f'add a parameter with array = "{place.array}", knob = "{wanted}" (it may be frozen)'
-        )
-        _note(faults, (knob.name, "array"), f"{place.array} has no knob {wanted}", remedy)
+        remedy = f'add a parameter with array = "{array}", knob = "{wanted}" (it may be frozen)'
+        _note(faults, (name, "array"), f"{array} has no knob {wanted}", remedy)
     elif (partner.first, partner.last) != (place.first, place.last):
-        found = f"the two knobs of {place.array} fill different elements"
-        _note(faults, (knob.name, "array"), found, "give both the same first and last")
+        found = f"the two knobs of {array} fill different elements"
+        _note(faults, (name, "array"), found, "give both the same first and last")

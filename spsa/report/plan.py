@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from spsa.core.params import Space, target
+from spsa.core.params import Space
 from spsa.planning.constant_gains import PrecisionDesign
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
@@ -251,7 +251,7 @@ def space_table(space: Space, *, over_uci: bool) -> FittedTable:
         table.add(
             p.name,
             *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
+            p.option if over_uci else str(p.place.location),
             p.group,
             "" if p.active else "frozen",
         )

@@ -14,7 +14,7 @@ from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, 
 from spsa.algorithms.rule import State
 from spsa.algorithms.state_json import alike, packed
 from spsa.algorithms.tuning import PlayedGames, tuning
-from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
 
@@ -365,7 +365,7 @@ def parameter(name: str, unit: float, *, integral: bool = False) -> Parameter:
     """A value whose numbers are written `unit` times as large."""
     return Parameter(
         name=name,
-        place=Constant(Location(name.upper())),
+        place=Place(Location(name.upper())),
         option=name,
         value=3.0 * unit,
         minimum=-16.0 * unit,

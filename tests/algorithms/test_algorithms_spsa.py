@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector, create
 from spsa.algorithms.tuning import PlayedGames, Tuning, tuning
-from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally, elo, null_error
 
 N = 5
@@ -224,7 +224,7 @@ def test_a_given_gain_is_taken_as_it_is() -> None:
 def parameter(name: str, unit: float, **more: object) -> Parameter:
     """A value whose numbers are written `unit` times as large."""
     numbers = {"value": 3.0, "minimum": -16.0, "maximum": 16.0, "step": 2.0}
-    place = Constant(Location(name.upper()))
+    place = Place(Location(name.upper()))
     scaled = {key: number * unit for key, number in numbers.items()}
     return Parameter(name=name, place=place, option=name, **scaled, **more)  # type: ignore[arg-type]
 

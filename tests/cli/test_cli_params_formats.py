@@ -6,7 +6,6 @@ import pytest
 
 from spsa.cli import execute
 from spsa.config import load_config, load_space
-from spsa.core.params import target
 
 LINES = "razor,446.5,0,892,44,0.0020\nlmr,18,-20,60,4,0.0020\n"
 CONFIG = """\
@@ -67,8 +66,8 @@ def test_an_import_keeps_the_places_of_the_source_that_init_found(
     assert execute(["params", "import", "margins.txt", "--force"]) == 0
     assert "1 of them stay where they are in the source" in capsys.readouterr().err
     razor, base = load_space(folder / "params.toml").parameters
-    assert str(target(razor.place)) == "s.h::RazorMargin" and (razor.value, razor.step) == (80, 8)
-    assert str(target(base.place)) == "LMRBASE"
+    assert str(razor.place.location) == "s.h::RazorMargin" and (razor.value, razor.step) == (80, 8)
+    assert str(base.place.location) == "LMRBASE"
     (folder / "params.toml").write_text(was)
     (folder / "config.toml").write_text(CONFIG)  # which tunes UCI options
     assert execute(["params", "import", "margins.txt", "--force"]) == 0

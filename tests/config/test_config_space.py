@@ -6,13 +6,10 @@ import pytest
 
 from spsa.config import check_against_source, load_space, read_sources
 from spsa.core.params import (
-    ArrayKnob,
-    ArrayRole,
-    Constant,
     Constraint,
     Location,
-    TableKnob,
-    TableRole,
+    Place,
+    Role,
 )
 from spsa.errors import InvalidInput
 
@@ -112,14 +109,14 @@ knob = "bias"
 def test_every_kind_of_parameter_is_read(params):
     space = load_space(params(GOOD))
     margin, depth, lmr, base, slope, amplitude, bias = space.parameters
-    assert margin.place == Constant(Location("MARGIN"))
+    assert margin.place == Place(Location("MARGIN"))
     assert (margin.value, margin.group, margin.line, margin.integral) == (200.0, "search", 4, True)
-    assert depth.place == Constant(Location.parse("src/search.rs::pruning::DEPTHS[2]"))
+    assert depth.place == Place(Location.parse("src/search.rs::pruning::DEPTHS[2]"))
     assert (depth.value, depth.integral, depth.active) == (3.7, True, False)
     assert (lmr.unit, lmr.integral, lmr.option, lmr.note) == (0.001, False, "LMR Base", "hm")
-    assert base.place == ArrayKnob(Location("MARGINS"), ArrayRole.BASE, 1, 7)
-    assert slope.place == ArrayKnob(Location("MARGINS"), ArrayRole.PER_INDEX, 1, 7)
-    assert amplitude.place == TableKnob(Location("KNIGHT"), TableRole.AMPLITUDE)
+    assert base.place == Place(Location("MARGINS"), Role.BASE, 1, 7)
+    assert slope.place == Place(Location("MARGINS"), Role.PER_INDEX, 1, 7)
+    assert amplitude.place == Place(Location("KNIGHT"), Role.AMPLITUDE)
     assert (amplitude.unit, bias.unit) == (0, 1)
     assert space.constraints == (
         Constraint("depth", "margin"),

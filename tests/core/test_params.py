@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.core.params import (
-    Constant,
     Constraint,
     Location,
     Parameter,
+    Place,
     Space,
     circle,
     differences,
@@ -21,7 +21,7 @@ from spsa.core.params import (
 
 
 def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:
-    place = Constant(Location(name.upper()))
+    place = Place(Location(name.upper()))
     return Parameter(
         name=name,
         value=value,

@@ -6,21 +6,17 @@ import pytest
 
 from spsa.core.params import (
     Access,
-    ArrayKnob,
-    ArrayRole,
-    Constant,
     Location,
     Parameter,
-    Placement,
+    Place,
+    Role,
     Space,
-    TableKnob,
-    TableRole,
     assignments,
     conflicts,
 )
 
 
-def knob(name: str, place: Placement, **more) -> Parameter:
+def knob(name: str, place: Place, **more) -> Parameter:
     return Parameter(
         name=name, value=1, minimum=-999, maximum=999, step=1, place=place, option=name, **more
     )
@@ -59,7 +55,7 @@ def test_what_names_no_constant_is_refused(text):
 
 
 def test_a_constant_takes_its_value_scaled():
-    scaled = knob("lmr", Constant(Location("LMR")), integral=False, scale=1000)
+    scaled = knob("lmr", Place(Location("LMR")), integral=False, scale=1000)
     assert assignments(Space((scaled,)), {"lmr": 0.75}, source()) == {Location("LMR"): 750}
 
 
@@ -67,8 +63,8 @@ def test_two_knobs_fill_an_array():
     margins = Location("MARGINS")
     space = Space(
         (
-            knob("base", ArrayKnob(margins, ArrayRole.BASE)),
-            knob("slope", ArrayKnob(margins, ArrayRole.PER_INDEX)),
+            knob("base", Place(margins, Role.BASE)),
+            knob("slope", Place(margins, Role.PER_INDEX)),
         )
     )
     written = assignments(space, {"base": 128, "slope": 64}, source(0, 0, 0, 0))
@@ -79,8 +75,8 @@ def test_a_part_of_an_array_counts_from_its_first_element():
     array = Location("LMP")
     space = Space(
         (
-            knob("base", ArrayKnob(array, ArrayRole.BASE, 1, 2), integral=False),
-            knob("slope", ArrayKnob(array, ArrayRole.PER_INDEX, 1, 2), integral=False),
+            knob("base", Place(array, Role.BASE, 1, 2), integral=False),
+            knob("slope", Place(array, Role.PER_INDEX, 1, 2), integral=False),
         )
     )
     written = assignments(space, {"base": 8.4, "slope": 4.2}, source(0, 0, 0, 0))
@@ -89,8 +85,8 @@ def test_a_part_of_an_array_counts_from_its_first_element():
 
 def test_amplitude_turns_a_table_about_its_mean_and_bias_moves_it():
     table = Location("MOBILITY")
-    amplitude = knob("amplitude", TableKnob(table, TableRole.AMPLITUDE), integral=False)
-    bias = knob("bias", TableKnob(table, TableRole.BIAS))
+    amplitude = knob("amplitude", Place(table, Role.AMPLITUDE), integral=False)
+    bias = knob("bias", Place(table, Role.BIAS))
     read = source(-10, 0, 10, 20)
 
     def written(space: Space, **values: float) -> list[float]:
@@ -103,7 +99,7 @@ def test_amplitude_turns_a_table_about_its_mean_and_bias_moves_it():
 
 def test_a_table_of_floats_stays_one():
     table = Location("T")
-    space = Space((knob("a", TableKnob(table, TableRole.AMPLITUDE), integral=False),))
+    space = Space((knob("a", Place(table, Role.AMPLITUDE), integral=False),))
     assert list(assignments(space, {"a": 1.5}, source(1.0, 2.0)).values()) == [0.75, 2.25]
 
 
@@ -121,25 +117,25 @@ def test_a_table_of_floats_stays_one():
 )
 def test_two_parameters_may_not_write_one_number(first, second, clash):
     space = Space(
-        (knob("p", Constant(Location.parse(first))), knob("q", Constant(Location.parse(second))))
+        (knob("p", Place(Location.parse(first))), knob("q", Place(Location.parse(second))))
     )
     assert bool(list(conflicts(space))) is clash
 
 
 def test_the_two_knobs_of_a_table_are_partners_and_a_third_is_a_conflict():
     table = Location("T")
-    roles = [TableRole.AMPLITUDE, TableRole.BIAS, TableRole.BIAS]
-    knobs = [knob(f"k{i}", TableKnob(table, role)) for i, role in enumerate(roles)]
+    roles = [Role.AMPLITUDE, Role.BIAS, Role.BIAS]
+    knobs = [knob(f"k{i}", Place(table, role)) for i, role in enumerate(roles)]
     assert [(a.name, b.name) for a, b in conflicts(Space(tuple(knobs)))] == [("k1", "k2")]
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        Constant(Location.parse("a.rs::m::X[3].1")),
-        ArrayKnob(Location("A"), ArrayRole.PER_INDEX, 1, 6),
-        ArrayKnob(Location("A"), ArrayRole.BASE),
-        TableKnob(Location("T"), TableRole.BIAS),
+        Place(Location.parse("a.rs::m::X[3].1")),
+        Place(Location("A"), Role.PER_INDEX, 1, 6),
+        Place(Location("A"), Role.BASE),
+        Place(Location("T"), Role.BIAS),
     ],
 )
 def test_placements_survive_json(place):

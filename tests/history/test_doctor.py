@@ -9,7 +9,7 @@ from builders import LEASE, new_engine, new_validation, result_of, stage
 
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.estimates import NOTHING_KNOWN
-from spsa.core.params import Constant, Location, Parameter, PlayedValues, Space
+from spsa.core.params import Location, Parameter, Place, PlayedValues, Space
 from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.protocol import Failure
@@ -22,7 +22,7 @@ SPACE = Space(
             minimum=low,
             maximum=high,
             step=step,
-            place=Constant(Location(name.upper())),
+            place=Place(Location(name.upper())),
             option=name,
         )
         for name, value, low, high, step in (("margin", 200, 50, 400, 20), ("depth", 3, 1, 9, 1))

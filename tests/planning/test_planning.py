@@ -8,7 +8,7 @@ import pytest
 from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.params import Constant, Constraint, Location, Parameter, Space
+from spsa.core.params import Constraint, Location, Parameter, Place, Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.constant_gains import noise_of_game, precise
 from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
@@ -58,7 +58,7 @@ def parameter(name: str = "x", **over: object) -> Parameter:
         "minimum": 0.0,
         "maximum": 100.0,
         "step": 5.0,
-        "place": Constant(Location(name.upper())),
+        "place": Place(Location(name.upper())),
         "option": name,
     }
     return Parameter(**facts | over)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from builders import TERMS, new_engine, new_run, new_worker, result_of
 
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.db import Store
 from spsa.db.master_queries import Sides
 from spsa.master.loop import Master
@@ -29,7 +29,7 @@ def parameter(name: str, **over) -> Parameter:
         "minimum": 0,
         "maximum": 100,
         "step": 8,
-        "place": Constant(Location(name)),
+        "place": Place(Location(name)),
         "option": name,
     }
     return Parameter(**facts | over)

@@ -17,7 +17,7 @@ from tuned import tuned, validated
 
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Constant, Location
+from spsa.core.params.placement import Location, Place
 from spsa.db import Store
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
@@ -39,7 +39,7 @@ def space(count: int = 2) -> Space:
                 maximum=1000.0,
                 step=20.0,
                 group="search" if i % 2 else "",
-                place=Constant(Location.parse(f"PLACE_{i}")),
+                place=Place(Location.parse(f"PLACE_{i}")),
                 option=f"Option{i}",
             )
             for i, name in enumerate(names[:count])

@@ -13,7 +13,7 @@ from spsa.builds.sources.constant import (
     SourceFile,
 )
 from spsa.builds.sources.reading import parse
-from spsa.core.params import Access, Location, Number, Space, assignments, target
+from spsa.core.params import Access, Location, Number, Space, assignments
 from spsa.errors import TuningError
 from spsa.text import plural
 
@@ -238,7 +238,7 @@ def render(
 
 def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
     """The files that the space's parameters stand in, the constants file first."""
-    named = {target(p.place).file or constants_file for p in space.parameters}
+    named = {p.place.location.file or constants_file for p in space.parameters}
     return (constants_file, *sorted(named - {constants_file}))
 
 

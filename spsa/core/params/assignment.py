@@ -6,16 +6,7 @@ from math import floor
 from statistics import fmean
 
 from spsa.core.params.parameter import Number, Parameter
-from spsa.core.params.placement import (
-    Access,
-    ArrayKnob,
-    ArrayRole,
-    Constant,
-    Location,
-    TableKnob,
-    TableRole,
-    target,
-)
+from spsa.core.params.placement import ROLES, Access, Location, Place, Role
 from spsa.core.params.space import Space
 
 # The numbers inside a constant in the original source, each with its location.
@@ -31,32 +22,32 @@ def assignments(
     shape. Errors of `elements` are not caught.
     """
     written: dict[Location, Number] = {}
-    for knobs in _by_target(space).values():
-        settings = {_role(p): p.to_engine(values[p.name]) for p in knobs}
-        match knobs[0].place:
-            case Constant(location):
-                written[location] = settings["value"]
-            case ArrayKnob(array=array) as place:
-                written |= _filled_array(place, settings, elements(array))
-            case TableKnob(table=table):
-                written |= _scaled_table(settings, elements(table))
+    for location, knobs in by_location(space).items():
+        settings = {p.place.role: p.to_engine(values[p.name]) for p in knobs}
+        place = knobs[0].place
+        if place.role is Role.VALUE:
+            written[location] = settings[Role.VALUE]
+        elif place.role in ROLES["array"]:
+            written |= _filled_array(place, settings, elements(location))
+        else:
+            written |= _scaled_table(settings, elements(location))
     return written
 
 
 def _filled_array(
-    place: ArrayKnob, settings: Mapping[str, Number], source: Mapping[Location, Number]
+    place: Place, settings: Mapping[Role, Number], source: Mapping[Location, Number]
 ) -> dict[Location, Number]:
-    base, slope = settings[ArrayRole.BASE], settings[ArrayRole.PER_INDEX]
+    base, slope = settings[Role.BASE], settings[Role.PER_INDEX]
     last = len(source) if place.last is None else place.last + 1
     chosen = list(source.items())[place.first : last]
     return {location: _as(number, base + i * slope) for i, (location, number) in enumerate(chosen)}
 
 
 def _scaled_table(
-    settings: Mapping[str, Number], source: Mapping[Location, Number]
+    settings: Mapping[Role, Number], source: Mapping[Location, Number]
 ) -> dict[Location, Number]:
-    amplitude = settings.get(TableRole.AMPLITUDE, 1.0)
-    bias = settings.get(TableRole.BIAS, 0.0)
+    amplitude = settings.get(Role.AMPLITUDE, 1.0)
+    bias = settings.get(Role.BIAS, 0.0)
     mean = fmean(source.values())
     return {
         location: _as(number, mean + amplitude * (number - mean) + bias)
@@ -69,18 +60,11 @@ def _as(like: Number, number: float) -> Number:
     return floor(number + 0.5) if isinstance(like, int) else float(number)
 
 
-def _role(parameter: Parameter) -> str:
-    match parameter.place:
-        case Constant():
-            return "value"
-        case ArrayKnob(role=role) | TableKnob(role=role):
-            return role
-
-
-def _by_target(space: Space) -> dict[Location, list[Parameter]]:
+def by_location(space: Space) -> dict[Location, list[Parameter]]:
+    """The parameters that go to each location."""
     grouped: dict[Location, list[Parameter]] = {}
     for parameter in space.parameters:
-        grouped.setdefault(target(parameter.place), []).append(parameter)
+        grouped.setdefault(parameter.place.location, []).append(parameter)
     return grouped
 
 
@@ -106,7 +90,7 @@ look-up for each key keeps the search linear in the number of parameters.
 
 
 def _covered(parameter: Parameter) -> Iterator[_Place]:
-    where, role = target(parameter.place), _role(parameter)
+    where, role = parameter.place.location, parameter.place.role
     for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
         whole = accesses == where.accesses, scope == where.scope
         yield where.file, where.name, accesses, scope, *whole, role
@@ -114,23 +98,14 @@ def _covered(parameter: Parameter) -> Iterator[_Place]:
 
 def _reached(parameter: Parameter) -> Iterator[_Place]:
     """Every key at which an earlier parameter would overwrite this one, except its partner's."""
-    where, partner = target(parameter.place), _PARTNERS.get(_role(parameter))
+    where, partner = parameter.place.location, parameter.place.partner
     for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
         all_accesses = (True, False) if accesses == where.accesses else (True,)
         all_scopes = (True, False) if scope == where.scope else (True,)
         here = (accesses, scope) == (where.accesses, where.scope)
-        for *whole, role in product(all_accesses, all_scopes, _ROLES):
+        for *whole, role in product(all_accesses, all_scopes, Role):
             if not (here and all(whole) and role == partner):
                 yield where.file, where.name, accesses, scope, whole[0], whole[1], role
-
-
-_PARTNERS: dict[str, str] = {
-    ArrayRole.BASE: ArrayRole.PER_INDEX,
-    ArrayRole.PER_INDEX: ArrayRole.BASE,
-    TableRole.AMPLITUDE: TableRole.BIAS,
-    TableRole.BIAS: TableRole.AMPLITUDE,
-}
-_ROLES = ("value", *_PARTNERS)
 
 
 def _beginnings(accesses: tuple[Access, ...]) -> list[tuple[Access, ...]]:

@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass, field
 from math import ceil, floor, inf, nextafter
 from typing import Any, Self
 
-import spsa.core.params.placement as placement
 from spsa.core.json_values import from_json
-from spsa.core.params.placement import Placement
+from spsa.core.params.placement import Place
 
 Number = int | float
 
@@ -28,7 +27,7 @@ class Parameter:
     minimum: float
     maximum: float
     step: float
-    place: Placement
+    place: Place
     option: str
     integral: bool = True
     scale: int | None = None
@@ -86,11 +85,11 @@ class Parameter:
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
         del data["line"]
-        return data | {"place": placement.to_json(self.place)}
+        return data | {"place": self.place.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return from_json(cls, {**data, "place": placement.from_json(data["place"])})
+        return from_json(cls, data)
 
 
 # 0.29 * 100 is 28.999999999999996, and 0.29 has to count as on the grid.

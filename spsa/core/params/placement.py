@@ -78,80 +78,61 @@ class Location:
         return Location(self.name, (*self.accesses, Access(position, field)), self.scope, self.file)
 
 
-class ArrayRole(StrEnum):
-    """`NAME[i] = base + (i - first) * per_index`."""
+class Role(StrEnum):
+    """What a parameter does at its place.
 
-    BASE = "base"
-    PER_INDEX = "per_index"
-
-
-class TableRole(StrEnum):
-    """`NAME[i] = mean + amplitude * (source[i] - mean) + bias`, where mean is the source's.
-
-    With the mean subtracted, the two are independent: amplitude changes only the spread of the
-    values, bias only their mean (Kiiski 2011, "Variable Selection").
+    It is the number there (VALUE). Or it is one of two that fill an array (BASE, PER_INDEX):
+    `NAME[i] = base + (i - first) * per_index`. Or one of two that change a table (AMPLITUDE, BIAS):
+    `NAME[i] = mean + amplitude * (source[i] - mean) + bias`, where mean is the source's. With the
+    mean subtracted, the two are independent: amplitude changes only the spread of the values, bias
+    only their mean (Kiiski 2011, "Variable Selection").
     """
 
+    VALUE = "value"
+    BASE = "base"
+    PER_INDEX = "per_index"
     AMPLITUDE = "amplitude"
     BIAS = "bias"
 
 
+ROLES: Mapping[str, tuple[Role, ...]] = {
+    "constant": (Role.VALUE,),
+    "array": (Role.BASE, Role.PER_INDEX),
+    "table": (Role.AMPLITUDE, Role.BIAS),
+}
+"""The roles at each kind of place, by the key of params.toml that names the place."""
+
+
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """The value itself, at one location."""
+class Place:
+    """Where the value of a parameter goes: a number, or an array or table of two parameters.
 
-    location: Location
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayKnob:
-    """One of the two numbers that fill the elements first..last (inclusive) of an array.
-
-    `last` is None for the array's end.
+    Of an array the two fill the elements first..last (inclusive); `last` is None for its end.
     """
 
-    array: Location
-    role: ArrayRole
+    location: Location
+    role: Role = Role.VALUE
     first: int = 0
     last: int | None = None
 
+    @property
+    def kind(self) -> str:
+        """The key of params.toml: constant, array or table."""
+        return next(kind for kind, roles in ROLES.items() if self.role in roles)
 
-@dataclass(frozen=True, slots=True)
-class TableKnob:
-    """One of the two numbers that scale and shift a table, which keeps its shape."""
+    @property
+    def partner(self) -> Role | None:
+        """The other role at an array or a table."""
+        return next((role for role in ROLES[self.kind] if role is not self.role), None)
 
-    table: Location
-    role: TableRole
+    def to_json(self) -> dict[str, Any]:
+        """The keys of params.toml."""
+        knob = {} if self.role is Role.VALUE else {"knob": self.role.value}
+        part = {"first": self.first, "last": self.last} if self.kind == "array" else {}
+        return {self.kind: str(self.location), **knob, **part}
 
-
-Placement = Constant | ArrayKnob | TableKnob
-
-
-def target(place: Placement) -> Location:
-    """The constant, array or table that a placement writes to."""
-    match place:
-        case Constant(location):
-            return location
-        case ArrayKnob(array=array):
-            return array
-        case TableKnob(table=table):
-            return table
-
-
-def to_json(place: Placement) -> dict[str, Any]:
-    match place:
-        case Constant(location):
-            return {"constant": str(location)}
-        case ArrayKnob(array, role, first, last):
-            return {"array": str(array), "knob": role.value, "first": first, "last": last}
-        case TableKnob(table, role):
-            return {"table": str(table), "knob": role.value}
-
-
-def from_json(data: Mapping[str, Any]) -> Placement:
-    if "constant" in data:
-        return Constant(Location.parse(data["constant"]))
-    if "array" in data:
-        array = Location.parse(data["array"])
-        return ArrayKnob(array, ArrayRole(data["knob"]), data["first"], data["last"])
-    return TableKnob(Location.parse(data["table"]), TableRole(data["knob"]))
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        text = data.get("array") or data.get("table") or data["constant"]
+        role = Role(data.get("knob", Role.VALUE))
+        return cls(Location.parse(text), role, data.get("first", 0), data.get("last"))
