@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
-from spsa.core.game_settings import GameSettings
-from spsa.core.game_settings.numbers import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE
+from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
 from spsa.core.limits import Hash, Items, Range, Text
 from spsa.core.scoring import Tally
 from spsa.lifecycle import Purpose

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from spsa.builds.requirements import MACHINE_WORDS, WORD
-from spsa.core.game_settings.numbers import (
+from spsa.core.game_settings import (
     MAX_SECONDS,
 )
 from spsa.protocol import DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_SLOTS

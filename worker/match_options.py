@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spsa.core.game_settings.numbers import (
+from spsa.core.game_settings import (
     MAX_CENTIPAWNS,
     MAX_DEPTH_TO_SEARCH,
     MAX_IN_A_ROW,

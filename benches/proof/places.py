@@ -11,7 +11,7 @@ import tomlkit
 from spsa.builds.sources import element, parse
 from spsa.config import Config, load_config, read_sources
 from spsa.config.projection import project_theta
-from spsa.core.params import Constant, Space
+from spsa.core.params import Role, Space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
@@ -121,5 +121,5 @@ def own_values(config: Config, space: Space) -> dict[str, float]:
         p.name: element(files[p.place.location.file or constants], p.place.location).number
         / (p.scale or 1)
         for p in space.parameters
-        if isinstance(p.place, Constant)
+        if p.place.role is Role.VALUE
     }

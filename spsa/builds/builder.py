@@ -13,7 +13,7 @@ from spsa.builds.recipe import Compiler, Recipe, Rendered
 from spsa.builds.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
 from spsa.builds.source import Pinned
 from spsa.builds.tree import WorkCopy, disk_errors_as_tuning_errors
-from spsa.core.game_settings import Declarations
+from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed
 
 _FEW_VALUES = 4

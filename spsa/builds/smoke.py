@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
-from spsa.core.game_settings.numbers import MAX_NODES
+from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
+from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
 from spsa.uci.process import EngineProcess, Overdue, StopSignal

@@ -12,8 +12,8 @@ from spsa.config.settings import Config, Sections
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import readable_space
 from spsa.core.game_settings import Book, EngineFile, GameSettings
-from spsa.core.game_settings.options import CHESS960
 from spsa.core.params import Space
+from spsa.core.uci_options import CHESS960
 from spsa.db.database import parsed, with_absolute_path
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, content

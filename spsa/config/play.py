@@ -18,15 +18,6 @@ from spsa.config.section import (
     refusal,
 )
 from spsa.core.game_settings import (
-    Adjudication,
-    DrawRule,
-    ResignRule,
-    Scale,
-    TablebaseRule,
-    TimeControl,
-    TimeKind,
-)
-from spsa.core.game_settings.numbers import (
     MAX_CENTIPAWNS,
     MAX_DEPTH_TO_SEARCH,
     MAX_IN_A_ROW,
@@ -38,8 +29,15 @@ from spsa.core.game_settings.numbers import (
     MAX_PLIES,
     MAX_SECONDS,
     MIN_PIECES,
+    Adjudication,
+    DrawRule,
+    ResignRule,
+    Scale,
+    TablebaseRule,
+    TimeControl,
+    TimeKind,
 )
-from spsa.core.game_settings.options import CHESS960
+from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 from spsa.text import is_printable
 

@@ -10,8 +10,6 @@ from spsa.builds.sources import ConstantRefused, Element, SourceFile, elements, 
 from spsa.builds.sources import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
-from spsa.core.game_settings import Declarations
-from spsa.core.game_settings.options import CHESS960
 from spsa.core.params import (
     Number,
     Parameter,
@@ -20,6 +18,7 @@ from spsa.core.params import (
     assignments,
     by_location,
 )
+from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
 

@@ -15,8 +15,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
 from spsa.core.estimates import Estimates, Update
-from spsa.core.game_settings import GameSettings
-from spsa.core.game_settings.numbers import MAX_MOVES
+from spsa.core.game_settings import MAX_MOVES, GameSettings
 from spsa.core.json_values import from_json
 from spsa.core.stored_json import as_written, finite
 from spsa.db.base import (

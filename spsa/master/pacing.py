@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.algorithms import rule_entry
-from spsa.core.game_settings.options import whole_option
+from spsa.core.uci_options import whole_option
 from spsa.db.run_view import RunView
 from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing

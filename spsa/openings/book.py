@@ -17,8 +17,7 @@ from typing import Self, overload
 
 import chess
 
-from spsa.core.game_settings import Book, TimeControl
-from spsa.core.game_settings.numbers import MAX_MOVES
+from spsa.core.game_settings import MAX_MOVES, Book, TimeControl
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, cache_folder, content, private_folder
 from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes

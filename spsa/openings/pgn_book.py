@@ -11,7 +11,7 @@ from itertools import islice
 
 import chess.pgn
 
-from spsa.core.game_settings.numbers import MAX_PLIES
+from spsa.core.game_settings import MAX_PLIES
 from spsa.text import printable
 
 Line = tuple[chess.Board, tuple[str, ...]]

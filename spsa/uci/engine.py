@@ -1,7 +1,7 @@
 """One UCI engine: the handshake, the options, the searches.
 
 Of the output of a search only the `bestmove` line and the last line with a score are parsed. Every
-wait has a deadline, and every line a maximum length. `spsa.core.game_settings.numbers` has the
+wait has a deadline, and every line a maximum length. `spsa.core.game_settings` has the
 range of every number.
 """
 
@@ -12,9 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from spsa.core.game_settings import Declarations, clamped, counted
-from spsa.core.game_settings.numbers import MATE, MAX_DEPTH, MAX_MATE, MAX_NODES, MAX_SCORE
-from spsa.core.game_settings.options import whole_option
+from spsa.core.game_settings import (
+    MATE,
+    MAX_DEPTH,
+    MAX_MATE,
+    MAX_NODES,
+    MAX_SCORE,
+    clamped,
+    counted,
+)
+from spsa.core.uci_options import Declarations, whole_option
 from spsa.errors import EngineFault
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits

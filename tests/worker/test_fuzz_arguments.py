@@ -16,8 +16,15 @@ from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import Book, TimeControl, TimeKind
-from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_IN_A_ROW, MAX_MOVES, MAX_SECONDS
+from spsa.core.game_settings import (
+    MAX_CENTIPAWNS,
+    MAX_IN_A_ROW,
+    MAX_MOVES,
+    MAX_SECONDS,
+    Book,
+    TimeControl,
+    TimeKind,
+)
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.openings.book import OpeningBook, load

@@ -16,17 +16,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import UNHURRIED, OneIteration
 
-from spsa.core.game_settings import Declarations, TimeControl
-from spsa.core.game_settings.numbers import (
+from spsa.core.game_settings import (
     MATE,
     MAX_DEPTH,
     MAX_NODES,
     MAX_NODES_OF_BATCH,
     MAX_OPTION,
+    TimeControl,
     clamped,
     counted,
 )
 from spsa.core.scoring import Tally
+from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.protocol import BatchResult

@@ -8,6 +8,9 @@ from typing import Any
 import click
 
 from spsa.core.game_settings import (
+    MAX_OPTION_LENGTH,
+    MAX_SECONDS,
+    MIN_NELO_APART,
     Adjudication,
     Book,
     DrawRule,
@@ -16,8 +19,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
-from spsa.core.game_settings.numbers import MAX_OPTION_LENGTH, MAX_SECONDS, MIN_NELO_APART
-from spsa.core.game_settings.options import CHESS960
+from spsa.core.uci_options import CHESS960
 from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json

@@ -13,8 +13,7 @@ from typing import Any, TextIO
 import chess
 import click
 
-from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.game_settings.numbers import MATE, MAX_SCORE
+from spsa.core.game_settings import MATE, MAX_SCORE, TimeControl, TimeKind
 from spsa.core.scoring import Tally, elo, los, nelo
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import SearchReply

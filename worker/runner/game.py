@@ -10,8 +10,7 @@ from typing import Protocol
 
 from chess import BLACK, WHITE, Color
 
-from spsa.core.game_settings import Adjudication, TimeControl
-from spsa.core.game_settings.numbers import MAX_NODES_OF_BATCH
+from spsa.core.game_settings import MAX_NODES_OF_BATCH, Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening

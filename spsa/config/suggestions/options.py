@@ -7,8 +7,7 @@ from itertools import accumulate
 from spsa.config.space import MAX_PARAMETERS
 from spsa.config.suggestions.ranges import Suggested, around, bounds, opposed
 from spsa.config.suggestions.ranking import Objection, is_standard, name_of, objection_to_name
-from spsa.core.game_settings import Declarations
-from spsa.core.game_settings.options import Declared
+from spsa.core.uci_options import Declarations, Declared
 
 _STEPS = 20
 """Steps in a range, as in the lines that the tuning macro of Stockfish prints."""

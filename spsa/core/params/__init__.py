@@ -1,8 +1,7 @@
 """The parameter space: parameters, constraints, and the values that engines get."""
 
 from spsa.core.params.assignment import Elements, assignments, by_location, conflicts
-from spsa.core.params.constraint import Constraint, circle, feasible
-from spsa.core.params.parameter import Number, Parameter
+from spsa.core.params.parameter import Constraint, Number, Parameter, circle, feasible
 from spsa.core.params.placement import (
     MAX_ACCESSES,
     MAX_SCOPES,

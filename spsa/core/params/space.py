@@ -13,8 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from spsa.core.params.constraint import Bounds, Constraint, enforce, feasible, upwards
-from spsa.core.params.parameter import Number, Parameter
+from spsa.core.params.parameter import (
+    Bounds,
+    Constraint,
+    Number,
+    Parameter,
+    enforce,
+    feasible,
+    upwards,
+)
 from spsa.core.stored_json import as_written
 
 Vector = npt.NDArray[np.float64]

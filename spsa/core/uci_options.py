@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from spsa.core.game_settings.numbers import MAX_OPTION, clamped
+from spsa.core.game_settings import MAX_OPTION, clamped
 from spsa.errors import EngineFault
 from spsa.text import printable
 
