@@ -73,6 +73,7 @@ class File:
         """The JSON object of the file."""
         try:
             data = json.loads(self.text)
+            json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair is no text
         except (ValueError, RecursionError) as error:  # a JSONDecodeError has more
             found = f"is not JSON: {getattr(error, 'msg', 'it cannot be read')}"
             remedy = "correct it, or name the format that it has"

@@ -3,8 +3,9 @@
 import errno
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -132,7 +133,7 @@ def read_table(
             table = model.model_validate(rest, context=folder)
             break
         except ValidationError as error:
-            found = _errors(error, rest)
+            found = _errors(error, model, rest)
         for path, one in found.items():
             if path not in wrong:
                 _note(faults, at, path, *_said(model, rest, path, one))
@@ -161,11 +162,13 @@ def _between(table: Section, at: Key = ()) -> Iterator[tuple[Key, Key, str, str]
     yield from ((at, *fault) for fault in table.faults())
 
 
-def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, ErrorDetails]:
+def _errors(
+    error: ValidationError, model: type[Section], data: Mapping[str, object]
+) -> dict[Key, ErrorDetails]:
     """One error for each path; of the parts of a union the one that the value looks like."""
     found: dict[Key, ErrorDetails] = {}
     for one in error.errors(include_url=False):
-        path = _path(one, data)
+        path = _path(one, model)
         is_text = isinstance(_value(data, path), str)
         if one["type"] == "default_factory_not_called":
             continue
@@ -174,15 +177,29 @@ def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, Err
     return found
 
 
-def _path(error: ErrorDetails, data: object) -> Key:
+def _path(error: ErrorDetails, model: type[Section]) -> Key:
     """The keys of an error's location, without the parts of a list or a union."""
     path: list[str] = []
-    for part in error["loc"]:
-        if not isinstance(data, dict):
+    kind: Any = model
+    for part in map(str, error["loc"]):
+        if kind is None:
             break
-        data = data.get(part)
-        path.append(str(part))
+        path.append(part)
+        kind = _inner(kind, part)
     return tuple(path)
+
+
+def _inner(kind: Any, key: str) -> Any:
+    """The model of the table `key` in a table, or `dict` for one of any keys; None for a value."""
+    if kind is dict or key not in kind.model_fields:
+        return None
+    annotation = kind.model_fields[key].annotation
+    for one in (annotation, *get_args(annotation)):
+        if get_origin(one) is dict:
+            return dict
+        if isinstance(one, type) and issubclass(one, Section):
+            return one
+    return None
 
 
 def _value(data: Any, path: Key) -> object:
@@ -231,7 +248,8 @@ def _said(
     """What was found at `path`, and what would be right."""
     value, kind = _value(data, path), error["type"]
     if kind == "extra_forbidden":
-        return f"unknown key {path[-1]!r}", suggestion(path[-1], _keys(model, path[:-1]))
+        known = reduce(_inner, path[:-1], model).model_fields
+        return f"unknown key {path[-1]!r}", suggestion(path[-1], known)
     if kind == "string_type" and isinstance(value, list):
         kind = "tuple_type"
     said = {name: _number(limit) for name, limit in error.get("ctx", {}).items()} | {
@@ -255,12 +273,3 @@ def _number(limit: object) -> str:
     if isinstance(limit, float):
         return f"{limit:g}"
     return "2^63 - 1" if limit == _LARGEST else str(limit)
-
-
-def _keys(model: type[BaseModel], path: Key) -> tuple[str, ...]:
-    """The keys of the table at `path`."""
-    for part in path:
-        annotation = model.model_fields[part].annotation
-        kinds = (annotation, *get_args(annotation))
-        model = next(k for k in kinds if isinstance(k, type) and issubclass(k, Section))
-    return tuple(model.model_fields)

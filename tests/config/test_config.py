@@ -227,13 +227,10 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
             "config.toml:2: [games] games_per_iteration = 151 is odd",
         ),
         ("[games]\nbatch_size = 7\n", "batch_size = 7 is odd"),
-        ("[games]\nbatch_size = 0\n", "batch_size = 0 is too small; use at least 2"),
         ("[games]\nbatch_size = 2.0\n", "batch_size = 2.0 is not a whole number"),
         ("[games]\nbatch_size = true\n", "batch_size = true is not a whole number"),
         ("[games]\nbatch_size = 200\n", "batch_size 200 is more than games_per_iteration 150"),
-        ("[games]\nmax_attempts = 99999999999999999999\n", "too large"),
         ("[games]\niterations_in_flight = 0\n", "too small"),
-        ("[games]\nplies = 0\n", "plies = 0 is too small"),
         ("[games]\nbook = 5\n", "book = 5 is not a text"),
         ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
         (
@@ -255,32 +252,24 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
             "[time_control]\nkind = 'clock'\ntimelow = 3\nhigh = 3\n",
             'high does not go with kind = "clock"; write timehigh instead, or it needs',
         ),
-        ("[time_control]\nmoves = 40\n", "moves does not go with"),
         (
             "[time_control]\nkind = 'depth'\nlow = 3\ntimelow = 3\n",
             'it needs kind = "movetime" or "clock"',
         ),
-        ("[time_control]\nincrement = 1\n", "increment does not go with"),
-        ("[time_control]\nkind = 'clock'\nmargin = -1\n", "margin = -1 is too small"),
         ("[time_control]\nmargin = 1\n", 'margin does not go with kind = "movetime"'),
         ("[spsa]\ngama = 0.1\n", "config.toml:2: [spsa] gama"),
         ("[spsa]\nalgorithm = 'sgd'\n", "[spsa] algorithm"),
         ("[spsa]\nc = nan\n", "[spsa] c"),
-        ("[spsa]\nmax_iterations = 0\n", "max_iterations = 0 is too small"),
-        ("[run]\nseed = -1\n", "seed = -1 is too small"),
         ("[run]\nsede = 1\n", "unknown key 'sede'; did you mean \"seed\"?"),
         ("[gmaes]\n", "config.toml:1: [config.toml] unknown key 'gmaes'; did you mean \"games\"?"),
         ("games = 5\n", "config.toml:1: [config.toml] games = 5 is not a table"),
-        ("[engine]\nHash = 16\n", "unknown key 'Hash'"),
         ("[engine.options]\nHash = [16]\n", "Hash = [16] is not a value of an option"),
         ('[engine.options]\nHash = "1\\nquit"\n', "is not a value of an option"),
         ("[adjudication]\ndraw = true\n", "[adjudication] draw = true is not a table"),
         ("[adjudication]\ndraw = { scroe = 1 }\n", "toml:2: [adjudication.draw] unknown key"),
-        ("[adjudication]\nmax_moves = 0\n", "max_moves = 0 is too small"),
         ("[adjudication]\nsyzygy = true\n", "[adjudication] syzygy = true is not a table"),
         ("[adjudication.syzygy]\npieces = 8\n", "toml:2: [adjudication.syzygy] pieces = 8 is too"),
         ("[engine.options]\nUCI_Chess960 = true\n", "UCI_Chess960 follows chess960 of [games]"),
-        ("[validation]\ngames = 3\n", "games = 3 is odd"),
         ("[delivery]\nkind = 'uci'\n", "[delivery] engine is missing"),
         ("[delivery]\nengine = 'x'\n", 'engine does not go with kind = "build"'),
     ],
@@ -380,10 +369,6 @@ def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):
     ]
 
 
-def test_an_empty_file_only_lacks_the_source(write):
-    assert len(faults(write(""))) == 1
-
-
 LONG = "x" * 5000
 DEEP = "/".join(["d" * 203] * 20)
 
@@ -408,14 +393,7 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[games]\ngames_per_iteration = 1000002\n", "too large; use at most 1000000"),
-        ("[games]\niterations_in_flight = 1001\n", "too large; use at most 1000"),
-        ("[spsa]\nmax_iterations = 3000000000\n", "too large; use at most 10000000"),
-        ("[time_control]\ntimelow = 1e-320\n", "too small; use at least 0.001"),
-        ("[time_control]\ntimehigh = 1e308\n", "too large; use at most 86400"),
         ("[time_control]\nkind = 'nodes'\nlow = 9000000000000000\n", "too large"),
-        ("[run]\nshare = 1e308\n", "too large"),
-        ("[run]\nshare = 1e-320\n", "too small"),
         ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
         ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
         ("[run]\nparams = '~no such user/params.toml'\n", "is in no user's home"),

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from configuration_page import rows
 from console import CONFIG, PARAMS
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
@@ -99,22 +100,11 @@ def words(text: str) -> list[str]:
 
 
 KEYS = {
-    "[run]": words("name seed priority share params"),
-    "[database]": ["url"],
-    "[time_control]": words("kind low high timelow timehigh increment moves margin"),
-    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies")
-    + words("chess960 target_nps"),
+    **{f"[{table}]": [*keys] for table, keys in rows().items() if table != "parameter"},
     "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
-    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target")
-    + words("levels command binary"),
-    "[fleet]": words("set_aside require"),
+    "[margin]": [*rows()["parameter"]],
     "[engine.options]": ["Hash", '"Clear Hash"', '"a\\nb"', '"a\x1bb"'],
     "[adjudication]": ["max_moves", "draw", "resign", "syzygy"],
-    "[adjudication.syzygy]": ["pieces", "folder", "fifty_moves"],
-    "[validation]": ["games", "time_control"],
-    "[delivery]": ["kind", "engine"],
-    "[margin]": words("value min max step scale type group note constant option active array table")
-    + words("knob first last"),
     "[[margin]]": ["constraints", "x"],
     "[a.b]": ["a.b.c", '""', "'a b'"],
 }
