@@ -14,7 +14,7 @@ import pytest
 from builders import new_worker
 from tuned import iterate, space_from, tuned, validated
 
-from spsa.config.formats import params_file
+from spsa.config.projection import params_file
 from spsa.db import Store
 from spsa.db.tables import Event
 from spsa.report import export_html as page_module
