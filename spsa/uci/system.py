@@ -9,11 +9,11 @@ import select
 import signal
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from threading import Condition, Thread
+from socket import socket, socketpair
+from threading import Thread
 from typing import Any
 
 try:
@@ -58,7 +58,6 @@ PASSED_ON: tuple[str, ...] = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR
 if os.name == "nt":
     PASSED_ON += ("SYSTEMROOT", "TEMP")  # no program starts without the first
 
-_MOST_UNREAD = 16  # chunks
 _AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _LOSSES = {
     "namespaces": (
@@ -130,63 +129,47 @@ class PolledPipes:
 
 
 class PumpedPipes:
-    """A thread reads each pipe, where the system cannot wait for several pipes."""
+    """A thread copies each pipe into a socket, where the system can wait for sockets alone."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._unread: dict[int, deque[bytes]] = {}  # the last chunk of a pipe is empty and stays
+        self._ends: dict[int, tuple[socket, socket]] = {}  # of each reader: to read, to write
 
     def open(self, *readers: int) -> None:
         for reader in readers:
-            self._unread[reader] = deque()
+            ours, theirs = self._ends[reader] = socketpair()
+            ours.setblocking(False)
             # The thread's own descriptor stays open until its read returns.
-            own = os.dup(reader)
-            Thread(target=self._pump, args=(own, self._unread[reader]), daemon=True).start()
-
-    def _pump(self, reader: int, unread: deque[bytes]) -> None:
-        chunk = b"!"
-        while chunk:
-            chunk = os.read(reader, CHUNK)
-            with self._changed:
-                self._changed.wait_for(lambda: len(unread) < _MOST_UNREAD)
-                unread.append(chunk)
-                self._changed.notify_all()
-        os.close(reader)
+            Thread(target=_pump, args=(os.dup(reader), theirs), daemon=True).start()
 
     def close(self, *readers: int) -> None:
-        with self._changed:
-            for reader in readers:
-                self._unread.pop(reader, deque()).clear()
-            self._changed.notify_all()
+        for reader in readers:
+            self._ends.pop(reader)[0].close()
 
-    def read(self, reader: int, _most: int) -> bytes:
-        """The next chunk; BlockingIOError where there is none yet."""
-        with self._changed:
-            if not (unread := self._unread[reader]):
-                raise BlockingIOError
-            self._changed.notify_all()
-            return unread.popleft() if unread[0] else b""
+    def read(self, reader: int, most: int) -> bytes:
+        """The next bytes; BlockingIOError where there are none yet."""
+        return self._ends[reader][0].recv(most)
 
     def waiting(self, *readers: int | None) -> Waiting:
-        unread = {reader: self._unread[reader] for reader in readers if reader is not None}
-
-        def ready() -> list[tuple[int, int]]:
-            return [(reader, READABLE) for reader, chunks in unread.items() if chunks]
+        by_socket = {self._ends[reader][0]: reader for reader in readers if reader is not None}
 
         def wait(milliseconds: float) -> list[tuple[int, int]]:
-            with self._changed:
-                return self._changed.wait_for(ready, milliseconds / 1000)
+            ready, _, _ = select.select(by_socket, [], [], milliseconds / 1000)
+            return [(by_socket[each], READABLE) for each in ready]
 
         return wait
 
     def wake(self, reader: int, _writer: int) -> None:
-        with self._changed:
-            if not (unread := self._unread[reader]):
-                unread.append(b"!")
-            self._changed.notify_all()
+        self._ends[reader][1].send(b"!")
 
     def exit_descriptor(self, _pid: int) -> None:
         return None
+
+
+def _pump(reader: int, target: socket) -> None:
+    with target, suppress(OSError):  # its other end has been closed
+        while chunk := os.read(reader, CHUNK):
+            target.sendall(chunk)
+    os.close(reader)
 
 
 pipes: PolledPipes | PumpedPipes = PolledPipes() if hasattr(select, "poll") else PumpedPipes()

@@ -24,7 +24,7 @@ LINUX = {
 POSIX = {
     os: "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK fchmod fork geteuid getegid getpgid getppid "
     "getuid killpg set_blocking setsid sysconf",
-    select: "poll select POLLIN POLLOUT",
+    select: "poll POLLIN POLLOUT",
     signal: "SIGALRM SIGHUP SIGQUIT pthread_sigmask",
 }
 MODULES = {"macos": ("spsa.uci.linux",), "windows": ("spsa.uci.linux", "fcntl", "pwd", "resource")}
