@@ -352,6 +352,32 @@ def test_shapes_of_other_engines_are_suggested():
     assert "build_reductions_shrink_2" not in active  # / 1000 is a unit
 
 
+C_SHAPES = """\
+#define RFP_MARGIN 80  // "75" once; /* 70 */
+#define KNIGHT_PAIR S(82, -144)
+#define DERIVED (RFP_MARGIN * 2)
+#define QS_DEPTH (-4 * ONE_PLY)
+constexpr int Razor = 1'250;
+TUNE_INT(lmr_base, 77);
+const Score Bishop = make_score(24, 41);
+const int Table[2][3] = {{1, 2, 3}, {4, -5, 6}};
+bool flag = 1;
+enum Value : int { DRAW = 0, PawnMg = 126 };
+"""
+
+
+def test_shapes_of_c_are_suggested():
+    chosen = select({"src/eval.h": C_SHAPES, "src/uci.cpp": "int port = 8080;"})
+    found = [one for each in chosen.suggestions.values() for one in each if not one.reason]
+    active = {one.name: one.keys.get("constant") for one in found}
+    assert active.keys() >= {
+        *("rfp_margin", "knight_pair_0", "knight_pair_1", "qs_depth", "razor", "lmr_base"),
+        *("bishop_0", "bishop_1", "pawn_mg", "table_1_1", "table_1_2"),
+    }
+    assert not {"port", "derived", "flag"} & set(active)
+    assert (active["lmr_base"], active["bishop_0"]) == ("lmr_base", "Bishop.0")
+
+
 def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
     text = "const P: (i32, i32) = (1, 2); fn f() { const Q: i32 = 5; } const R: i32 = 1;"
     text += "mod m { const R: i32 = 2; }"

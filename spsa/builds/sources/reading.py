@@ -16,8 +16,8 @@ from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Values
 from spsa.core.params import MAX_SCOPES, Location, Number
 
-_LANGUAGES = (RUST, C, CPP)
-_BY_SUFFIX = {suffix: language for language in _LANGUAGES for suffix in language.suffixes}
+LANGUAGES = (RUST, C, CPP)
+_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 
 
 def parse(text: str, name: str = "the constants file") -> SourceFile:

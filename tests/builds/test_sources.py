@@ -1,0 +1,545 @@
+"""Reading and rewriting sources: exact places and types, and refusals that say what to do."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from spsa.builds.sources import (
+    ConstantRefused,
+    Kind,
+    Opaque,
+    RewriteDiffers,
+    element,
+    elements,
+    parse,
+    rewrite,
+    unified_patch,
+)
+from spsa.builds.sources.constant import Notation
+from spsa.builds.sources.reading import LANGUAGES
+from spsa.config.suggestions import select
+from spsa.core.params import SOURCE_SUFFIXES, Location, Number
+
+RUST = Path(__file__).parents[1] / "fixtures" / "rust"
+ENGINE = Path(__file__).parents[2] / "engine" / "src" / "engine_constants.rs"
+C = """\
+#ifndef PARAMS_H
+#define PARAMS_H
+#define RFP_MARGIN 80  // "75" once; /* 70 */
+#define NEGATIVE (-5)
+#define KNIGHT_PAIR S(82, -144)
+#define DOUBLE(x) (2 * (x))
+#define DERIVED (RFP_MARGIN * 2)
+#define QS_DEPTH (-4 * ONE_PLY)
+constexpr int Razor = 1'250, Probcut = 0x1F;
+static const unsigned char Small = 200u;
+inline constexpr double Rate = 0.75f;
+std::int16_t Loose = -33;
+TUNE(SetRange(0, 9), Loose);
+TUNE_INT(lmr_base, 77, 0, 200);
+Tunable extension("extension", 12, 0, 40);
+const Score Bishop = make_score(24, 41);
+const int Table[2][3] = {{1, 2, 3}, {4, -5, 6}};
+constexpr std::array<int, 2> Steps = {7, 9};
+static const Score Passed[] = { S(1, 2), S(3, 4) };
+const Margins margins = { .razor = 250, .fut = { 1, 2 } };
+int places[3] = { [2] = 5, [0] = 1 };
+bool flag = 1;
+char *text = "constexpr int InText = 5;";
+// constexpr int InComment = 5;
+namespace search { constexpr int Depth = 3; enum Value : int { DRAW = 0, PawnMg = 126 }; }
+namespace eval { constexpr int Depth = 4; }
+struct Options { int overhead = 30; static constexpr int kMul = static_cast<int>(25); };
+#ifdef FAST
+constexpr int Split = 1;
+#else
+constexpr int Split = 2;
+#endif
+SOME_MACRO_WITHOUT_SEMICOLON(x)
+int futility(int depth) { static const int slope = 9; return 165 * depth + (depth > 3 ? 2 : 0); }
+int Engine::reduction(int d) { const int base = d * 7; return base; }
+constexpr int tempo() { return 18; }
+typedef short Value16;
+const Value16 Typed = 5;
+#endif
+"""
+TEXTS = {
+    "hostile.rs": (RUST / "hostile.rs").read_text(encoding="utf-8"),
+    "shapes.rs": (RUST / "shapes.rs").read_text(encoding="utf-8"),
+    "params.h": C,
+}
+HOSTILE = TEXTS["hostile.rs"]
+FILES = {name: parse(text, name) for name, text in TEXTS.items()}
+
+HOSTILE_PLACES: dict[str, tuple[Number, str | None]] = {
+    "MARGIN": (200, "i32"),
+    "MARGIN_PER_DEPTH": (-64, "i32"),
+    "GAP": (16, "i16"),
+    "MAX_DEPTH": (4, "u8"),
+    "COUNTER": (10000, "usize"),
+    "NODES": (1000000, "u64"),
+    "RATE": (0.75, "f64"),
+    "RATE32": (1000.5, "f32"),
+    "BARE": (2.0, "f32"),
+    "PAREN": (5, "i32"),
+    "PAIR.1": (200, "i32"),
+    "LMP[2]": (11, "u8"),
+    "TABLE[2]": (12, "i32"),
+    "TABLE[5]": (-3, "i32"),
+    "GRID[0][1]": (-2, "i16"),
+    "PAIRS[1].0": (-3, "i16"),
+    "PAIRS[1].1": (4, "u8"),
+    "HALF[1][0]": (1, "u8"),
+    "ALIASED": (77, None),
+    "PATH_TYPE": (7, None),
+    "LN[1]": (693, "u32"),
+    "make_table::MARGIN_LOCAL": (3, "u32"),
+    "old::DEPTH": (1, "i32"),
+    "old::older::DEPTH": (2, "i32"),
+    "older::DEPTH": (2, "i32"),
+    "Engine::CONTEMPT": (12, "i32"),
+    "Engine::DEPTH": (3, None),
+    "crate::LAST": (9, "i32"),
+    "CAST": (5, "i32"),
+    "feature_a::SPLIT": (1, "i32"),
+    "crate::not_feature_a::SPLIT": (2, "i32"),
+}
+SHAPES_PLACES: dict[str, tuple[Number, str | None]] = {
+    "DOUBLED.0": (-12, "i16"),
+    "DOUBLED.1": (25, "i16"),
+    "HANGING.0": (41, None),
+    "HANGING.1": (-17, None),
+    "OUTPOST.0": (63, None),
+    "OUTPOST.1": (-4, None),
+    "LADDER[1].0": (3, "i16"),
+    "MARGINS.razor": (250, "u8"),
+    "MARGINS.futility.base": (90, "i32"),
+    "MARGINS.futility.slope": (1.25, "f32"),
+    "CONTEMPT": (42, "i32"),
+    "TEMPO": (28, "u8"),
+    "SMALL": (25, "i8"),
+    "WRAPPED": (7, None),
+    "PAWN_DROP": (133, None),
+    "NULL_BASE": (4, "u8"),
+    "rook_lift": (31, None),
+    "late::first": (0.75, "f32"),
+    "late::counts[1]": (9, None),
+    "asp_start": (17, "i32"),
+    "asp_grow": (-33, "i32"),
+    "nested::BISHOP_EYE": (9, "i32"),
+    "feature_fast::WINDOW": (40, "i32"),
+    "not_feature_fast::WINDOW": (55, "i32"),
+    "build_reductions::shrink.0": (812, None),
+    "build_reductions::shrink.1": (2450, None),
+    "build_reductions::shrink.2": (1000, None),
+    "build_reductions.1": (3, None),
+    "futility.0": (77, None),
+    "razor_margin": (310, "i32"),
+    "Margins::default.razor": (3, "u8"),
+    "Margins::default.futility.slope": (0.5, "f32"),
+}
+C_PLACES: dict[str, tuple[Number, str | None]] = {
+    "RFP_MARGIN": (80, None),
+    "NEGATIVE": (-5, None),
+    "KNIGHT_PAIR.1": (-144, None),
+    "QS_DEPTH": (-4, None),
+    "Razor": (1250, "int"),
+    "Probcut": (31, "int"),
+    "Small": (200, "unsigned"),
+    "Rate": (0.75, "float"),
+    "Loose": (-33, "int16_t"),
+    "lmr_base": (77, None),
+    "extension": (12, None),
+    "Bishop.0": (24, None),
+    "Table[1][1]": (-5, "int"),
+    "Steps[1]": (9, "int"),
+    "Passed[1].0": (3, None),
+    "margins.razor": (250, None),
+    "margins.fut[1]": (2, None),
+    "search::Depth": (3, "int"),
+    "eval::Depth": (4, "int"),
+    "PawnMg": (126, None),
+    "overhead": (30, "int"),
+    "Options::kMul": (25, "int"),
+    "FAST::Split": (1, "int"),
+    "not_FAST::Split": (2, "int"),
+    "futility::slope": (9, "int"),
+    "futility.0": (165, None),
+    "futility.2": (2, None),
+    "Engine::reduction::base.0": (7, None),
+    "tempo": (18, "int"),
+    "Typed": (5, "short"),
+}
+PLACES = {
+    (file, place): found
+    for file, places in zip(FILES, (HOSTILE_PLACES, SHAPES_PLACES, C_PLACES), strict=True)
+    for place, found in places.items()
+}
+REFUSED = {
+    "hostile.rs": [
+        ("MARGINS", "there is no constant MARGINS in hostile.rs; did you mean MARGIN?"),
+        ("DOC", "there is no constant DOC"),
+        ("BLOCKED", "there is no constant"),
+        ("COMMENTED", "there is no constant"),
+        ("IN_STRING", "there is no constant"),
+        ("IN_RAW", "there is no constant"),
+        ("IN_MACRO", "there is no constant"),
+        ("nowhere::LAST", 'write constant = "crate::LAST"'),
+        ("SPLIT", "SPLIT is twice in hostile.rs, on lines 81 and 83"),
+        ("SPLIT", "write crate::feature_a::SPLIT or crate::not_feature_a::SPLIT"),
+        ("DEPTH", "3 times in hostile.rs"),
+        ("DEPTH", "write old::DEPTH or old::older::DEPTH or Engine::DEPTH"),
+        ("ONLY_HERE", "only in tests"),
+        ("AVERAGE", "derived from other constants: (PAIR.0 + PAIR.1) / 2"),
+        ("AVERAGE", "it follows by itself: tune PAIR"),
+        ("NEGATED", "tune MARGIN"),
+        ("LIMIT", "an expression: i32::MAX / 2"),
+        ("DEBUG", "a bool: false"),
+        ("TEXT", "a string"),
+        ("LETTER", "a character"),
+        ("LMR[0][0]", "LMR is computed by a call: make_table()"),
+        ("ZEROS[1]", "ZEROS is one number repeated: [0; 4]; write its elements out"),
+        ("HALF[0][1]", "HALF[0] is one number repeated"),
+        ("REQUIRED", "declared without a value"),
+        ("PAIR", "PAIR has 2 numbers; name one, such as PAIR.0, PAIR.1"),
+        (
+            "LMP",
+            "LMP has 4 numbers; name one, such as LMP[0], LMP[1], LMP[2], LMP[3], or",
+        ),
+        ("TABLE", "TABLE[0], TABLE[1], TABLE[2], ... TABLE[5], or use array or table knobs"),
+        ("PAIR[1]", "not among the 2 numbers of PAIR; name one, such as PAIR.0, PAIR.1"),
+        ("LMP.1", "LMP.1 is not among the 4 numbers of LMP; name one, such as LMP[0], LMP[1]"),
+        ("LMP[4]", "LMP[4] is not among the 4 numbers of LMP"),
+        ("MARGIN[0]", "MARGIN[0] is not among the 1 number of MARGIN; name one, such as MARGIN"),
+    ],
+    "shapes.rs": [
+        ("MARGINS", "has 3 numbers; name one, such as MARGINS.razor, MARGINS.futility.base"),
+        ("MARGINS.futility", "has 2 numbers; name one, such as MARGINS.futility.base"),
+        ("MARGINS.depth", "is not among the 3 numbers of MARGINS; name one, such as MARGINS.razor"),
+        ("MARGINS[0]", "name one, such as MARGINS.razor, MARGINS.futility.base"),
+        ("DOUBLED[0]", "name one, such as DOUBLED.0, DOUBLED.1"),
+        ("LADDER[2]", "LADDER[2] is an expression: Pair::NONE"),
+        ("CORNER", "computed by a call: SMALL.max(3)"),
+        ("SUM", "there is no constant SUM"),
+        ("BOOK", "there is no constant BOOK"),
+        ("WINDOW", "write crate::feature_fast::WINDOW or crate::not_feature_fast::WINDOW"),
+        ("futility.1", "is not among the 1 number in expressions of futility"),
+        ("build_reductions", "has 3 numbers in expressions; name one, such as build_reductions.0"),
+    ],
+    "params.h": [
+        ("Razr", "there is no constant Razr in params.h; did you mean Razor?"),
+        ("InText", "there is no constant"),
+        ("InComment", "there is no constant"),
+        ("DOUBLE", "there is no constant"),
+        ("DERIVED", "it follows by itself: tune RFP_MARGIN"),
+        ("Depth", "write search::Depth or eval::Depth"),
+        ("Split", "write crate::FAST::Split or crate::not_FAST::Split"),
+        ("flag", "a bool"),
+        ("places[0]", "a list with places out of order"),
+        (
+            "Table",
+            "has 6 numbers; name one, such as Table[0][0], Table[0][1], Table[0][2], ...",
+        ),
+        ("Steps[2]", "is not among the 2 numbers of Steps; name one, such as Steps[0], Steps[1]"),
+    ],
+}
+CANNOT_HOLD = {
+    "hostile.rs": [
+        ("MAX_DEPTH", 256, "of type u8 and cannot hold 256; keep min and max within 0 to 255"),
+        ("MAX_DEPTH", -1, "cannot hold -1"),
+        ("GAP", 32768, "keep min and max within -32768 to 32767"),
+        ("MARGIN", 2**31, "i32"),
+        ("MARGIN", 1.5, 'type = "int" or a scale'),
+        ("PAIRS[0].1", 300, "u8"),
+        ("ALIASED", 0.5, "of type a whole number and cannot hold 0.5"),
+    ],
+    "shapes.rs": [
+        ("MARGINS.razor", 256, "within 0 to 255"),
+        ("TEMPO", -1, "cannot hold -1"),
+        ("DOUBLED.0", 2**15, "cannot hold 32768"),
+    ],
+    "params.h": [
+        ("Loose", 40000, "keep min and max within -32768 to 32767"),
+        ("Rate", 1e39, "of type float and cannot hold 1e+39"),
+    ],
+}
+STYLES = {
+    "hostile.rs": [
+        (
+            {"MARGIN": 7},
+            'pub const MARGIN: Score = 7; // per depth, not "pub const MARGIN: Score = 1;"',
+        ),
+        ({"MARGIN_PER_DEPTH": 5}, "pub const MARGIN_PER_DEPTH: Score = 5;"),
+        ({"GAP": -3}, "pub(crate) const GAP  :  i16  =  -3 ;"),
+        ({"MAX_DEPTH": 12}, "const MAX_DEPTH: u8 = 12_u8;"),
+        ({"COUNTER": 1234567}, "static mut COUNTER: usize = 1_234_567;"),
+        ({"NODES": 999}, "pub static NODES: u64 = 999_u64;"),
+        ({"RATE": 1}, "const RATE: f64 = 1.0;"),
+        ({"RATE32": 12345.25}, "const RATE32: f32 = 12_345.25_f32;"),
+        ({"BARE": 0.5}, "const BARE: f32 = 0.5f32;"),
+        ({"PAREN": -5}, "const PAREN: i32 = (-5);"),
+        ({"PAIR.0": 1, "PAIR.1": 22222}, "pub const PAIR: ScorePair = (1, 22222);"),
+        ({"TABLE[2]": -7}, "    /* 7 */ -7, 20,"),
+        ({"TABLE[5]": 4}, "    25, 4,"),
+        ({"GRID[0][1]": 0}, "pub const GRID: [[i16; 2]; 2] = [[1, 0], [3, 4]];"),
+    ],
+    "params.h": [
+        ({"Razor": 2500}, "constexpr int Razor = 2'500, Probcut = 0x1F;"),
+        ({"Small": 7}, "static const unsigned char Small = 7u;"),
+        ({"Rate": 0.5}, "inline constexpr double Rate = 0.5f;"),
+        ({"NEGATIVE": 6}, "#define NEGATIVE (6)"),
+        ({"RFP_MARGIN": -8}, '#define RFP_MARGIN -8  // "75" once; /* 70 */'),
+    ],
+}
+
+
+def at(text: str) -> Location:
+    return Location.parse(text)
+
+
+def of_files(table: dict[str, list[tuple[object, ...]]]) -> list[tuple[object, ...]]:
+    return [(file, *row) for file, rows in table.items() for row in rows]
+
+
+def number_of(text: str, place: Location | str, name: str = "x.rs") -> Number:
+    return element(parse(text, name), at(str(place))).number
+
+
+@pytest.mark.parametrize(("file", "place"), PLACES)
+def test_a_number_is_found_with_its_type_and_rewritten_and_nothing_else(file, place):
+    old, source = element(FILES[file], at(place)), TEXTS[file].encode()
+    assert (old.number, old.type) == PLACES[file, place]
+    assert source[old.start : old.end].decode() == old.text
+    number = old.number + (0.125 if old.real else 3 if old.number > 0 else -3)
+    after = rewrite(TEXTS[file], {at(place): number}, file)
+    assert number_of(after, place, file) == number
+    assert after.encode().startswith(source[: old.start])
+    assert after.encode().endswith(source[old.end :])
+
+
+@pytest.mark.parametrize(("file", "place", "said"), of_files(REFUSED))
+def test_what_cannot_be_rewritten_is_refused_with_a_remedy(file, place, said):
+    with pytest.raises(ConstantRefused) as refused:
+        element(FILES[file], at(place))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("file", "place", "number", "said"), of_files(CANNOT_HOLD))
+def test_what_a_type_cannot_hold_is_refused(file, place, number, said):
+    with pytest.raises(ConstantRefused) as refused:
+        element(FILES[file], at(place)).check(number)
+    assert said in str(refused.value)
+
+
+def test_what_a_type_can_hold_is_not():
+    for place, number in (("GAP", -32768), ("RATE", 3.25), ("ALIASED", 10**12), ("RATE", 1)):
+        element(FILES["hostile.rs"], at(place)).check(number)
+
+
+@pytest.mark.parametrize(("file", "numbers", "line"), of_files(STYLES))
+def test_a_number_keeps_its_style(file, numbers, line):
+    before = TEXTS[file].split("\n")
+    after = rewrite(TEXTS[file], {at(name): n for name, n in numbers.items()}, file).split("\n")
+    assert [new for old, new in zip(before, after, strict=True) if old != new] == [line]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_number_has_one_place_and_all_change_at_once(file):
+    numbers = [one for owner in FILES[file].constants for one in owner.numbers()]
+    assert len({one.start for one in numbers}) == len(numbers)
+    paths = [owner.path for owner in FILES[file].constants if not owner.test_only]
+    assert len(set(paths)) == len(paths)
+    wanted = {at(place): number for (name, place), (number, _) in PLACES.items() if name == file}
+    assert rewrite(TEXTS[file], wanted, file) == TEXTS[file]
+    places = {element(FILES[file], place).start: place for place in wanted}  # some have two paths
+    raised = {place: wanted[place] + 1 for place in places.values()}
+    after = parse(rewrite(TEXTS[file], raised, file), file)
+    assert {place: element(after, place).number for place in raised} == raised
+
+
+def test_the_suffixes_of_all_languages_are_those_of_locations():
+    assert {s for language in LANGUAGES for s in language.suffixes} == set(SOURCE_SUFFIXES)
+
+
+def test_a_constant_goes_before_a_variable_of_its_name():
+    text = "const A: i32 = 1; fn f() { let A = 2; } tunable! { A = 3; }"
+    assert (number_of(text, "A"), number_of(text, "f::A")) == (1, 2)
+
+
+def test_octal_and_hexadecimal_numbers_are_read_as_the_compiler_reads_them():
+    text = "int a = 017; int b = 0XFFu; int c = 0b101; float d = .5f; long e = 10L;"
+    assert [number_of(text, name, "a.c") for name in "abcde"] == [15, 255, 5, 0.5, 10]
+
+
+@pytest.mark.parametrize("prefix", ["", "\ufeff"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_byte_order_marks_and_line_ends_stay(prefix, newline):
+    text = prefix + HOSTILE.replace("\n", newline)
+    after = rewrite(text, {at("MARGIN"): 201, at("LAST"): -1})
+    assert after == text.replace("= 200;", "= 201;").replace("LAST: i32 = 9", "LAST: i32 = -1")
+
+
+unhurried = settings(deadline=None)  # the machine may be busy with games
+
+places = st.sampled_from(["MARGIN", "MARGIN_PER_DEPTH", "TABLE[0]", "TABLE[4]", "PAIR.0", "LAST"])
+
+
+@pytest.mark.slow
+@unhurried
+@given(st.dictionaries(places, st.integers(-(2**31), 2**31 - 1)))
+def test_what_was_written_reads_back(numbers):
+    after = parse(rewrite(HOSTILE, {at(name): number for name, number in numbers.items()}))
+    for name, number in numbers.items():
+        assert element(after, at(name)).number == number
+
+
+@pytest.mark.slow
+@unhurried
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_read_back_to_the_bit(number):
+    after = parse(rewrite(HOSTILE, {at("RATE"): number}))
+    assert element(after, at("RATE")).number == number
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_never_written(number):
+    for name in ("RATE", "MARGIN"):
+        with pytest.raises(ConstantRefused, match="finite"):
+            rewrite(HOSTILE, {at(name): number})
+
+
+@pytest.mark.parametrize(
+    ("file", "table", "numbers"),
+    [("hostile.rs", "GRID", [1, -2, 3, 4]), ("params.h", "Table", [1, 2, 3, 4, -5, 6])],
+)
+def test_elements_come_in_the_order_of_the_text(file, table, numbers):
+    found = elements(FILES[file], at(table))
+    assert [str(place) for place in found][:2] == [f"{table}[0][0]", f"{table}[0][1]"]
+    assert [one.number for one in found.values()] == numbers
+
+
+def test_elements_of_a_computed_table_are_refused():
+    for name in ("LMR", "HALF", "ZEROS"):
+        with pytest.raises(ConstantRefused):
+            elements(FILES["hostile.rs"], at(name))
+
+
+@pytest.mark.parametrize(
+    "text", ["const A: i32 = 5\nconst B: i32 = 6;", "const A: i32 = ;", "mod m { const A: i32 = 5;"]
+)
+def test_a_text_that_is_not_rust_is_refused(text):
+    with pytest.raises(ConstantRefused, match="not valid Rust"):
+        rewrite(text, {at("A"): 1})
+
+
+def test_a_rewrite_that_reads_back_otherwise_is_loud(monkeypatch):
+    monkeypatch.setattr(Notation, "write", lambda *_, **__: "41 + 1")
+    with pytest.raises(RewriteDiffers, match="MARGIN reads back"):
+        rewrite(HOSTILE, {at("MARGIN"): 42})
+    monkeypatch.setattr(Notation, "write", lambda *_, **__: "42; //")
+    with pytest.raises(RewriteDiffers):
+        rewrite(HOSTILE, {at("MARGIN"): 42})
+
+
+def test_a_file_of_deep_brackets_does_not_exhaust_the_stack():
+    deep = f"const A: i32 = 1;\nfn f() {{ {'(' * 3000}1{')' * 3000}; }}"
+    assert "A: i32 = 2" in rewrite(deep, {at("A"): 2})
+
+
+def test_the_bundled_engine_is_rewritten_exactly():
+    text = ENGINE.read_text(encoding="utf-8")
+    file = parse(text)
+    written = [
+        location
+        for one in file.constants
+        if one.kind is Kind.CONSTANT and not any(isinstance(item, Opaque) for item in one.items)
+        for location in elements(file, Location(one.name, scope=one.scope))
+    ]
+    assert len(written) > 100
+    numbers = {location: element(file, location).number for location in written}
+    assert rewrite(text, numbers) == text
+    raised = {location: number + 1 for location, number in numbers.items()}
+    after = parse(rewrite(text, raised))
+    assert {place: element(after, place).number for place in raised} == raised
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_patches_apply(tmp_path, end):
+    before = "a\nb\x0cc\nd" + end
+    after = "a\nb\x0cC\nd" + end
+    (tmp_path / "x.rs").write_text(before)
+    patch = unified_patch(before, after, "x.rs")
+    applied = ["git", "apply", "-p1", "-"]
+    subprocess.run(applied, input=patch.encode(), cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "x.rs").read_text() == after
+    assert unified_patch(before, before, "x.rs") == ""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const A: i32 = " + "[" * 3000 + "1" + "]" * 3000 + ";",
+        "const A: i32 = " + "(" * 3000 + "1" + ")" * 3000 + ";",
+        "const A: " + "[" * 3000 + "i32" + "; 1]" * 3000 + " = 1;",
+        "const A: " + "&" * 3000 + "i32 = 1;",
+        "const A: i32 = " + "-" * 3000 + "1;",
+        "const A: i32 = " + " + ".join("B" * 3000) + ";",
+        "mod a { " * 3000 + "const A: i32 = 1;" + "}" * 3000,
+        "// about\n" * 20_000 + "#[inline]\n" * 3000 + "const A: i32 = [1, 2];",
+        "const A: i32 = 1;\n" * 10_000,
+    ],
+    ids=["array", "brackets", "type", "references", "minus", "sum", "mod", "comments", "many"],
+)
+def test_what_is_deep_or_long_is_read_in_linear_time(text):
+    try:
+        assert element(parse(text), at("A")).number == 1
+    except ConstantRefused as refused:
+        assert len(str(refused)) < 400
+
+
+@pytest.mark.parametrize(
+    ("literal", "number"),
+    [
+        ("0x1f32", 0x1F32),
+        ("0x1_f64", 0x1F64),
+        ("0xffu8", 255),
+        ("0b1_0i8", 2),
+        ("1f32", 1.0),
+        ("1e308", 1e308),
+    ],
+)
+def test_a_hexadecimal_number_has_no_suffix_of_a_float(literal, number):
+    (found,) = elements(parse(f"const A: X = {literal};"), at("A")).values()
+    assert found.number == number
+
+
+@pytest.mark.parametrize("literal", ["1e309", "9" * 500, "0x" + "f" * 5000, "1" + "0" * 5000])
+def test_a_number_that_python_cannot_hold_or_print_is_refused(literal):
+    with pytest.raises(ConstantRefused, match="only numbers that are written out"):
+        element(parse(f"const A: f64 = {literal};"), at("A"))
+
+
+MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")
+TOKENS = [*C.split(), *MARKS]
+
+
+@settings(max_examples=60, deadline=None)
+@example(["PARAMS_H", "PARAMS_H", "2,", "=", "200u;"], "a.c")
+@given(st.lists(st.sampled_from(TOKENS), max_size=60), st.sampled_from(["a.c", "a.h", "a.cpp"]))
+def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
+    text = " ".join(tokens)
+    file = parse(text, name)
+    select({name: text})
+    for one in file.constants[:5]:
+        place = Location.parse(one.path.removeprefix("crate::"))
+        try:
+            numbers = elements(file, place)
+        except ConstantRefused:
+            continue
+        wanted = {at: number.number + 1 for at, number in numbers.items()}
+        after = elements(parse(rewrite(text, wanted, name), name), place)
+        assert {at: number.number for at, number in after.items()} == wanted
