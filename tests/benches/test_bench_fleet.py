@@ -1,9 +1,7 @@
 """The simulated fleet: its slots, and what iterations in flight cost in a short run."""
 
-import os
 import time
 from collections import deque
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,12 +9,9 @@ from click.testing import CliRunner
 
 from benches.fleet import staleness
 from benches.fleet.__main__ import line
-from benches.fleet.measuring import of_lockstep, of_ours
 from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
 from spsa.core.game_settings import TimeControl
-from spsa.db import migrate
-from spsa.planning.simulated_run import SimulatedRun
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
@@ -62,22 +57,6 @@ def test_a_job_that_comes_late_begins_when_it_comes() -> None:
     assert pool.spans[1][0] > pool.spans[0][1]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("SPSA_TEST_LONG"), reason="needs a machine that does nothing else"
-)
-def test_slots_are_busier_than_in_lock_step(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    scene = replace(FLEETS[1], warm=200, seconds=400, haste=100)
-    outcomes = []
-    for name, measure in (("before", of_lockstep), ("after", of_ours)):
-        url = f"sqlite:///{tmp_path}/{name}.db"
-        migrate.upgrade(url)
-        outcomes.append(measure(url, scene, None))
-    before, after = outcomes
-    assert 0 < before.playing < after.playing <= 1.001
-    assert after.iterations > 0
-    assert 1 <= after.in_flight < 5
-
-
 def test_a_row_has_a_cell_for_every_heading() -> None:
     outcome = Outcome(playing=0.5, database=None, fleet=0.1, iterations=3, in_flight=2.0)
     assert line(FLEETS[8], None, outcome).count("|") == 10
@@ -94,32 +73,3 @@ def test_iterations_in_flight_at_once_and_growing_are_measured_against_the_same(
     assert (at_once[4].strip(), growing[4].strip()) == ("yes", "")
     assert at_once[5] == growing[5]
     assert at_once[6] != growing[6]
-
-
-@pytest.mark.parametrize(("grows", "deepest"), [(None, 4), (lambda results: 1 + results // 3, 3)])
-def test_a_race_is_as_deep_as_its_results_allow(grows, deepest) -> None:  # type: ignore[no-untyped-def]
-    asked, told = [], []
-
-    class Noting(SimulatedRun):
-        def _realised(self, asking, rng):  # type: ignore[no-untyped-def]
-            return asking
-
-        def _outcome(self, k, played, rng):  # type: ignore[no-untyped-def]
-            return k
-
-    class Rule:
-        def start(self) -> int:
-            return 0
-
-        def ask(self, state: int, k: int, rng: object) -> int:
-            asked.append((k, len(told)))
-            return k
-
-        def tell(self, state: int, outcome: int) -> tuple[int, None]:
-            told.append(outcome)
-            return outcome, None
-
-    problem = type("P", (), {"iterations": 9})()
-    simulated_run = Noting(problem=problem, engine=None, games=None, in_flight=4, grows=grows)  # type: ignore[arg-type]
-    assert list(simulated_run.run(Rule(), None)) == list(range(1, 10))  # type: ignore[arg-type]
-    assert max(k - results for k, results in asked) == deepest

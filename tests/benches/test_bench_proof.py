@@ -9,9 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from benches.proof.__main__ import proof
 from benches.proof.markdown import markdown
 from benches.proof.places import Plan, own_values, places
 from benches.proof.verdict import Proof, Verdict, recovered
@@ -73,11 +71,6 @@ def test_a_folder_of_another_plan_is_refused_and_of_the_same_is_kept(tmp_path: P
         list(places(Plan(rules=["mixture"], games=42), tmp_path))
 
 
-def test_an_unknown_rule_is_refused_by_name(tmp_path: Path) -> None:
-    found = CliRunner().invoke(proof, ["--folder", str(tmp_path), "--rule", "mixtur"])
-    assert "algorithm" in str(found.exception) and "mixtur" in str(found.exception)
-
-
 def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
     half = recovered(NEAR, FAR)
     assert half.value == pytest.approx(1 - elo(NEAR).value / elo(FAR).value)
@@ -99,14 +92,6 @@ def verdict(rule: str, seed: int, match: Tally, which: ThetaChoice = ThetaChoice
         match=match,
         away={"margin": -0.5},
     )
-
-
-def test_another_theta_of_a_run_has_a_row_of_its_own() -> None:
-    runs = (verdict("spsa", 1, FAR), verdict("spsa", 1, NEAR, ThetaChoice.AVERAGED))
-    lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
-    assert lines[3].startswith("| spsa, seed 1 | ")
-    assert lines[4].startswith("| spsa, averaged, seed 1 | ")
-    assert lines[5] == ""
 
 
 def test_the_tables_say_who_came_how_far() -> None:

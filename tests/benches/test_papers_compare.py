@@ -1,7 +1,6 @@
 """`python -m benches.papers compare`."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,12 +31,6 @@ def test_the_text_has_every_rule_with_its_difference_and_every_family() -> None:
     assert "heterogeneous" in result.stdout and "settled" in result.stdout
 
 
-def test_batches_and_depths_are_set_against_the_first() -> None:
-    result = ran(*QUICK, "--depth", "1,4")
-    assert "against 75 pairs, 1 in flight" in result.stdout
-    assert "75 pairs, 4 in flight" in result.stdout
-
-
 def test_json_has_every_cell_and_repeats_itself() -> None:
     found = answer(*QUICK)
     (contest,) = found["contests"]
@@ -56,27 +49,3 @@ def test_other_processes_make_no_difference_and_other_halves_and_seeds_do() -> N
     assert answer(*QUICK, "-j", "2")["contests"] == usual
     assert answer(*QUICK, "--half", "choose")["contests"] != usual
     assert answer(*QUICK, "--seed", "2")["contests"] != usual
-
-
-def test_all_can_perturb_by_their_own_defaults() -> None:
-    usual, own = answer(*QUICK)["contests"][0], answer(*QUICK, "--own-width")["contests"][0]
-    assert (usual["same_width"], own["same_width"]) == (True, False)
-    assert own["rules"][0]["cells"] == usual["rules"][0]["cells"]
-    assert own["rules"][1]["cells"] != usual["rules"][1]["cells"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (("--rules", "mixtrue"), "found 'mixtrue': did you mean 'mixture'?"),
-        (("--rules", "mixture,fishtset"), "did you mean 'fishtest'?"),
-        (("--rules", ","), "known: mixture"),
-        (("--batch", "0"), "give whole numbers above 0"),
-        (("--depth", "two"), "found 'two'"),
-        (("--half", "third"), "'third' is not one of"),
-    ],
-)
-def test_what_is_wrong_is_refused_with_what_would_be_right(wrong: Sequence[str], said: str) -> None:
-    result = ran(*wrong)
-    assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split())

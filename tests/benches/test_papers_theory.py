@@ -55,35 +55,3 @@ def test_simulations_agree_with_the_formulas(how: tuple[str, ...]) -> None:
     assert max(check["games"] for check in checks) == pytest.approx(answer["games"], abs=2)
     assert len(checks) == 24
     assert all(abs(check["z"]) < 4.5 for check in checks), checks
-
-
-def test_figures_depend_on_the_seed_and_not_on_processes() -> None:
-    small = (*COARSE, "-n", "1", "--replicas", "1100")
-    one = found(*small)
-    assert found(*small, "-j", "2") == one
-    assert found(*small, "--seed", "2") != one
-
-
-def test_what_is_guessed_decides_the_design_and_what_is_true_its_outcome() -> None:
-    right = found(*COARSE, "--replicas", "10")
-    wrong = found(*COARSE, "--replicas", "10", "--guessed-elo", "80")
-    assert wrong["games"] == pytest.approx(right["games"] / 2, rel=0.001)
-    assert wrong["success"] < right["success"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (("--elo", "2,x"), "found '2,x': give numbers above 0, as in 2 or 1,2,4"),
-        (("--elo", "2,0"), "give numbers above 0"),
-        (("--bias", "0.1"), "--bias needs --by-rule"),
-        (("--bias", "0.4", "--by-rule"), "draw rate 0.61 and bias 0.4 leave a variance of"),
-        (("--direct", "--start-elo", "0.1"), "loses 0.1 Elo is within 0.211 already"),
-        (("--confidence", "1"), "1.0 is not in the range"),
-        (("--draw-rate", "1"), "1.0 is not in the range"),
-    ],
-)
-def test_wrong_options_are_refused(wrong: tuple[str, ...], said: str) -> None:
-    result = CliRunner().invoke(papers, [*THEORY, *wrong])
-    assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split()) and result.stdout == ""

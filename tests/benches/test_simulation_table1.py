@@ -121,14 +121,6 @@ def test_the_rules_themselves_lose_as_much_as_the_blocks(row: Row) -> None:
     assert losses.mean() == pytest.approx(cell.expected, abs=3.5 * losses.std() / sqrt(250))
 
 
-@pytest.mark.slow
-def test_the_mixture_is_told_nothing_and_gains() -> None:
-    cell = Table1Cell(row=Row.MIXTURE, n=4, iterations=800)
-    assert cell.expected is None
-    losses = cell.losses(60, np.random.default_rng(6))
-    assert 0 < losses.mean() < 1
-
-
 def test_runs_that_come_to_their_bounds_are_refused() -> None:
     with pytest.raises(ValueError, match="bounds"):
         Table1Cell(row=Row.SPSA, n=1, iterations=2_000_000).losses(1, np.random.default_rng(1))

@@ -4,23 +4,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from console import SOURCE, call, master
-
-from spsa.cli import execute
+from console import SOURCE, Ask
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    source = tmp_path / "engine" / "src"
+def engine(folder: Path) -> Path:
+    source = folder / "engine" / "src"
     source.mkdir(parents=True)
     (source / "engine_constants.rs").write_text(SOURCE)
     (source / "main.rs").write_text("fn main() {}\n")
-    (tmp_path / "engine" / "Cargo.toml").write_text('[package]\nname = "e"\nversion = "1.0.0"\n')
-    (tmp_path / "outside.rs").write_text(SOURCE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    return tmp_path / "engine"
+    (folder / "engine" / "Cargo.toml").write_text('[package]\nname = "e"\nversion = "1.0.0"\n')
+    (folder / "outside.rs").write_text(SOURCE)
+    return folder / "engine"
 
 
 @pytest.mark.parametrize(
@@ -34,12 +29,10 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["{engine}"], "config.toml"),
     ],
 )
-def test_what_it_writes_loads(
-    engine: Path, arguments: list[str], config: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["init", *(text.format(engine=engine) for text in arguments)]) == 0
-    assert execute(["params", "show", "--config", config]) == 0, capsys.readouterr().err
-    assert "margin" in capsys.readouterr().out
+def test_what_it_writes_loads(engine: Path, arguments: list[str], config: str, ask: Ask) -> None:
+    assert ask("init", *(text.format(engine=engine) for text in arguments)).code == 0
+    shown = ask("params", "show", "--config", config)
+    assert shown.code == 0 and "margin" in shown.out
 
 
 @pytest.mark.parametrize(
@@ -51,9 +44,9 @@ def test_what_it_writes_loads(
     ],
 )
 def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
-    engine: Path, arguments: list[str], size: tuple[int, int, int]
+    engine: Path, arguments: list[str], size: tuple[int, int, int], ask: Ask
 ) -> None:
-    assert execute(["init", "engine", *arguments]) == 0
+    assert ask("init", "engine", *arguments).code == 0
     config = tomllib.loads(Path("config.toml").read_text())
     games = config["games"]
     assert size == (
@@ -61,20 +54,19 @@ def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
     )  # fmt: skip
 
 
-@pytest.mark.slow
-def test_in_the_engines_own_folder(engine: Path) -> None:
-    assert call(master("init", "."), engine).returncode == 0
-    assert call(master("params", "show"), engine).returncode == 0
+def test_in_the_engines_own_folder(engine: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(engine)
+    assert (ask("init", ".").code, ask("params", "show").code) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "params.toml"])
-def test_it_overwrites_nothing(engine: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_overwrites_nothing(engine: Path, name: str, ask: Ask) -> None:
     Path(name).write_text("mine")
     before = sorted(Path().iterdir())
-    assert execute(["init", "engine"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    heard = ask("init", "engine")
+    assert heard.code == 2 and "is there already" in heard.err
     assert Path(name).read_text() == "mine" and sorted(Path().iterdir()) == before
-    assert execute(["init", "engine", "--force"]) == 0
+    assert ask("init", "engine", "--force").code == 0
     assert Path(name).read_text() != "mine"
 
 
@@ -93,27 +85,25 @@ def test_it_overwrites_nothing(engine: Path, name: str, capsys: pytest.CaptureFi
     ],
 )
 def test_what_would_not_load_is_not_written(
-    engine: Path, arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
+    engine: Path, arguments: list[str], code: int, ask: Ask
 ) -> None:
     before = sorted(Path().rglob("*"))
-    assert execute(["init", *arguments]) == code
-    assert capsys.readouterr().out == "" and sorted(Path().rglob("*")) == before
+    heard = ask("init", *arguments)
+    assert (heard.code, heard.out) == (code, "") and sorted(Path().rglob("*")) == before
 
 
-def test_a_source_that_cannot_be_read(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_cannot_be_read(engine: Path, ask: Ask) -> None:
     constants = engine / "src" / "engine_constants.rs"
     constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
-    assert execute(["init", "engine"]) == 2
-    assert "engine_constants.rs: [SOURCE] it is not UTF-8" in capsys.readouterr().err
+    heard = ask("init", "engine")
+    assert heard.code == 2 and "engine_constants.rs: [SOURCE] it is not UTF-8" in heard.err
     constants.unlink()
     constants.mkdir()
-    assert execute(["init", "engine"]) == 3
-    assert "has no number that can be tuned" in capsys.readouterr().err
+    heard = ask("init", "engine")
+    assert heard.code == 3 and "has no number that can be tuned" in heard.err
 
 
-def test_every_file_is_read_and_what_is_skipped_is_told(
-    engine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_file_is_read_and_what_is_skipped_is_told(engine: Path, ask: Ask) -> None:
     (engine / "src" / "engine_constants.rs").unlink()
     (engine / "src" / "search.rs").write_text(
         "use crate::types::Depth;\nconst RAZOR_DEPTH: Depth = 200;\nconst MAX_DEPTH: Depth = 250;\n"
@@ -125,8 +115,7 @@ def test_every_file_is_read_and_what_is_skipped_is_told(
     )
     (engine / "tests").mkdir()
     (engine / "tests" / "eval.rs").write_text("const ROOK_IN_TESTS: i32 = 500;\n")
-    assert execute(["init", "engine"]) == 0
-    said = capsys.readouterr().err
+    said = ask("init", "engine").err
     assert "a limit, by its name: max_depth" in said and "the clock" in said
     params = tomllib.loads(Path("params.toml").read_text())
     assert list(params) == ["rook", "open_0", "open_1", "razor_depth"]
@@ -135,24 +124,22 @@ def test_every_file_is_read_and_what_is_skipped_is_told(
     assert (
         tomllib.loads(Path("config.toml").read_text())["build"]["constants_file"] == "src/eval.rs"
     )
-    assert execute(["params", "show"]) == 0
+    assert ask("params", "show").code == 0
 
 
-def test_a_member_of_a_workspace_is_built_from_its_root(
-    engine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_member_of_a_workspace_is_built_from_its_root(engine: Path, ask: Ask) -> None:
     Path("Cargo.toml").write_text('[workspace]\nmembers = ["engine", "tables"]\n')
     Path("tables/src").mkdir(parents=True)
     Path("tables/Cargo.toml").write_text('[package]\nname = "tables"\nversion = "1.0.0"\n')
     Path("tables/src/lib.rs").write_text("pub const PAWN_VALUE: i32 = 100;\n")
-    assert execute(["init", "engine", "--folder", "tune"]) == 0
+    assert ask("init", "engine", "--folder", "tune").code == 0
     build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
     assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
     assert (build["package"], build["binary"]) == ("e", "e")
     assert build["constants_file"] == "engine/src/engine_constants.rs"
     params = tomllib.loads(Path("tune/params.toml").read_text())
     assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
-    assert execute(["params", "show", "--config", "tune/config.toml"]) == 0
+    assert ask("params", "show", "--config", "tune/config.toml").code == 0
 
 
 OPTIONS = """\
@@ -179,11 +166,8 @@ def uci(engine: Path) -> Path:
     return path
 
 
-def test_an_engines_options_become_parameters(
-    uci: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["init", "--engine", str(uci)]) == 0
-    said = capsys.readouterr().err
+def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
+    said = ask("init", "--engine", uci).err
     assert "skipped 3, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
     params = tomllib.loads(Path("params.toml").read_text())
@@ -194,19 +178,15 @@ def test_an_engines_options_become_parameters(
         "lmr_divisor": (2.25, 1.125, 4.5, 0.2025, "LMRDivisor"),
         "nmp_depth": (3, 1, 6, 1, "NMPDepth"),
     }
-    assert execute(["params", "show"]) == 0
+    assert ask("params", "show").code == 0
     config = tomllib.loads(Path("config.toml").read_text())
     assert config["delivery"] == {"kind": "uci", "engine": "many"}
     assert config["games"]["games_per_iteration"] == 30
 
 
-def test_the_values_of_options_are_shown_as_uci_lines(
-    uci: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["init", "--engine", str(uci)]) == 0
-    capsys.readouterr()
-    assert execute(["params", "diff"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+def test_the_values_of_options_are_shown_as_uci_lines(uci: Path, ask: Ask) -> None:
+    assert ask("init", "--engine", uci).code == 0
+    assert ask("params", "diff").out.splitlines() == [
         "setoption name LMR Base value 75",
         "setoption name razor-margin value 300",
         "setoption name RAZOR_margin value 40",
@@ -226,27 +206,25 @@ def test_the_values_of_options_are_shown_as_uci_lines(
     ],
 )
 def test_what_is_no_engine_with_options_is_refused(
-    uci: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    uci: Path, arguments: list[str], code: int, said: str, ask: Ask
 ) -> None:
     dull = Path("dull")
     dull.write_text("#!/bin/sh\necho uciok; echo readyok; read -r line\n")
     dull.chmod(0o755)
-    assert execute(["init", *arguments]) == code
-    assert said in capsys.readouterr().err and not Path("config.toml").exists()
+    heard = ask("init", *arguments)
+    assert heard.code == code and said in heard.err and not Path("config.toml").exists()
 
 
-def test_arguments_of_an_engine_are_kept(uci: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_of_an_engine_are_kept(uci: Path, ask: Ask) -> None:
     text = uci.read_text()
     uci.write_text(text.replace("#!/bin/sh\n", '#!/bin/sh\ntest "$*" = "--uci a b" || exit 3\n'))
-    assert execute(["init", "--engine", str(uci), "--", "--uci", "a b"]) == 0
+    assert ask("init", "--engine", uci, "--", "--uci", "a b").code == 0
     assert tomllib.loads(Path("config.toml").read_text())["engine"]["arguments"] == ["--uci", "a b"]
-    assert execute(["params", "show"]) == 0, capsys.readouterr().err
+    assert ask("params", "show").code == 0
 
 
-def test_a_side_file_is_an_option_of_the_engine(
-    uci: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["init", "--engine", str(uci)]) == 0
+def test_a_side_file_is_an_option_of_the_engine(uci: Path, ask: Ask) -> None:
+    assert ask("init", "--engine", uci).code == 0
     config = Path("config.toml").read_text()
     Path("net").write_text("weights")
     for line, said in (
@@ -254,15 +232,12 @@ def test_a_side_file_is_an_option_of_the_engine(
         ('"LMR Base" = "none"', "[engine.files] "),
     ):
         Path("config.toml").write_text(config + f"\n[engine.files]\n{line}\n")
-        capsys.readouterr()
-        assert execute(["params", "show"]) == 2
-        assert said in capsys.readouterr().err
+        heard = ask("params", "show")
+        assert heard.code == 2 and said in heard.err
 
 
-def test_faults_of_all_three_files_come_in_one_round(
-    engine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert execute(["init", "engine"]) == 0
+def test_faults_of_all_three_files_come_in_one_round(engine: Path, ask: Ask) -> None:
+    assert ask("init", "engine").code == 0
     config, params = Path("config.toml"), Path("params.toml")
     usual = config.read_text()
     params.write_text(
@@ -270,15 +245,12 @@ def test_faults_of_all_three_files_come_in_one_round(
         "[depth]\nvalue = 50\nmin = 0\nmax = 9\nstep = 1\n"
     )
     config.write_text(usual.replace("batch_size = 10", "batch_size = 11"))
-    capsys.readouterr()
-    assert execute(["params", "show"]) == 2
-    said = capsys.readouterr().err
+    said = ask("params", "show").err
     assert "config.toml:" in said and "is odd" in said
     assert "params.toml:7: [depth] value 50 is outside" in said and "3 faults" in said
     assert "[margim] there is no constant MARGIM" in said
     config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
-    assert execute(["params", "show"]) == 2
-    said = capsys.readouterr().err
+    said = ask("params", "show").err
     assert "[games.book]" in said, "a file that is missing"
     assert "params.toml:7: [depth] value 50 is outside" in said, "a wrong number"
     assert "[margim] there is no constant MARGIM" in said, "and the source"

@@ -1,12 +1,10 @@
 """`probe` names parameters that do nothing, are clamped or crash the engine, without a game."""
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
-
-from spsa.cli import execute
+from console import Ask
 
 ENGINE = """\
 import random
@@ -36,37 +34,27 @@ for line in sys.stdin:
         case ["quit"]:
             break
 """
+QUICK = ("probe", "--nodes", "100", "--positions", "6")
 NAMES = ("alive", "strong", "dead", "clamped", "crash", "refused")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    (tmp_path / "engine.py").write_text(ENGINE)
-    engine = tmp_path / "engine"
-    engine.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {tmp_path / "engine.py"} "$@"\n')
+def folder(folder: Path) -> Path:
+    (folder / "engine.py").write_text(ENGINE)
+    engine = folder / "engine"
+    engine.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {folder / "engine.py"} "$@"\n')
     engine.chmod(0o755)
-    (tmp_path / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "engine"\n')
-    (tmp_path / "params.toml").write_text(
+    (folder / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "engine"\n')
+    (folder / "params.toml").write_text(
         "".join(f"[{name}]\nvalue = 30\nmin = 0\nmax = 100\nstep = 10\n" for name in NAMES)
     )
-    return tmp_path
+    return folder
 
 
-def probed(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, object]]:
-    quick = ["--nodes", "100", "--positions", "6"]
-    code = execute(["probe", *quick, "--json", *arguments])
-    said = capsys.readouterr()
-    assert said.out, said.err
-    return code, json.loads(said.out)
-
-
-def test_every_parameter_is_judged(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    code, answer = probed(capsys=capsys)
-    found = {one["name"]: one for one in answer["parameters"]}
-    assert code == 1 and answer["reproducible"]
+def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
+    heard = ask(*QUICK, "--json")
+    found = {one["name"]: one for one in heard.json["parameters"]}
+    assert heard.code == 1 and heard.json["reproducible"]
     assert found["alive"]["findings"] == []
     assert (found["alive"]["score_change"], found["alive"]["moves_changed"]) == (10, 0)
     assert (found["strong"]["score_change"], found["strong"]["moves_changed"]) == (40, 0.5)
@@ -81,25 +69,18 @@ def test_every_parameter_is_judged(capsys: pytest.CaptureFixture[str], folder: P
     assert sorted(path.name for path in (folder / ".tuning").iterdir()) == []
 
 
-def test_plus_and_minus_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    code, answer = probed("--no-bounds", "--only", "crash", "--only", "alive", capsys=capsys)
-    assert code == 1, "at plus and minus `crash` is only dead"
-    assert [one["name"] for one in answer["parameters"]] == ["alive", "crash"]
-    assert "fails" not in str(answer)
-    assert probed("--only", "alive", capsys=capsys)[0] == 0
+def test_plus_and_minus_alone(ask: Ask) -> None:
+    heard = ask(*QUICK, "--json", "--no-bounds", "--only", "crash", "--only", "alive")
+    assert heard.code == 1, "at plus and minus `crash` is only dead"
+    assert [one["name"] for one in heard.json["parameters"]] == ["alive", "crash"]
+    assert "fails" not in heard.out
+    assert ask(*QUICK, "--only", "alive").code == 0
 
 
-def test_an_engine_that_is_not_reproducible_is_told(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
+def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> None:
     with (folder / "config.toml").open("a") as config:
         config.write('[engine]\narguments = ["noise"]\n')
-    assert execute(["probe", "--nodes", "9", "--positions", "6", "--only", "alive"]) == 0
-    said = capsys.readouterr()
+    said = ask("probe", "--nodes", "9", "--positions", "6", "--only", "alive")
+    assert said.code == 0
     assert "finds something else when asked twice" in said.err
     assert "1 parameter probed, 0 dead" in said.out
-
-
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["probe", "--only", "nothing"]) == 2
-    assert "'nothing' is no active parameter" in capsys.readouterr().err

@@ -1,21 +1,17 @@
 """`purge` and `replay` as people and scripts call them."""
 
-import json
-from collections.abc import Iterator
+import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from builders import LEASE, new_validation
-from console import call, master, write_project
 from masters import RunUnderTest
 from purges import BAD, moved
 
-from spsa.cli import execute
 from spsa.config import load_space, project_theta
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.db.migrate import upgrade
 
 OURS = """\
 [margin]
@@ -41,19 +37,9 @@ active = false
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    write_project(tmp_path, params=OURS)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    upgrade(f"sqlite:///{tmp_path / 'spsa.db'}")
-    return tmp_path
-
-
-@pytest.fixture
-def store(project: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
-        yield opened
+def store(project: Path, project_store: Store) -> Store:
+    (project / "params.toml").write_text(OURS)
+    return project_store
 
 
 @pytest.fixture
@@ -73,10 +59,9 @@ def file_values(project):
     return {p.name: p.value for p in load_space(project / "params.toml").parameters}
 
 
-def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, capsys):
+def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, ask):
     before = tested.now()
-    assert execute(["purge", "--worker", BAD, "--dry-run"]) == 0
-    shown = capsys.readouterr().out
+    shown = ask("purge", "--worker", BAD, "--dry-run").out
     assert shown.startswith("run tested: 24 games in 6 batches of 6 iterations (+24 -0 =0)\n")
     assert f"\n  {BAD}: 24 games\n" in shown
     assert "\n  8 games of open iterations will be played again\n" in shown
@@ -84,9 +69,9 @@ def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, caps
     assert tested.now() == before
 
 
-def test_purged_and_written_out(tested, project, store, capsys):
-    assert execute(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
-    said = capsys.readouterr()
+def test_purged_and_written_out(tested, project, store, ask):
+    said = ask("purge", "--host", "bad", "--yes", "--reason", "ECC errors")
+    assert said.code == 0
     assert "purge 1: 24 games are removed" in said.out
     assert "params.toml has theta without them now" in said.err
     after = tested.now()
@@ -94,20 +79,18 @@ def test_purged_and_written_out(tested, project, store, capsys):
     assert "# a person's words" in (project / "params.toml").read_text()
     (event,) = (e for e in store.events(after.id) if e.kind == "purge")
     assert event.detail["reason"] == "ECC errors" and "@" in event.actor
-    assert execute(["status"]) == 0
-    assert "24 games removed by 1 purge" in capsys.readouterr().out
-    assert execute(["purge", "--host", "bad", "--yes"]) == 3
-    assert "nothing to purge" in capsys.readouterr().err
+    heard = ask("status")
+    assert heard.code == 0 and "24 games removed by 1 purge" in heard.out
+    heard = ask("purge", "--host", "bad", "--yes")
+    assert heard.code == 3 and "nothing to purge" in heard.err
 
 
-def test_a_program_gets_all_of_it(tested, capsys):
+def test_a_program_gets_all_of_it(tested, ask):
     before = tested.now()
     arguments = ["purge", "--iteration", "1", "--batch", "2.0", "--json"]
-    assert execute([*arguments, "--dry-run"]) == 0
-    wanted = json.loads(capsys.readouterr().out)
+    wanted = ask(*[*arguments, "--dry-run"]).json
     assert (wanted["purge"], wanted["batches"]) == (None, [[1, 0], [1, 1], [2, 0]])
-    assert execute([*arguments, "--yes"]) == 0
-    done = json.loads(capsys.readouterr().out)
+    done = ask(*[*arguments, "--yes"]).json
     assert done == wanted | {"purge": 1}
     after = tested.now()
     for parameter in done["parameters"]:
@@ -117,39 +100,23 @@ def test_a_program_gets_all_of_it(tested, capsys):
     assert steps == sorted(steps, reverse=True) and steps[0] > 0
 
 
-def test_a_file_that_says_something_else_is_left_alone(tested, project):
+def test_a_file_that_says_something_else_is_left_alone(tested, project, ask):
     write_theta(project, {"margin": 11.0})
     before = (project / "params.toml").read_text()
-    assert execute(["purge", "--worker", BAD, "--yes"]) == 0
+    assert ask("purge", "--worker", BAD, "--yes").code == 0
     assert (project / "params.toml").read_text() == before
 
 
-def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try(tested, project):
+def test_a_file_that_was_not_written_is_written_by_the_next_try(tested, project, ask):
     stale = (project / "params.toml").read_text()
-    assert execute(["purge", "--worker", BAD, "--yes"]) == 0
+    assert ask("purge", "--worker", BAD, "--yes").code == 0
     mended = (project / "params.toml").read_text()
     (project / "params.toml").write_text(stale)
-    assert execute(["purge", "--worker", BAD, "--yes"]) == 3
+    assert ask("purge", "--worker", BAD, "--yes").code == 3
     assert (project / "params.toml").read_text() == mended != stale
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--iteration", "1", "--iteration", "99"], "has no iteration 99: nothing is purged"),
-        (["--batch", "98.0"], "has no iteration 98"),
-        (["--worker", "bad"], "no worker 'bad' has ever played"),
-        (["--host", BAD], f"no host '{BAD}' has ever played"),
-    ],
-)
-def test_names_that_do_not_exist_are_refused(tested, store, arguments, said, capsys):
-    before = tested.now()
-    assert execute(["purge", *arguments, "--yes"]) == 3
-    assert said in capsys.readouterr().err
-    assert tested.now() == before
-
-
-def test_a_match_of_another_theta_is_told(tested, store, capsys):
+def test_a_match_of_another_theta_is_told(tested, store, ask):
     run = tested.now()
     space = Space.from_json(run.space)
     number = store.open_iteration(
@@ -161,12 +128,11 @@ def test_a_match_of_another_theta_is_told(tested, store, capsys):
             minus_parameters=space.rounded(space.steps(run.start_theta)),
         ),
     )
-    assert execute(["purge", "--host", "bad", "--yes"]) == 0
-    said = capsys.readouterr().out
+    said = ask("purge", "--host", "bad", "--yes").out
     assert f"iteration {number} was a match of theta before this purge" in said
 
 
-def test_times_are_understood(tested, store, capsys):
+def test_times_are_understood(tested, store, ask):
     now = datetime.now(UTC)
     hour = timedelta(hours=1)
     every = ("--dry-run", "--json")
@@ -177,68 +143,55 @@ def test_times_are_understood(tested, store, capsys):
         (now - hour).isoformat(),
         f"{now - hour:%Y-%m-%dT%H:%M}",
     ):
-        assert execute(["purge", "--since", since, *every]) == 0, since
-        assert len(json.loads(capsys.readouterr().out)["batches"]) > 1
+        assert len(ask("purge", "--since", since, *every).json["batches"]) > 1, since
     for nothing in (("--until", "1h"), ("--since", f"{now + hour:%Y-%m-%dT%H:%M}")):
-        assert execute(["purge", *nothing, *every]) == 3
-    assert execute(["purge", "--since", "2h", "--until", "1h", *every]) == 3
+        assert ask("purge", *nothing, *every).code == 3
+    assert ask("purge", "--since", "2h", "--until", "1h", *every).code == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("line", "code", "words"),
     [
-        ((), "give a condition"),
-        (("--worker", "x"), "there is no terminal to ask on"),
-        (("--worker", "x", "--json"), "there is no terminal to ask on"),
-        (("--since", "yesterday"), "'yesterday' is no time"),
-        (("--since", "9" * 30 + "d"), "is no time"),
-        (("--since", "999999d", "--yes"), "there was no database"),
-        (("--since", "1h", "--until", "2h", "--yes"), "is not before --until"),
-        (("--batch", "7"), "'7' is no batch: write 12.3"),
-        (("--batch", "1.9999999999", "--yes"), "is no batch"),
-        (("--iteration", "0"), "0 is not in the range"),
-        (("--suggested",), "there is no terminal to ask on"),
-        (("--suggested", "--host", "x", "--yes"), "--suggested names a machine"),
+        ("", 2, "give a condition"),
+        ("--worker x", 2, "there is no terminal to ask on"),
+        ("--worker x --json", 2, "there is no terminal to ask on"),
+        ("--since yesterday", 2, "'yesterday' is no time"),
+        (f"--since {'9' * 30}d", 2, "is no time"),
+        ("--since 999999d --yes", 2, "there was no database"),
+        ("--since 1h --until 2h --yes", 2, "is not before --until"),
+        ("--batch 7", 2, "'7' is no batch: write 12.3"),
+        ("--batch 1.9999999999 --yes", 2, "is no batch"),
+        ("--iteration 0", 2, "0 is not in the range"),
+        ("--suggested", 2, "there is no terminal to ask on"),
+        ("--suggested --host x --yes", 2, "--suggested names a machine"),
+        ("--iteration 1 --iteration 99 --yes", 3, "has no iteration 99: nothing is purged"),
+        ("--batch 999999999.999999999 --yes", 3, "run tested has no iteration 999999999"),
+        ("--worker bad --yes", 3, "no worker 'bad' has ever played for this database"),
+        (f"--host {BAD} --yes", 3, f"no host '{BAD}' has ever played"),
+        ("--until 2001-01-01 --yes", 3, "no counted result of run tested is selected"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tested, project, arguments, words):
-    done = call(master("purge", *arguments), project)
-    assert done.returncode == 2, done.stderr
-    assert words in done.stderr
+def test_what_cannot_be_meant_is_refused(tested, line, code, words, ask, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    before = tested.now()
+    heard = ask("purge", *line.split())
+    assert heard.code == code and words in heard.err
+    assert tested.now() == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--worker", "gone"), "no worker 'gone' has ever played for this database"),
-        (("--batch", "999999999.999999999"), "run tested has no iteration 999999999"),
-        (("--until", "2001-01-01"), "no counted result of run tested is selected"),
-    ],
-)
-def test_nothing_matches(tested, project, arguments, said):
-    done = call(master("purge", *arguments, "--yes"), project)
-    assert done.returncode == 3, done.stderr
-    assert said in done.stderr
-
-
-def test_theta_of_a_past_moment_is_printed(tested, store, capsys):
+def test_theta_of_a_past_moment_is_printed(tested, store, ask):
     before = tested.now()
     steps = store.steps(before.id)
-    assert execute(["purge", "--iteration", "2", "--yes"]) == 0
-    capsys.readouterr()
+    assert ask("purge", "--iteration", "2", "--yes").code == 0
     for k in range(before.applied + 1):
         for option, same in ((("--as-applied",), True), ((), k < 2)):
-            assert execute(["replay", "--to", str(k), "--json", *option]) == 0
-            told = json.loads(capsys.readouterr().out)
+            told = ask("replay", "--to", k, "--json", *option).json
             logged = steps[k - 1].theta_after if k else before.start_theta
             theta = {p["name"]: p["value"] for p in told["parameters"]}
             assert (theta == dict(logged)) == same
     assert theta == tested.now().theta
-    assert execute(["replay"]) == 0
-    shown = capsys.readouterr().out
+    shown = ask("replay").out
     assert f"theta after {before.applied} of {before.applied} results, by the games" in shown
     assert "margin" in shown
-    assert execute(["replay", "--to", "99"]) == 3
-    assert "so no theta of k=99" in capsys.readouterr().err
+    heard = ask("replay", "--to", "99")
+    assert heard.code == 3 and "so no theta of k=99" in heard.err

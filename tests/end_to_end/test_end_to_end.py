@@ -217,17 +217,6 @@ def test_validation_plays_tuned_against_start(
     assert tuner.ask("doctor").returncode == 0
 
 
-@pytest.mark.slow
-def test_a_constant_that_is_not_there_is_refused_before_anything_is_built(
-    tuner: Tuner,
-) -> None:
-    (tuner.folder / "params.toml").write_text(PARAMS.replace("KNIGHT_VALUE_PAIR", "KNIGHT_VALU"))
-    refused = tuner.ask("run")
-    assert refused.returncode == 2
-    assert "params.toml:2" in refused.stderr and "did you mean" in refused.stderr
-    assert not (tuner.folder / "spsa.db").exists() and not (tuner.folder / ".tuning").exists()
-
-
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(

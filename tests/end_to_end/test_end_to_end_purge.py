@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from invariants import broken
 from shell import Shell
 from tuner import ENDLESS, Tuner
-from uci_tuner import CONFIG, ENGINE, PARAMS
+from uci_tuner import uci_tuner
 
 from spsa.config import says
 from spsa.db import Store
@@ -22,13 +21,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture
 def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
-    config = CONFIG.replace("max_iterations = 3", f"max_iterations = {ENDLESS}")
-    (tmp_path / "config.toml").write_text(config)
-    (tmp_path / "params.toml").write_text(PARAMS)
-    engine = tmp_path / "optional"
-    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
-    engine.chmod(0o755)
-    made = Tuner(tmp_path, database_url, tmp_path / "engines")
+    made = uci_tuner(tmp_path, database_url, iterations=ENDLESS)
     yield made
     made.kill_all()
 

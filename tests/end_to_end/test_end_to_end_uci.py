@@ -1,12 +1,11 @@
 """Values sent by setoption into one binary: everything but the delivery is the same."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tuner import Tuner
-from uci_tuner import CONFIG, ENGINE, PARAMS
+from uci_tuner import CONFIG, PARAMS, uci_tuner
 
 from spsa.db import Store
 
@@ -15,12 +14,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture
 def tuner(tmp_path: Path) -> Iterator[Tuner]:
-    (tmp_path / "config.toml").write_text(CONFIG)
-    (tmp_path / "params.toml").write_text(PARAMS)
-    engine = tmp_path / "optional"
-    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
-    engine.chmod(0o755)
-    made = Tuner(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", tmp_path / "engines")
+    made = uci_tuner(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}")
     yield made
     made.kill_all()
 
