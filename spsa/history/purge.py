@@ -7,16 +7,14 @@ not rewritten; a purge is one more entry between two of its steps. Theta can be 
 was applied and without everything that has been purged since.
 """
 
-from collections.abc import Sequence
-
 from spsa.algorithms.tuning import Tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.purge_queries import PurgePlan, ReportedResult, Selection
+from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Purge, Run, Values
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.history.replay import replay, results_of, with_tally
+from spsa.history.replay import games_by_iteration, replay, results_of, with_tally
 
 _TRIES = 20
 """How often a purge is planned again if the run moves meanwhile, once an iteration."""
@@ -31,7 +29,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     matches = store.matching(run.id, selection)
     if not matches:
         raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
-    held, lost = results_of(store, run, run.applied), _lost(matches)
+    held, lost = results_of(store, run, run.applied), games_by_iteration(matches)
     if not any(it.id in lost for it in held):
         return PurgePlan(run=run, selection=selection, matches=matches)
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
@@ -73,11 +71,3 @@ def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
     """one - other in the steps of every active parameter."""
     active = Space.from_json(run.space).active
     return {p.name: (one[p.name] - other[p.name]) / p.step for p in active}
-
-
-def _lost(matches: Sequence[ReportedResult]) -> dict[int, Tally]:
-    """The games to purge from each iteration, by its row's id."""
-    lost: dict[int, Tally] = {}
-    for match in matches:
-        lost[match.iteration_id] = lost.get(match.iteration_id, Tally()) + match.tally
-    return lost

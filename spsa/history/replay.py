@@ -44,11 +44,16 @@ def counted_after(
     purges: int, results: Iterable[Iteration], purged: Iterable[ReportedResult]
 ) -> list[Iteration]:
     """The results with the games that counted after this number of purges."""
-    back: dict[int, Tally] = {}
-    for one in purged:
-        if one.purge > purges and not one.played_again:
-            back[one.iteration_id] = back.get(one.iteration_id, Tally()) + one.tally
+    back = games_by_iteration(one for one in purged if one.purge > purges and not one.played_again)
     return [with_tally(it, it.tally + back.get(it.id, Tally())) for it in results]
+
+
+def games_by_iteration(results: Iterable[ReportedResult]) -> dict[int, Tally]:
+    """The games of these results, by the ids of the rows of their iterations."""
+    games: dict[int, Tally] = {}
+    for one in results:
+        games[one.iteration_id] = games.get(one.iteration_id, Tally()) + one.tally
+    return games
 
 
 def with_tally(iteration: Iteration, tally: Tally) -> Iteration:

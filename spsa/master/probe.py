@@ -107,24 +107,16 @@ class Probed:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
 
 
+@dataclass(slots=True)
 class Prober:
     """Makes engines of a delivery and searches with them."""
 
-    def __init__(
-        self,
-        space: Space,
-        delivery: Delivery,
-        settings: GameSettings,
-        openings: Sequence[str],
-        nodes: int,
-    ) -> None:
-        self._space = space
-        self._delivery = delivery
-        self._settings = settings
-        self._openings = openings
-        self._positions: Sequence[str] = ()
-        self._nodes = nodes
-        self._start = space.rounded(space.start())
+    space: Space
+    delivery: Delivery
+    settings: GameSettings
+    openings: Sequence[str]
+    nodes: int
+    _positions: Sequence[str] = ()
 
     def start(self) -> tuple[Tried, bool]:
         """The engine at the start of theta, and whether it finds the same twice.
@@ -133,9 +125,10 @@ class Prober:
 
         Raises BuildFailed if it cannot be built or cannot search.
         """
-        sides = self._delivery.prepare(self._start, self._start)
-        engine, options, quick = sides.plus, sides.plus_options, max(1, self._nodes // _QUICKER)
-        self._positions = positions_of_games(*self._call(engine, options), self._openings, quick)
+        values = self.space.rounded(self.space.start())
+        sides = self.delivery.prepare(values, values)
+        engine, options, quick = sides.plus, sides.plus_options, max(1, self.nodes // _QUICKER)
+        self._positions = positions_of_games(*self._call(engine, options), self.openings, quick)
         searches, again = (self._searches(engine, options) for _ in range(2))
         start = Tried(value=0, sha256=engine.sha256, bench=engine.bench, searches=searches)
         return start, searches == again
@@ -151,7 +144,7 @@ class Prober:
     def _pair(self, parameter: Parameter, one: Point, two: Point) -> dict[Point, Tried]:
         values = {point: self._values(parameter, point) for point in (one, two)}
         try:
-            sides = self._delivery.prepare(values[one], values[two])
+            sides = self.delivery.prepare(values[one], values[two])
         except BuildFailed:
             return {point: self._alone(parameter, values[point]) for point in (one, two)}
         return {
@@ -161,7 +154,7 @@ class Prober:
 
     def _alone(self, parameter: Parameter, values: Values) -> Tried:
         try:
-            sides = self._delivery.prepare(values, values)
+            sides = self.delivery.prepare(values, values)
         except BuildFailed as failure:
             return Tried(value=values[parameter.name], failure=failure.lines[0])
         return self._tried(parameter, values, sides.plus, sides.plus_options)
@@ -177,14 +170,14 @@ class Prober:
         return replace(found, bench=engine.bench, searches=searches)
 
     def _searches(self, engine: EngineFile, options: Mapping[str, str]) -> Searches:
-        return search_all(*self._call(engine, options), self._positions, self._nodes)
+        return search_all(*self._call(engine, options), self._positions, self.nodes)
 
     def _call(
         self, engine: EngineFile, options: Mapping[str, str]
     ) -> tuple[list[str], dict[str, str]]:
         """The command line of an engine, and all options that are sent to it."""
-        command = [engine.path, *self._settings.engine_arguments]
-        return command, {**self._settings.common_options, **options}
+        command = [engine.path, *self.settings.engine_arguments]
+        return command, {**self.settings.common_options, **options}
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {
@@ -193,7 +186,9 @@ class Prober:
             Point.MIN: parameter.minimum,
             Point.MAX: parameter.maximum,
         }[point]
-        return self._space.rounded(self._space.steps({**self._start, parameter.name: value}))
+        return self.space.rounded(
+            self.space.steps({**self.space.rounded(self.space.start()), parameter.name: value})
+        )
 
 
 def proposed_steps(probed: Sequence[Probed]) -> dict[str, Number]:
