@@ -339,6 +339,22 @@ def test_what_a_type_can_hold_is_not():
         element(FILES["hostile.rs"], at(place)).check(number)
 
 
+@pytest.mark.parametrize(("place", "value"), [("RATE32", 1e6), ("RATE", 1e15), ("RATE32", 1e39)])
+def test_a_step_that_a_type_loses_is_refused(place, value):
+    rate = element(FILES["hostile.rs"], at(place))
+    rate.check_step(1.0, 0.01)
+    with pytest.raises(ConstantRefused, match="is lost in an f"):
+        rate.check_step(value, 0.01)
+
+
+@pytest.mark.parametrize("braces", ["T x{5, 1, 9};", "T x = T{5, 1, 9};", "T x(5, 1, 9);"])
+def test_what_a_constructor_is_given_is_no_list(braces):
+    assert element(parse(braces, "a.h"), at("x.0")).beside == (1, 9)
+    listed = parse("T x{1, 2, 3, 4, 5, 6, 7}; int y[3]{5, 1, 9}; int z[] = {5, 1, 9};", "a.h")
+    assert [element(listed, at(place)).number for place in ("x[6]", "y[2]", "z[2]")] == [7, 9, 9]
+    assert not any(one.beside for c in listed.constants for one in c.numbers())
+
+
 @pytest.mark.parametrize(("file", "numbers", "line"), of_files(STYLES))
 def test_a_number_keeps_its_style(file, numbers, line):
     before = TEXTS[file].split("\n")

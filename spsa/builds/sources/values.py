@@ -26,6 +26,9 @@ _LONGEST = 400
 _MOST_NODES = 1000
 """Nodes of an expression that are searched for the constants it is derived from."""
 
+_MOST_GIVEN = 6
+"""Numbers in braces that may be given to a constructor; more are a list."""
+
 Items = list[Element | Opaque]
 
 
@@ -51,7 +54,7 @@ class Values:
             return self.items(node, place)
         if any("field" in self.tree.of(one) for one in inner):
             return self.items(node, place)
-        if len(inner) == 1 or (len(inner) > 2 and self._is_class(place.kind)):
+        if len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and self._is_class(place.kind)):
             found = self._arguments(inner, place, place.kind.name, told=False)
             return found or self.items(node, place)
         return self.items(node, place)
