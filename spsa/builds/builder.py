@@ -126,8 +126,13 @@ class Builder:
 
     def _examine(self, binary: Path) -> int | None:
         recipe = self._recipe
-        first, options = recipe.first_search, recipe.options
-        return examine(binary, recipe.bench, recipe.smoke, first_search=first, options=options)
+        return examine(
+            binary,
+            recipe.bench,
+            SmokeTimeouts(),
+            first_search=recipe.first_search,
+            options=recipe.options,
+        )
 
 
 def adopt(

@@ -21,7 +21,7 @@ from spsa.builds.cargo import (
     made,
 )
 from spsa.builds.requirements import level_for, own_level, processor_features
-from spsa.builds.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.smoke import FirstSearch
 from spsa.builds.source import Pinned
 from spsa.builds.subprocesses import Commands, Watch
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
@@ -51,8 +51,8 @@ class Recipe:
     run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for
     each engine. `bench` says whether the engine must have a `bench` command with a node count
     (True), may have one (None), or is not asked for one (False). `level` is the level of x86-64 to
-    build for; with a command, the one that the command builds for. `smoke` limits the smoke test,
-    in which the engine has to obey `first_search` and to accept `options`.
+    build for; with a command, the one that the command builds for. In the smoke test the engine has
+    to obey `first_search` and to accept `options`.
     """
 
     command: tuple[str, ...] = ()
@@ -63,7 +63,6 @@ class Recipe:
     level: str | None = None
     timeout: float = 900.0
     bench: bool | None = None
-    smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     first_search: FirstSearch | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+from spsa.core.json_values import from_json
+from spsa.core.limits import Range
 from spsa.core.stored_json import as_written
 
-_MAX_SECONDS = 7 * 86_400.0
+Seconds = Annotated[float, Range(0, 7 * 86_400)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builds:
-    """The builds of a run at one moment.
+    """The builds of a run at one moment, as the column `builds` of a run has them.
 
     `iterations` are the k that are being built, the first of them for `seconds`. `sides` are those
     of its engines that are not done. `usual` is what the last iterations took in seconds, the
@@ -20,11 +22,10 @@ class Builds:
 
     iterations: tuple[int, ...] = ()
     sides: tuple[str, ...] = ()
-    seconds: float = 0.0
-    usual: float | None = None
+    seconds: Seconds = 0.0
+    usual: Seconds | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For the column `builds` of a run."""
         return asdict(self) | {"seconds": round(self.seconds, 1)}
 
     @classmethod
@@ -36,17 +37,4 @@ class Builds:
         if data is None:
             return cls()
         with as_written("a column `builds`"):
-            usual = data["usual"]
-            return cls(
-                iterations=tuple(int(k) for k in data["iterations"]),
-                sides=tuple(str(side) for side in data["sides"]),
-                seconds=_seconds(data["seconds"]),
-                usual=None if usual is None else _seconds(usual),
-            )
-
-
-def _seconds(number: Any) -> float:
-    seconds = float(number)
-    if not 0.0 <= seconds <= _MAX_SECONDS:
-        raise ValueError(f"{seconds} seconds")
-    return seconds
+            return from_json(cls, data)

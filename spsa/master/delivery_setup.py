@@ -97,16 +97,16 @@ def delivery_of(
             FirstSearch.of(config.game_settings.time_control),
         )
         return UciDelivery(space, engine, keep_bytes, require), ()
-    by_workers = wanted.get("where") == "worker" and store is not None
-    if not by_workers:
+    if wanted.get("where") != "worker":
+        store = None
+    if store is None:
         wanted = _possible_here(config, wanted)
     pinned, notes = _pinned(config, wanted, source_sha256)
     constants = wanted["constants_file"]
     source = EngineSource(space, pinned, constants, read_sources(space, pinned.crate, constants))
     levels = wanted["levels"] or [""]
-    if by_workers:
+    if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *levels)}
-        assert store is not None
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
     builders = {level: _builder(config, wanted, pinned, level) for level in levels}
     return BuildDelivery(source, builders, keep_bytes, require), notes

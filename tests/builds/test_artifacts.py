@@ -99,6 +99,7 @@ def test_an_engine_is_found_by_its_key_until_it_is_evicted(
     path = store.folder / SHA
     assert one == BuiltEngine(ONE, SHA, len(CONTENT), path, "triple", 7, requires)
     assert store.find(ONE) == one
+    assert mode(store.folder / f"{ONE}.json") == 0o644
     add(store, "c" * 64, binary)  # another key of the same bytes
     (store.folder / "notes").mkdir()
     store.evict([SHA, "d" * 64, "notes", "../engine"])

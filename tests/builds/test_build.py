@@ -15,7 +15,6 @@ from checkouts import FIXTURES, PLAIN, Bench, rendered
 
 from spsa.builds.builder import adopt
 from spsa.builds.recipe import Rendered
-from spsa.builds.smoke import SmokeTimeouts
 from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
 
@@ -168,7 +167,7 @@ def test_a_target_is_named(own: Bench) -> None:
 def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
     own.write("src/main.rs", 'mod constants; fn main() { println!("{}", constants::MARGIN) }')
     with pytest.raises(SmokeTestFailed) as failure:
-        own.builder(smoke=SmokeTimeouts(handshake=5)).build_one("plus", rendered(12345))
+        own.builder().build_one("plus", rendered(12345))
     assert "the plus engine, with margin = 12345" in str(failure.value)
     assert "  | 12345" in str(failure.value)
     assert not list(own.engines.iterdir())

@@ -9,7 +9,6 @@ from spsa.builds.requirements import lacking
 from spsa.core.game_settings import EngineFile
 from spsa.core.words import words_of
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.files import cache_folder
 from spsa.protocol import Claim, Engine
 
 _KEPT = 128
@@ -106,8 +105,3 @@ def _newest_first(path: Path) -> float:
         return -path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
-
-
-def default_folder() -> Path:
-    """The folder for engines in the user's cache."""
-    return cache_folder() / "engines"

@@ -22,7 +22,7 @@ from spsa.protocol import WorkerInfo, WorkerStore
 from spsa.text import NAME_LENGTH, printable
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
-from worker.batches.engine_cache import EngineCache, default_folder
+from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import Worker
 from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
@@ -160,7 +160,7 @@ def engine_cache(settings: WorkerSettings, store: WorkerStore) -> EngineCache:
 
 def engine_folder(settings: WorkerSettings) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
-    folder = settings.engines_cache or default_folder()
+    folder = settings.engines_cache or cache_folder() / "engines"
     try:
         return private_folder(folder, "the engine cache")
     except TuningError as error:
