@@ -9,57 +9,135 @@
     chess-tuning-tools  {"parameter_ranges": {"NAME": "Integer(0, 100)", "OTHER": "Real(0.0, 1.0)"}}
     json        params.toml: the same tables and keys
 
-Sources: spsa_workflow.py of Fishtest; main.py and spsa.py of github.com/jnlt3/weather-factory; the
-tuning configuration in the documentation of chess-tuning-tools.
+Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench; main.py and spsa.py of
+github.com/jnlt3/weather-factory; the documentation of chess-tuning-tools.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spsa.config.document import Document, file_text, shown
-from spsa.config.peer import File, PeerParameter, PeerTune, Plan, Schedule
-from spsa.config.peer_lines import (
-    DIGEST,
-    FISHTEST,
-    OPENBENCH,
-    number,
-    read_lines,
-    rows,
-    whole,
-    write_lines,
-)
+from spsa.config.document import Document, as_number, file_text, shown
+from spsa.config.peer import File, PeerParameter, PeerTune, Plan, Schedule, scheduled
 from spsa.config.space import space_of
-from spsa.core.params import Space
+from spsa.core.params import Number, Space
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
+
+_FISHTEST = ("name", "start", "min", "max", "c_end", "r_end")
+_OPENBENCH = ("name", "int|float", "start", "min", "max", "c_end", "r_end")
+_DIGEST = ("name", "curr", "start", "min", "max", "c", "c_end", "r", "r_end")
+"""The columns of a list; those of the table in which OpenBench shows a running tune."""
 
 _RUN = {"value": "theta", "min": "min", "max": "max", "step": "c_end"}
 _WEATHER_FACTORY = {"value": "value", "min": "min_value", "max": "max_value", "step": "step"}
 """The keys of an object by those of params.toml."""
 
-_GAINS = ("a", "c", "A", "alpha", "gamma")
+_NUMBER = re.compile(r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _RANGE = re.compile(r"\s*(Integer|Real)\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*(?:,[^()]*)?\)\s*")
 _RANGE_STEPS = 20
 """Steps in a range that comes without one, as in the lines that TUNE() prints."""
 
 
+def _of_lines(columns: Sequence[str], file: File, *, among_others: bool = False) -> PeerTune:
+    """A parameter for each line with these columns; `among_others`: other lines are ignored."""
+    tables: dict[str, Mapping[str, object]] = {}
+    lines: dict[str, int] = {}
+    r_ends: dict[str, float] = {}
+    faults: list[Fault] = []
+    for line, fields in _rows(file.text):
+        is_header = [field.lower() for field in fields] == list(columns)
+        if is_header or (among_others and len(fields) != len(columns)):
+            continue
+        try:
+            name, row = _row(file, line, fields, columns)
+            if lines.setdefault(name, line) != line:
+                found = f"line {lines[name]} has it already"
+                raise file.refused(name, found, "keep one of the two lines", line)
+            r_ends[name] = float(row.pop("r_end"))
+            tables[name] = row
+        except InvalidInput as error:
+            faults += error.faults
+    if faults:
+        raise InvalidInput(faults[:MAX_FAULTS])
+    return PeerTune(tables=tables, lines=lines, r_ends=r_ends, schedule=file.plan.schedule)
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line that is neither empty nor a comment, and its number from 1."""
+    for line, row in enumerate(text.splitlines(), start=1):
+        if row.strip() and not row.lstrip().startswith("#"):
+            yield line, [field.strip() for field in row.split(",")]
+
+
+def _row(
+    file: File, line: int, fields: Sequence[str], columns: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The name of a parameter, and its table with `r_end` in it."""
+    name, remedy = fields[0] or "line", f"write {','.join(columns)}"
+    if len(fields) != len(columns):
+        raise file.refused(name, f"{len(fields)} fields instead of {len(columns)}", remedy, line)
+    row = dict(zip(columns, map(_number, fields), strict=True))
+    # the digest has no types, and writes whole numbers without decimals
+    is_real = "curr" in row and isinstance(row["start"], float)
+    kind = row.pop("int|float", "float" if is_real else "int")
+    if kind not in ("int", "float"):
+        raise file.refused(name, f"{shown(kind)} is no type", "write int or float", line)
+    for column in columns:
+        if column != "name" and isinstance(text := row.get(column), str):
+            raise file.refused(name, f"{column} {shown(text)} is not a number", remedy, line)
+    return fields[0], {
+        "value": row.get("curr", row["start"]),
+        "min": _whole(row["min"]) if kind == "int" else row["min"],
+        "max": _whole(row["max"]) if kind == "int" else row["max"],
+        "step": row["c_end"],
+        "type": kind,
+        "r_end": row["r_end"],
+    }
+
+
+def _number(text: str) -> Number | str:
+    """A finite decimal number, whole if it is written so; any other text as it is."""
+    if not _NUMBER.fullmatch(text):
+        return text
+    number = int(text) if text.lstrip("+-").isdigit() else as_number(float(text))
+    return text if number is None else number
+
+
+def _whole(value: Any) -> Any:
+    """A bound of whole numbers without decimals, as 10.0 has them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _to_lines(columns: Sequence[str], parameters: Iterable[PeerParameter]) -> str:
+    comma = ", " if "int|float" in columns else ","
+    return "".join(f"{comma.join(_to_row(p, columns))}\n" for p in parameters)
+
+
+def _to_row(p: PeerParameter, columns: Sequence[str]) -> Iterator[str]:
+    kind = "int" if p.integral else "float"
+    values = {"name": p.name, "int|float": kind, "start": p.value, "min": p.minimum}
+    values |= {"max": p.maximum, "c_end": p.c_end, "r_end": p.r_end}
+    return (str(values[column]) for column in columns)
+
+
 def _table(one: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, object]:
-    return {own: one[key] for own, key in keys.items() if key in one} | {"type": "int"}
+    table = {own: _whole(one[key]) for own, key in keys.items() if key in one}
+    return table | {"type": "int"}
 
 
 def _of_run(file: File) -> PeerTune:
     """A tune of Fishtest as it stands; an iteration is a pair of games there."""
     spsa = file.table(file.table(file.json().get("args"), "args").get("spsa"), "args.spsa")
     each = file.tables(spsa.get("params"))
-    bounds = {n: {k: whole(file.number(p, k, n)) for k in ("min", "max")} for n, p in each.items()}
     iterations, done, delay, alpha, gamma = (
         file.number(spsa, key, "args.spsa") for key in ("num_iter", "iter", "A", "alpha", "gamma")
     )
     return PeerTune(
-        tables={name: _table(one, _RUN) | bounds[name] for name, one in each.items()},
+        tables={name: _table(one, _RUN) for name, one in each.items()},
         r_ends={name: file.number(one, "r_end", name) for name, one in each.items()},
         schedule=Schedule(
             games=2 * iterations, played=2 * done, delay=2 * delay, alpha=alpha, gamma=gamma
@@ -72,46 +150,15 @@ def _of_weather_factory(file: File) -> PeerTune:
     data, plan = file.json(), file.plan
     if "uci_params" in data:
         each = file.tables(data["uci_params"])
-        gains, played = (
-            file.table(data.get("spsa_params"), "spsa_params"),
-            file.number(data, "t", "t"),
-        )
+        gains = file.table(data.get("spsa_params"), "spsa_params")
+        played = file.number(data, "t", "t")
     else:
         each = {name: file.table(one, name) for name, one in data.items()}
         gains, played = plan.gains, 0.0
     tables = {name: _table(one, _WEATHER_FACTORY) for name, one in each.items()}
     if plan.games is None or not gains:
         return PeerTune(tables=tables)
-    return _scheduled(file, tables, gains, played if plan.played is None else plan.played)
-
-
-def _scheduled(
-    file: File,
-    tables: Mapping[str, Mapping[str, object]],
-    gains: Mapping[str, Any],
-    played: float,
-) -> PeerTune:
-    """The gains of weather-factory in Fishtest's terms.
-
-    There, t counts games, E is the mean result of a game, and a result moves a parameter by
-    a_t E / c_t steps, with a_t = a / (t + A)^alpha and c_t = c / t^gamma. With W = G E for the G
-    games of an iteration, R = a_t / (G c_t^2).
-    """
-    a, c, delay, alpha, gamma = (file.number(gains, key, "gains") for key in _GAINS)
-    games = float(file.plan.games or 0)
-    if min(a, c, delay + 1) <= 0:
-        raise file.refused("gains", "a or c is not above 0", "copy weather-factory's spsa.json")
-    c_end = c / games**gamma
-    r_end = a / (games + delay) ** alpha / (file.plan.games_per_iteration * c_end**2)
-    note = f"its step is kept, and c_end = {c_end:.4g} of it after {games:,.0f} games"
-    return PeerTune(
-        tables=tables,
-        r_ends=dict.fromkeys(tables, r_end),
-        schedule=Schedule(
-            games=games, played=played, delay=delay, alpha=alpha, gamma=gamma, c_end=c_end
-        ),
-        notes=(note,),
-    )
+    return scheduled(file, tables, gains, played if plan.played is None else plan.played)
 
 
 def _to_weather_factory(parameters: Iterable[PeerParameter]) -> str:
@@ -135,8 +182,8 @@ def _of_ranges(file: File) -> PeerTune:
 
 def _range(file: File, name: str, text: object) -> dict[str, object]:
     found = _RANGE.fullmatch(text) if isinstance(text, str) else None
-    low, high = (number(found[2]), number(found[3])) if found else (None, None)
-    if found is None or low is None or high is None:
+    low, high = (_number(found[2]), _number(found[3])) if found else ("", "")
+    if found is None or isinstance(low, str) or isinstance(high, str):
         remedy = "write Integer(low, high) or Real(low, high)"
         raise file.refused(name, f"{shown(text)} is no range of two numbers", remedy)
     middle, step = (low + high) / 2, (high - low) / _RANGE_STEPS
@@ -166,15 +213,15 @@ class Format:
 PEERS: Mapping[str, Format] = {
     "fishtest": Format(
         {
-            "list": partial(read_lines, FISHTEST),
-            "tune": partial(read_lines, FISHTEST, among_others=True),
+            "list": partial(_of_lines, _FISHTEST),
+            "tune": partial(_of_lines, _FISHTEST, among_others=True),
             "run": _of_run,
         },
-        partial(write_lines, FISHTEST),
+        partial(_to_lines, _FISHTEST),
     ),
     "openbench": Format(
-        {"typed list": partial(read_lines, OPENBENCH), "digest": partial(read_lines, DIGEST)},
-        partial(write_lines, OPENBENCH),
+        {"typed list": partial(_of_lines, _OPENBENCH), "digest": partial(_of_lines, _DIGEST)},
+        partial(_to_lines, _OPENBENCH),
         has_fractions=True,
     ),
     "weather-factory": Format({"tables": _of_weather_factory}, _to_weather_factory),
@@ -223,13 +270,13 @@ def _guessed(text: str) -> str:
     """The variant of a text: by any line of OpenBench, else by the first that is no greeting."""
     if text.lstrip().startswith("{"):
         return _guessed_object(text)
-    table = [fields for _, fields in rows(text)]
+    table = [fields for _, fields in _rows(text)]
     listed = [row for row in table if len(row) > 1]
     if not listed:
         return ""
     if any(row[1].lower() in ("int", "float") for row in listed):
         return "typed list"
-    by_length = {len(OPENBENCH): "typed list", len(DIGEST): "digest"}
+    by_length = {len(_OPENBENCH): "typed list", len(_DIGEST): "digest"}
     return by_length.get(len(listed[0]), "list" if listed == table else "tune")
 
 

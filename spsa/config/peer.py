@@ -174,6 +174,36 @@ class PeerTune:
         return tables, lines
 
 
+def scheduled(
+    file: File,
+    tables: Mapping[str, Mapping[str, object]],
+    gains: Mapping[str, Any],
+    played: float,
+) -> PeerTune:
+    """The gains of weather-factory in Fishtest's terms.
+
+    There, t counts games, E is the mean result of a game, and a result moves a parameter by
+    a_t E / c_t steps, with a_t = a / (t + A)^alpha and c_t = c / t^gamma. With W = G E for the G
+    games of an iteration, R = a_t / (G c_t^2).
+    """
+    keys = ("a", "c", "A", "alpha", "gamma")
+    a, c, delay, alpha, gamma = (file.number(gains, key, "gains") for key in keys)
+    games = float(file.plan.games or 0)
+    if min(a, c, delay + 1) <= 0:
+        raise file.refused("gains", "a or c is not above 0", "copy weather-factory's spsa.json")
+    c_end = c / games**gamma
+    r_end = a / (games + delay) ** alpha / (file.plan.games_per_iteration * c_end**2)
+    note = f"its step is kept, and c_end = {c_end:.4g} of it after {games:,.0f} games"
+    return PeerTune(
+        tables=tables,
+        r_ends=dict.fromkeys(tables, r_end),
+        schedule=Schedule(
+            games=games, played=played, delay=delay, alpha=alpha, gamma=gamma, c_end=c_end
+        ),
+        notes=(note,),
+    )
+
+
 def _is_small(table: Mapping[str, object]) -> bool:
     c_end = as_number(table.get("step"))
     return table.get("type") == "int" and c_end is not None and 0 < c_end < MIN_C_END
