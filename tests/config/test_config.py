@@ -63,11 +63,8 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     config = load_config(path, {})
     folder = path.parent
     assert config.game_settings.time_control == TimeControl(low=0.25, high=1.0)
-    assert (config.games.games_per_iteration, config.games.batch_size, config.games.pairs) == (
-        150,
-        10,
-        75,
-    )
+    games = config.games
+    assert (games.games_per_iteration, games.batch_size, games.pairs) == (150, 10, 75)
     assert (config.spsa.algorithm, config.spsa.max_iterations) == ("spsa", 500)
     assert config.spsa.settings == {"a": 1.0, "c": 0.5, "A": 50, "alpha": 0.602, "gamma": 0.101}
     assert config.build.source_path == folder.parent / "rusty-rival"
@@ -90,11 +87,6 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
 )
 def test_the_rule_is_the_default_unless_it_is_named_or_its_gains_are(write, rule, algorithm):
     assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).spsa.algorithm == algorithm
-
-
-def test_gains_are_refused_by_a_rule_that_has_none(write):
-    (found,) = faults(write(f"[spsa]\nalgorithm = 'mixture'\na = 0.2\n{BUILD}"))
-    assert "config.toml:3: [spsa] a" in found
 
 
 def test_everything_can_be_said(write, tmp_path):
@@ -147,22 +139,16 @@ def test_everything_can_be_said(write, tmp_path):
     )
     control = config.game_settings.time_control
     assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
-    assert (config.run.name, config.run.seed, config.run.params.name) == (
-        "margins",
-        7,
-        "other.toml",
-    )
+    run = config.run
+    assert (run.name, run.seed, run.params.name) == ("margins", 7, "other.toml")
     assert config.database.url == "postgres://u@h/db"
     assert config.games.batch_size == 4
     assert config.game_settings.book.name == str(tmp_path / "book.epd")
     assert config.game_settings.book.sha256.startswith("2d711642b726b044")
     assert config.build.distribute == "database"
     assert (config.build.bench, config.build.flags) == (False, ("--profile", "tune"))
-    assert config.game_settings.engine_options == {
-        "Hash": "16",
-        "Ponder": "false",
-        "Syzygy Path": "/x",
-    }
+    options = {"Hash": "16", "Ponder": "false", "Syzygy Path": "/x"}
+    assert config.game_settings.engine_options == options
     assert config.game_settings.adjudication.draw == DrawRule(move_number=40)
     assert config.game_settings.adjudication.resign is None
     assert config.game_settings.adjudication.max_moves is None
@@ -219,63 +205,91 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         assert found.startswith("DATABASE_URL or --database-url: [database] ")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "[games]\ngames_per_iteration = 151\n",
-            "config.toml:2: [games] games_per_iteration = 151 is odd",
-        ),
-        ("[games]\nbatch_size = 7\n", "batch_size = 7 is odd"),
-        ("[games]\nbatch_size = 2.0\n", "batch_size = 2.0 is not a whole number"),
-        ("[games]\nbatch_size = true\n", "batch_size = true is not a whole number"),
-        ("[games]\nbatch_size = 200\n", "batch_size 200 is more than games_per_iteration 150"),
-        ("[games]\niterations_in_flight = 0\n", "too small"),
-        ("[games]\nbook = 5\n", "book = 5 is not a text"),
-        ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
-        (
-            "[games]\ntarget_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5\n",
-            'config.toml:2: [games] target_nps does not go with kind = "nodes"',
-        ),
-        (
-            "[time_control]\ntimelow = 2\ntimehigh = 1\n",
-            "timelow 2 is more than timehigh 1; exchange them",
-        ),
-        ("[time_control]\ntimelow = 0\n", "timelow = 0 is too small; use at least 0.001"),
-        ("[time_control]\ntimehigh = inf\n", "timehigh = inf is not a finite number"),
-        (
-            "[time_control]\nkind = 'blitz'\n",
-            'kind = "blitz" is not known; use "movetime", "clock", "nodes" or "depth"',
-        ),
-        ("[time_control]\nkind = 'nodes'\n", "low is missing"),
-        (
-            "[time_control]\nkind = 'clock'\ntimelow = 3\nhigh = 3\n",
-            'high does not go with kind = "clock"; write timehigh instead, or it needs',
-        ),
-        (
-            "[time_control]\nkind = 'depth'\nlow = 3\ntimelow = 3\n",
-            'it needs kind = "movetime" or "clock"',
-        ),
-        ("[time_control]\nmargin = 1\n", 'margin does not go with kind = "movetime"'),
-        ("[spsa]\ngama = 0.1\n", "config.toml:2: [spsa] gama"),
-        ("[spsa]\nalgorithm = 'sgd'\n", "[spsa] algorithm"),
-        ("[spsa]\nc = nan\n", "[spsa] c"),
-        ("[run]\nsede = 1\n", "unknown key 'sede'; did you mean \"seed\"?"),
-        ("[gmaes]\n", "config.toml:1: [config.toml] unknown key 'gmaes'; did you mean \"games\"?"),
-        ("games = 5\n", "config.toml:1: [config.toml] games = 5 is not a table"),
-        ("[engine.options]\nHash = [16]\n", "Hash = [16] is not a value of an option"),
-        ('[engine.options]\nHash = "1\\nquit"\n', "is not a value of an option"),
-        ("[adjudication]\ndraw = true\n", "[adjudication] draw = true is not a table"),
-        ("[adjudication]\ndraw = { scroe = 1 }\n", "toml:2: [adjudication.draw] unknown key"),
-        ("[adjudication]\nsyzygy = true\n", "[adjudication] syzygy = true is not a table"),
-        ("[adjudication.syzygy]\npieces = 8\n", "toml:2: [adjudication.syzygy] pieces = 8 is too"),
-        ("[engine.options]\nUCI_Chess960 = true\n", "UCI_Chess960 follows chess960 of [games]"),
-        ("[delivery]\nkind = 'uci'\n", "[delivery] engine is missing"),
-        ("[delivery]\nengine = 'x'\n", 'engine does not go with kind = "build"'),
-    ],
-)
-def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
-    (found,) = faults(write(text + BUILD))
+C = 'source_path = "a"\ncommand = ["make"]\n'
+TWO = 'levels = ["x86-64-v2", "x86-64"]\n'
+FAULTS = [
+    ("[games]", "batch_size = 7", "config.toml:2: [games] batch_size = 7 is odd"),
+    ("[games]", "batch_size = 2.0", "batch_size = 2.0 is not a whole number"),
+    ("[games]", "batch_size = true", "batch_size = true is not a whole number"),
+    ("[games]", "batch_size = 200", "batch_size 200 is more than games_per_iteration 150"),
+    ("[games]", "iterations_in_flight = 0", "too small"),
+    ("[games]", "iterations_in_flight = 'x'", 'is not known; use "auto"'),
+    ("[games]", "book = 5", "book = 5 is not a text"),
+    ("[games]", "book = ''", "names no file"),
+    ("[games]", "book = '/dev/zero'", "it is a pipe or a device"),
+    ("[games]", "chess960 = true", "the built-in books have no positions of Chess960; name a"),
+    (
+        "[games]",
+        "target_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5",
+        'config.toml:2: [games] target_nps does not go with kind = "nodes"',
+    ),
+    ("[time_control]", "timelow = 2\ntimehigh = 1", "timelow 2 is more than timehigh 1; exchange"),
+    ("[time_control]", "timelow = 0", "timelow = 0 is too small; use at least 0.001"),
+    ("[time_control]", "timehigh = inf", "timehigh = inf is not a finite number"),
+    ("[time_control]", "kind = 'blitz'\nlow = 5", 'use "movetime", "clock", "nodes" or "depth"'),
+    ("[time_control]", "kind = 'nodes'", "low is missing"),
+    ("[time_control]", "kind = 'nodes'\nlow = 9000000000000000", "too large"),
+    ("[time_control]", "kind = 'nodes'\nlow = 9\nhigh = 8", "low 9 is more than high 8"),
+    ("[time_control]", "kind = 'depth'\nlow = 1001", "low = 1001 is too large; use at most 1000"),
+    (
+        "[time_control]",
+        "kind = 'clock'\ntimelow = 3\nhigh = 3",
+        'high does not go with kind = "clock"; write timehigh instead, or it needs',
+    ),
+    ("[time_control]", "kind = 'depth'\nlow = 3\ntimelow = 3", 'kind = "movetime" or "clock"'),
+    ("[time_control]", "margin = 1", 'margin does not go with kind = "movetime"'),
+    ("[spsa]", "gama = 0.1", "config.toml:2: [spsa] gama"),
+    ("[spsa]", "max_iteration = 5", 'did you mean "max_iterations"?'),
+    ("[spsa]", "algorithm = 'sgd'", "[spsa] algorithm"),
+    ("[spsa]", "c = nan", "[spsa] c"),
+    ("[spsa]", "algorithm = 'mixture'\na = 0.2", "config.toml:3: [spsa] a"),
+    ("[run]", "sede = 1", "unknown key 'sede'; did you mean \"seed\"?"),
+    ("[run]", 'name = "a\\u001b[2J"', "printable characters on one line"),
+    ("[run]", "params = '~no such user/params.toml'", "is in no user's home"),
+    ("[gmaes]", "", "config.toml:1: [config.toml] unknown key 'gmaes'; did you mean \"games\"?"),
+    ("games = 5", "", "config.toml:1: [config.toml] games = 5 is not a table"),
+    ("[database]", "url = 5", "[database] url = 5 is not a text"),
+    ("[engine.options]", "Hash = [16]", "Hash = [16] is not a value of an option"),
+    ("[engine.options]", 'Hash = "1\\nquit"', "is not a value of an option"),
+    ("[engine.options]", '"a\\nb" = 1', "is not an option"),
+    ("[engine.options]", "UCI_Chess960 = true", "UCI_Chess960 follows chess960 of [games]"),
+    ("[engine.files]", "N = 'x'\n[engine.options]\nN = 1", "2: [engine.files] N is in [engine.o"),
+    ("[adjudication]", "draw = true", "[adjudication] draw = true is not a table"),
+    ("[adjudication]", "draw = { scroe = 1 }", "toml:2: [adjudication.draw] unknown key"),
+    ("[adjudication.syzygy]", "pieces = 8", "toml:2: [adjudication.syzygy] pieces = 8 is too"),
+    ("[adjudication.syzygy]", "fifty_moves = true", "[adjudication.syzygy] pieces is missing"),
+    ("[validation]", "share = 0.5", "share is that of validations in the background; add every"),
+    ("[alarms]", "url = 'ftp://h'", "url is no address of http or https"),
+    ("[delivery]", "kind = 'uci'", "[delivery] engine is missing"),
+    ("[delivery]", "engine = 'x'", 'engine does not go with kind = "build"'),
+    ("[delivery]", 'kind = "uci"\nengine = "e"\n[build]\nwhere = "worker"', "remove where"),
+    ("[build]", "", "[build] source_path is missing"),
+    ("[build]", 'source_path = "a"\nrusty_rival_path = "b"', "unknown key 'rusty_rival_path'"),
+    ("[build]", 'source_path = "a"\nconstants_file = "../x.rs"', "is no file of Rust, C or C++"),
+    ("[build]", 'source_path = "a"\nconstants_file = "x.py"', "is no file of Rust, C or C++"),
+    ("[build]", C, "command is given without binary"),
+    ("[build]", f'{C}binary = "../x"', "not a path inside the source"),
+    ("[build]", f'{C}binary = "x"\nflags = []', "remove flags"),
+    ("[build]", f'{C}binary = "x"\n{TWO}', "several levels and no {level} in command"),
+    ("[build]", f'source_path = "a"\nbench = false\n{TWO}', "are compared by bench"),
+    ("[build]", 'source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of'),
+    ("[build]", 'source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
+    ("[build]", 'source_path = "a"\nflags = ["x", 5]', "is not a list of texts"),
+    ("[build]", 'source_path = "a"\nbench = 1', "bench = 1 is neither true nor false"),
+    ("[build]", 'source_path = "a"\ntimeout = 0', "timeout = 0 is too small; use more than 0"),
+    ("[build]", 'source_path = "a"\nwhere = "cloud"', 'use "master" or "worker"'),
+    (
+        "[build]",
+        'source_path = "a"\nwhere = "worker"\ndistribute = "path"',
+        "remove distribute, or where",
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "keys", "said"), FAULTS)
+def test_what_is_wrong_is_said_with_line_section_and_remedy(write, table, keys, said):
+    build = "" if "[build]" in table + keys or "'uci'" in keys else BUILD
+    (found,) = faults(write(f"{table}\n{keys}\n{build}"))
     assert said in found
 
 
@@ -295,43 +309,9 @@ def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
     assert GameSettings.from_json(json.loads(json.dumps(game_settings.to_json()))) == game_settings
 
 
-C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ("", "[build] source_path is missing"),
-        ('source_path = "a"\nrusty_rival_path = "b"', "unknown key 'rusty_rival_path'"),
-        ('source_path = "a"\nconstants_file = "../x.rs"', "is no file of Rust, C or C++"),
-        ('source_path = "a"\nconstants_file = "x.py"', "is no file of Rust, C or C++"),
-        ('source_path = "a"\ncommand = ["make"]', "command is given without binary"),
-        ('source_path = "a"\ncommand = ["make"]\nbinary = "../x"', "not a path inside the source"),
-        ('source_path = "a"\ncommand = ["make"]\nbinary = "x"\nflags = []', "remove flags"),
-        ('source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
-        ('source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of x86-64,'),
-        (f'{C}levels = ["x86-64-v2", "x86-64"]', "several levels and no {level} in command"),
-        (
-            'source_path = "a"\nbench = false\nlevels = ["x86-64-v2", "x86-64"]',
-            "bench = false, and engines of several levels are compared by bench",
-        ),
-        ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
-        ('source_path = "a"\ndistribute = "ftp"', 'use "path" or "database"'),
-        ('source_path = "a"\nwhere = "cloud"', 'use "master" or "worker"'),
-        ('source_path = "a"\nwhere = "worker"\ndistribute = "path"', "remove distribute, or where"),
-        ('source_path = "a\\u0000"', "is not a text"),
-    ],
-)
-def test_what_is_wrong_with_a_build_is_said(write, keys, said):
-    assert said in faults(write(f"[build]\n{keys}\n"))[0]
-
-
 def test_what_workers_build_they_get_from_the_database(write):
-    text = '[build]\nsource_path = "a"\nwhere = "worker"\n'
-    build = load_config(write(text), {}).build
+    build = load_config(write(f'{BUILD}where = "worker"\n'), {}).build
     assert (build.where, build.distribute) == ("worker", "database")
-    (said,) = faults(write('[delivery]\nkind = "uci"\nengine = "e"\n[build]\nwhere = "worker"\n'))
-    assert "nothing is built; remove where" in said
 
 
 @pytest.mark.parametrize(
@@ -348,10 +328,8 @@ def test_levels_ascend(write, keys):
 
 def test_a_run_requires_words(write):
     text = '[build]\nsource_path = "a"\n[fleet]\nrequire = '
-    assert load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).fleet.require == (
-        "fast",
-        "a.1",
-    )
+    fleet = load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).fleet
+    assert fleet.require == ("fast", "a.1")
     for word in ("", "Fast", "a_b", "a b", "x" * 41, "%"):
         assert "is not a word" in faults(write(f'{text}["{word}"]\n'))[0]
     many = ", ".join(f'"w{n}"' for n in range(51))
@@ -391,33 +369,12 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[time_control]\nkind = 'nodes'\nlow = 9000000000000000\n", "too large"),
-        ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
-        ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
-        ("[run]\nparams = '~no such user/params.toml'\n", "is in no user's home"),
-        ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
-        ("[database]\nurl = 5\n", "[database] url = 5 is not a text"),
-    ],
-)
-def test_numbers_and_texts_have_limits(write, text, said):
-    (found,) = faults(write(text.replace("\\u001b", "\x1b") + BUILD))
-    assert said in found or "is not TOML" in found
-
-
-@pytest.mark.parametrize(
     "text",
     ["a" + ".a" * 100_000 + " = 1", "x = {b" + ".b" * 100_000 + " = 1}", "a = 0x" + "f" * 5000],
 )
 def test_what_no_reader_can_hold_is_refused_at_once(write, text):
     (found,) = faults(write(text))
     assert found.startswith("config.toml:1: [config.toml] ") and len(found) < 300
-
-
-def test_a_file_without_end_is_refused():
-    with pytest.raises(InvalidInput, match="it is a pipe or a device"):
-        load_config(Path("/dev/zero"), {})
 
 
 def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
