@@ -25,7 +25,7 @@ from spsa.cli.held_run import (
 from spsa.config import Config, load_config
 from spsa.db import Store, migrate
 from spsa.db.tables import Iteration, Run
-from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.errors import InvalidInput, TuningError
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.start import Prepared, prepare
@@ -86,10 +86,8 @@ def fresh(folder: Path, seed: int) -> Config:
         InvalidInput: the folder exists and no demo created it.
     """
     if folder.exists() and not (folder / _MARK).exists():
-        found, remedy = "exists, and no demo created it", "name another folder"
-        raise InvalidInput(
-            [Fault(file=str(folder), line=None, name="--folder", found=found, remedy=remedy)]
-        )
+        found = "exists, and no demo created it"
+        raise InvalidInput.of(folder, "--folder", found, "name another folder")
     root = _bundled()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -140,7 +140,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Sh
         declarations = declared(engine, arguments=arguments)
     except BuildFailed as error:
         remedy = "name a program that speaks UCI, with the arguments it needs"
-        raise _refused(str(engine), "--engine", str(error), remedy) from None
+        raise InvalidInput.of(engine, "--engine", str(error), remedy) from None
     suggestions = suggest_options(declarations)
     chosen = Selection("", {f"options of {engine.name}": suggestions})
     if not chosen.active:
@@ -157,7 +157,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Sh
     root = engine.root
     wanted = None if constants_file is None else _constants(source, root, constants_file)
     if wanted is not None and wanted in engine.unread:
-        raise _refused(str(root / wanted), "--constants-file", engine.unread[wanted], _READABLE)
+        raise InvalidInput.of(root / wanted, "--constants-file", engine.unread[wanted], _READABLE)
     chosen = select(engine.texts, wanted)
     if not chosen.active:
         _refuse_unread(engine)
@@ -192,7 +192,7 @@ def _constants(source: Path, root: Path, wanted: str) -> str:
     inside = _inside(root, source / wanted) or _inside(root, root / wanted)
     if inside is None:
         remedy = "name a file of the engine's Rust, C or C++, relative to SOURCE"
-        raise _refused(str(source / wanted), "--constants-file", "is no such file", remedy)
+        raise InvalidInput.of(source / wanted, "--constants-file", "is no such file", remedy)
     return inside
 
 
@@ -224,7 +224,3 @@ def _refuse_existing(existing: list[Path]) -> None:
     ]
     if faults:
         raise InvalidInput(faults)
-
-
-def _refused(file: str, name: str, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput([Fault(file=file, line=None, name=name, found=found, remedy=remedy)])

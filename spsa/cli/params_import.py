@@ -17,7 +17,7 @@ from spsa.config.formats import FORMATS, Imported, gains_file, read_file
 from spsa.config.peer import PeerTune, Plan, mapping_notes
 from spsa.config.projection import params_file
 from spsa.core.params import Location, Place, Space
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import InvalidInput
 from spsa.files import write_whole
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
@@ -101,7 +101,9 @@ def import_(
     if plan["games_per_iteration"] % 2:
         raise click.UsageError("--games-per-iteration is odd, and games come in pairs")
     if output.exists() and not force:
-        raise _refused(output, "is there already", "use --force, or --output for another place")
+        raise InvalidInput.of(
+            output, output.name, "is there already", "use --force, or --output for another place"
+        )
     asked = Plan(gains={} if gains is None else gains_file(gains), **plan)
     read = read_file(file, kind, asked)
     tables = None if read.tune is None else _tables(file, read.tune, asked)
@@ -172,7 +174,7 @@ def _tables(file: Path, tune: PeerTune, plan: Plan) -> dict[str, dict[str, objec
     if tune.schedule.rest(plan.games_per_iteration) < 1:
         played, games = tune.schedule.played, tune.schedule.games
         found = f"{played:,.0f} of {games:,.0f} games are played: no iteration is left"
-        raise _refused(file, found, "give --games and --played as they are there")
+        raise InvalidInput.of(file, file.name, found, "give --games and --played as they are there")
     return {
         "games": {"games_per_iteration": plan.games_per_iteration},
         "spsa": tune.schedule.settings(tune.r_end, plan.games_per_iteration),
@@ -198,8 +200,3 @@ def _set(config: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
     if document["games"].get("batch_size", 0) > most:
         document["games"]["batch_size"] = most
     write_whole(config.resolve(), tomlkit.dumps(document).encode())
-
-
-def _refused(file: Path, found: str, remedy: str) -> InvalidInput:
-    fault = Fault(file=str(file), line=None, name=file.name, found=found, remedy=remedy)
-    return InvalidInput([fault])

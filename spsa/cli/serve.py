@@ -9,7 +9,7 @@ import click
 
 from spsa.cli.common import with_url
 from spsa.db import Store
-from spsa.errors import Fault, InvalidInput, TablesMissing
+from spsa.errors import InvalidInput, TablesMissing
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
 from spsa.server.app import Endpoint, listen
@@ -94,7 +94,9 @@ def serve(
         operator=_token(Role.OPERATOR, operator_token_file),
     )
     if people.viewer and people.operator and people.viewer.is_(people.operator.text):
-        raise _unusable(operator_token_file, "token", "is the viewers' token, too", _NEW_TOKEN)
+        raise InvalidInput.of(
+            operator_token_file, "token", "is the viewers' token, too", _NEW_TOKEN
+        )
     if endpoint.certificate and endpoint.private_key:
         _refuse_unusable_tls(endpoint.certificate, endpoint.private_key)
     if plain_http and not is_loopback(endpoint.host):
@@ -152,7 +154,7 @@ def _token(role: Role, path: Path | None) -> Token | None:
     text = _text(path, "token", _NEW_TOKEN).strip()
     if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
         found = f"is no line of at least {MIN_TOKEN} characters without spaces"
-        raise _unusable(path, "token", found, _NEW_TOKEN)
+        raise InvalidInput.of(path, "token", found, _NEW_TOKEN)
     return Token(role, text)
 
 
@@ -162,18 +164,18 @@ def _refuse_unusable_tls(certificate: Path, private_key: Path) -> None:
     key = _pem(private_key, "private key", " PRIVATE KEY-----")
     if "ENCRYPTED" in key:
         remedy = "`openssl pkey -in FILE -out NEW` writes it without"
-        raise _unusable(private_key, "private key", "has a passphrase", remedy)
+        raise InvalidInput.of(private_key, "private key", "has a passphrase", remedy)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_verify_locations(cadata=chain)
     except ssl.SSLError as error:
-        raise _unusable(certificate, "certificate", _reason(error), _PEM) from None
+        raise InvalidInput.of(certificate, "certificate", _reason(error), _PEM) from None
     try:
         context.load_cert_chain(certificate, private_key)
     except ssl.SSLError as error:
         is_other = error.reason == "KEY_VALUES_MISMATCH"
         found = f"is not the key of {certificate}" if is_other else _reason(error)
-        raise _unusable(private_key, "private key", found, _PEM) from None
+        raise InvalidInput.of(private_key, "private key", found, _PEM) from None
 
 
 _PEM = "name the PEM files of a certificate, with its chain, and of its private key"
@@ -182,7 +184,7 @@ _PEM = "name the PEM files of a certificate, with its chain, and of its private 
 def _pem(path: Path, name: str, mark: str) -> str:
     text = _text(path, name, _PEM)
     if mark not in text:
-        raise _unusable(path, name, f"has no {name} in PEM format", _PEM)
+        raise InvalidInput.of(path, name, f"has no {name} in PEM format", _PEM)
     return text
 
 
@@ -195,8 +197,4 @@ def _text(path: Path, name: str, remedy: str) -> str:
         return content(path, MAX_TEXT).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not ASCII"
-        raise _unusable(path, name, f"cannot be read: {reason}", remedy) from None
-
-
-def _unusable(path: Path | None, name: str, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput([Fault(file=str(path), line=None, name=name, found=found, remedy=remedy)])
+        raise InvalidInput.of(path, name, f"cannot be read: {reason}", remedy) from None

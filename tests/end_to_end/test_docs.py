@@ -1,20 +1,26 @@
-"""Every command, target, module and file that the README and the docs name is there."""
+"""What the README and the docs name is there: commands, files, columns, lifecycles, queries."""
 
 import importlib.util
 import re
+from collections.abc import Mapping
+from enum import StrEnum
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+from builders import stage
 from shell import Shell
 
 from benches.papers.__main__ import papers
 from spsa.algorithms import algorithms
 from spsa.cli import COMMANDS, cli
+from spsa.db import Store
 from spsa.db.base import named_texts
 from spsa.db.migrate import metadata
+from spsa.lifecycle import BATCH, ITERATION, RUN
 from worker.cli import compete
 
 ROOT = Path(__file__).parents[2]
@@ -171,3 +177,53 @@ def test_every_statement_of_the_walks_exists() -> None:
     assert {("name", name) for name in named} <= (
         named_texts("protocol.sql") | named_texts("builds.sql")
     ).keys()
+
+
+TABLES: Mapping[str, Mapping[Any, frozenset[Any]]] = {
+    "run": RUN,
+    "iteration": ITERATION,
+    "batch": BATCH,
+}
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """The fenced blocks of a language; a fence that closes one block opens no other."""
+    text = DOCS[name].read_text(encoding="utf-8")
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for found, block in fenced if found == language]
+
+
+def diagram() -> dict[str, dict[str, set[str]]]:
+    """The lifecycles of the page: table -> state -> states it may become."""
+    (text,) = [block for block in blocks("architecture.md", "") if block.startswith("run        ")]
+    found: dict[str, dict[str, set[str]]] = {}
+    table = ""
+    for line in text.splitlines():
+        head, _, targets = line.partition(" -> ")
+        table = head.split()[0] if len(head.split()) == 2 else table
+        found.setdefault(table, {})[head.split()[-1]] = set(targets.split(" | "))
+    return found
+
+
+def spelled(table: Mapping[StrEnum, frozenset[StrEnum]]) -> dict[str, set[str]]:
+    return {str(a): {str(b) for b in to} for a, to in table.items() if to}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_lifecycles_are_those_of_the_code(name: str) -> None:
+    assert diagram()[name] == spelled(TABLES[name])
+
+
+def test_every_query_runs(store: Store, sql: Shell) -> None:
+    stage(store).whole_iteration()
+    queries = [q.strip() for block in blocks("operations.md", "sql") for q in block.split(";")]
+    results = [sql(query.replace("'demo'", "'first'")) for query in queries if query]
+    assert len(results) >= 4
+    assert results[0], "spsa_progress has the iteration that was played"
+
+
+def test_the_readme_is_one_page_with_the_commands_of_a_run() -> None:
+    path = DOCS["README.md"]
+    usual = {"init", "plan", "run", "status", "validate", "params"}
+    assert usual <= named(r"spsa-master ([a-z]+)", path)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 90
