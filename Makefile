@@ -31,7 +31,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "installing the tuner into $(VENV)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[plot]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.test-installed: pyproject.toml | $(VENV)/bin/python

@@ -51,7 +51,7 @@ _EMPTY = dict.fromkeys(
 PATHS = {
     "runs": "/",
     "run": "/run",
-    "parameters": "/parameters?sort=moved&order=descending",
+    "parameters": "/parameters?sort=steps+moved&order=descending",
     "parameter": "/parameter?name=PARAMETER_7",
     "workers": "/workers",
     "iterations": "/iterations",
@@ -59,6 +59,7 @@ PATHS = {
     "events": "/events",
     "/api/run": "/api/run",
     "/api/history": "/api/history",
+    "/api/figures": "/api/figures",
     "/metrics": "/metrics",
 }
 

@@ -75,4 +75,4 @@ def is_printable(text: str, limit: int) -> bool:
 
 def plural(count: int, word: str, ending: str = "s") -> str:
     """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
+    return f"{count} {word}" if count == 1 else f"{count:,} {word}{ending}"

@@ -11,14 +11,14 @@ from benches.papers.comparison import (
     RuleResults,
     ranks,
 )
-from spsa.report.table import Column, FittedTable
+from spsa.report.table import TextTable, View, headed
 
 _ABREAST = 7  # families side by side
 
 Standings = Mapping[ComparisonSettings, Sequence[RuleResults]]
 
 
-def standings_tables(standings: Standings) -> Iterator[FittedTable]:
+def standings_tables(standings: Standings) -> Iterator[TextTable]:
     """Standings and families of every comparison; then batches and iterations in flight."""
     for comparison, rule_results in standings.items():
         yield _overall(comparison, rule_results)
@@ -36,23 +36,27 @@ def standings_json(standings: Standings) -> dict[str, Any]:
     return {"seed": suite.seed, "half": suite.half, "contests": comparisons}
 
 
-def _overall(comparison: ComparisonSettings, rule_results: Sequence[RuleResults]) -> FittedTable:
+def _overall(comparison: ComparisonSettings, rule_results: Sequence[RuleResults]) -> TextTable:
     first = rule_results[0]
     count = first.overall().count
-    table = FittedTable(
+    title = (
         f"half {comparison.suite.half}, seed {comparison.suite.seed}: {count} problems, "
         f"{comparison.pairs} pairs an iteration, {comparison.in_flight} in flight, "
-        f"{'the same' if comparison.same_width else 'their own'} widths",
-        (
-            Column("rule", is_number=False),
-            Column("recovered"),
-            Column("+-"),
-            Column(f"minus {first.rule}"),
-            Column("+-"),
-            Column("worst cell"),
-            Column("which", rank=1, is_number=False),
+        f"{'the same' if comparison.same_width else 'their own'} widths"
+    )
+    view = View(
+        title,
+        headed(
+            "rule",
+            "recovered",
+            "+-",
+            f"minus {first.rule}",
+            "+-",
+            "worst cell",
+            "which",
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for rule_result in rule_results:
         mean, difference, (worst, cell) = (
             rule_result.overall(),
@@ -64,47 +68,60 @@ def _overall(comparison: ComparisonSettings, rule_results: Sequence[RuleResults]
             if rule_result is first
             else (f"{difference.mean:+.4f}", f"{difference.error:.4f}")
         )
-        table.add(
-            rule_result.rule,
-            f"{mean.mean:.4f}",
-            f"{mean.error:.4f}",
-            *both,
-            f"{worst:.2f}",
-            _named(cell),
+        rows.append(
+            (
+                rule_result.rule,
+                f"{mean.mean:.4f}",
+                f"{mean.error:.4f}",
+                *both,
+                f"{worst:.2f}",
+                _named(cell),
+            )
         )
-    return table
+    return TextTable(view, rows)
 
 
-def _families(rule_results: Sequence[RuleResults]) -> Iterator[FittedTable]:
+def _families(rule_results: Sequence[RuleResults]) -> Iterator[TextTable]:
     families = iter(rule_results[0].families())
     while some := list(islice(families, _ABREAST)):
-        table = FittedTable(
-            "recovered of each family, and the rank there",
-            (Column("rule", is_number=False), *(Column(name) for name in some)),
-        )
+        title = "recovered of each family, and the rank there"
+        view = View(title, headed("rule", *(name for name in some)))
+        rows: list[tuple[str, ...]] = []
         places = {name: ranks(rule_results, name) for name in some}
         for rule_result in rule_results:
             cells = (
                 f"{rule_result.family(f).mean:.3f} {places[f][rule_result.rule]:3d}" for f in some
             )
-            table.add(rule_result.rule, *cells)
-        yield table
+            rows.append(
+                (
+                    rule_result.rule,
+                    *cells,
+                )
+            )
+        yield TextTable(view, rows)
 
 
-def _settings(standings: Standings) -> FittedTable:
+def _settings(standings: Standings) -> TextTable:
     """Every comparison against the first one, on the problems that both have."""
     first, *others = standings
-    table = FittedTable(
-        f"against {_setting(first)}",
-        (
-            Column("rule", is_number=False),
-            *(Column(_setting(comparison)) for comparison in others),
+    title = f"against {_setting(first)}"
+    view = View(
+        title,
+        headed(
+            "rule",
+            *(_setting(comparison) for comparison in others),
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for i, rule_result in enumerate(standings[first]):
         found = (standings[comparison][i].gain_over(rule_result) for comparison in others)
-        table.add(rule_result.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found))
-    return table
+        rows.append(
+            (
+                rule_result.rule,
+                *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found),
+            )
+        )
+    return TextTable(view, rows)
 
 
 def _setting(comparison: ComparisonSettings) -> str:

@@ -15,7 +15,7 @@ from spsa.cli.held_run import interruptible
 from spsa.config import Config, load_config
 from spsa.db import Store, migrate
 from spsa.errors import TuningError
-from spsa.report.text import terminal
+from spsa.report.table import terminal
 from spsa.report.theta import ThetaChoice
 from spsa.uci.system import logical_cores
 

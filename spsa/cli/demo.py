@@ -30,11 +30,11 @@ from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.start import Prepared, prepare
 from spsa.output import echo
-from spsa.report.export_html import page
-from spsa.report.export_json import report
-from spsa.report.parameters import parameters
-from spsa.report.runs import duration
-from spsa.report.text import elo_text, parameters_table, score, terminal
+from spsa.report.formats import duration, elo_text, score
+from spsa.report.html import page
+from spsa.report.parameters import PARAMETERS, parameters
+from spsa.report.report import report
+from spsa.report.table import TextTable, terminal
 from spsa.uci.system import logical_cores
 
 _MARK = ".spsa-demo"
@@ -137,7 +137,7 @@ def _tuned_and_measured(held: HeldRun, prepared: Prepared) -> Iteration | None:
 
 
 def _show(store: Store, run: Run, match: Iteration, folder: Path, seconds: float) -> None:
-    terminal().print(parameters_table(parameters(run)))
+    terminal().print(TextTable(PARAMETERS, parameters(run)))
     with working("writing the report"):
         write_whole(folder / "report.html", page(report(store, run)).encode())
     called = Path(sys.argv[0])

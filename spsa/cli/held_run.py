@@ -31,8 +31,7 @@ from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, match_of, validate
 from spsa.output import echo
-from spsa.report.progress import Progress, steps_of
-from spsa.report.trails import trail_points
+from spsa.report.progress import Progress
 
 POLL_SECONDS = 1.0
 
@@ -160,7 +159,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
             echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
 
-    with progress_of(store, prepared.run, held.console) as progress:
+    with Progress(held.console, store, prepared.run) as progress:
         project(store.run(name))
         ended = Master(
             store=store,
@@ -205,7 +204,7 @@ def play_match(
     match = match_of(
         run, prepared.settings, sides, game_settings, compared or Compared(), games=games, k=k
     )
-    with progress_of(held.store, run, held.console) as shown:
+    with Progress(held.console, held.store, run) as shown:
         return validate(
             held.store, held.master_lease, prepared.delivery, match, shown, held.stopping
         )
@@ -216,12 +215,6 @@ def _background(config: Config, run: Run) -> BackgroundPlan | None:
     if not wanted.every:
         return None
     return BackgroundPlan(every=wanted.every, share=wanted.share, game_settings=game_settings)
-
-
-def progress_of(store: Store, run: Run, console: Console) -> Progress:
-    """A display that starts from the games that theta holds already."""
-    done = [it.tally for it in store.iterations(run.id, purpose=Purpose.TUNE) if it.completed_at]
-    return Progress(console, sum(done, Tally()), steps_of(run), trail_points(store, run))
 
 
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:

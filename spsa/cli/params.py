@@ -17,7 +17,7 @@ from spsa.live_display import working
 from spsa.master.start import checked_space
 from spsa.output import echo_json, echo_raw
 from spsa.report.plan import space_table
-from spsa.report.text import terminal
+from spsa.report.table import terminal
 
 
 @click.group()

@@ -19,8 +19,8 @@ from spsa.db.tables import Run
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.output import echo, echo_raw
-from spsa.report.text import plural
 from spsa.report.theta import ThetaChoice, chosen_theta
+from spsa.text import plural
 
 _OWN: Mapping[str, Callable[[Space], str]] = {"toml": params_file, "json": params_json}
 EXPORTS = (*PEERS, *_OWN)

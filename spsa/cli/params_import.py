@@ -20,7 +20,7 @@ from spsa.core.params import Location, Place, Space
 from spsa.errors import InvalidInput
 from spsa.files import write_whole
 from spsa.output import echo, echo_raw
-from spsa.report.text import plural
+from spsa.text import plural
 
 _USUAL = Plan()
 

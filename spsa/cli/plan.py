@@ -36,7 +36,7 @@ from spsa.planning.plan_inputs import (
 )
 from spsa.planning.recovery import Recovery, RunDesign, alternatives, coarser
 from spsa.report.plan import alternatives_json, alternatives_table, planned_json, planned_text
-from spsa.report.text import terminal
+from spsa.report.table import terminal
 
 _USUAL_NPS = 1e6
 _USUAL_DRAWS = 0.6

@@ -16,9 +16,9 @@ from spsa.master.probe import Probed, Prober, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.runs import duration
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import number, plural, terminal
+from spsa.report.formats import by, duration, number, percent
+from spsa.report.table import Column, TextTable, View, records, terminal
+from spsa.text import plural
 
 
 @click.command()
@@ -80,7 +80,8 @@ def probe(
     if as_json:
         echo_json(_json(probed, proposed, nodes, positions, reproducible=reproducible))
     else:
-        terminal().print(_table(probed, proposed))
+        rows = sorted(probed, key=lambda one: -one.score_change)
+        terminal().print(TextTable(_table(proposed), rows))
         echo(*_told(probed))
     return 1 if any(one.is_dead or _failures(one) for one in probed) else 0
 
@@ -109,27 +110,24 @@ def _failures(one: Probed) -> bool:
     return any(tried.failure for tried in one.tried.values())
 
 
-def _table(probed: Sequence[Probed], proposed: Mapping[str, Number]) -> FittedTable:
-    table = FittedTable(
+def _table(proposed: Mapping[str, Number]) -> View:
+    return View(
         "what a step changes",
         (
-            Column("name", is_number=False),
-            Column("step"),
-            Column("moves changed"),
-            Column("score change, cp"),
-            Column("proposed step"),
+            Column("name", "name", "parameter.name", kind="name"),
+            Column("step", "step", "parameter.step", number),
+            Column("dead", "", "is_dead"),
+            Column("moves_changed", "moves changed", show=percent),
+            Column("score_change", "score change, cp", show=by("{:.1f}")),
+            Column(
+                "proposed_step",
+                "proposed step",
+                lambda one: proposed.get(one.parameter.name),
+                number,
+            ),
+            Column("findings"),
         ),
     )
-    for one in sorted(probed, key=lambda each: -each.score_change):
-        step = proposed.get(one.parameter.name)
-        table.add(
-            one.parameter.name,
-            number(one.parameter.step),
-            f"{one.moves_changed:.0%}",
-            f"{one.score_change:.1f}",
-            "" if step is None else number(step),
-        )
-    return table
 
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:
@@ -152,16 +150,5 @@ def _json(
         "nodes": nodes,
         "positions": positions,
         "reproducible": reproducible,
-        "parameters": [
-            {
-                "name": one.parameter.name,
-                "step": one.parameter.step,
-                "dead": one.is_dead,
-                "moves_changed": one.moves_changed,
-                "score_change": one.score_change,
-                "proposed_step": proposed.get(one.parameter.name),
-                "findings": list(one.findings),
-            }
-            for one in probed
-        ],
+        "parameters": records(_table(proposed), probed),
     }

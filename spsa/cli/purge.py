@@ -22,9 +22,9 @@ from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.history import worker_parts
 from spsa.report.machines import MachineReport, machine_reports
-from spsa.report.named_theta import measured
-from spsa.report.purge import moves_table, sentences, to_json
-from spsa.report.text import terminal
+from spsa.report.matches import measured
+from spsa.report.purge import MOVES, moves, sentences, to_json
+from spsa.report.table import TextTable, terminal
 
 Moment = datetime | timedelta
 """A time in UTC, or how long ago it was by the database's clock."""
@@ -240,7 +240,7 @@ def _show(plan: PurgePlan) -> None:
     for sentence in sentences(plan):
         echo(sentence)
     if plan.after is not None:
-        terminal().print(moves_table(plan))
+        terminal().print(TextTable(MOVES, moves(plan)))
 
 
 def _repair(config: Config, store: Store, run: Run) -> None:

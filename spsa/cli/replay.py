@@ -1,6 +1,6 @@
 """`spsa-master replay`: theta of any past moment."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import click
 
@@ -11,9 +11,8 @@ from spsa.history.replay import theta_at
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
-from spsa.report.parameters import parameters
-from spsa.report.status import plain
-from spsa.report.text import parameters_table, terminal
+from spsa.report.parameters import PARAMETERS, parameters
+from spsa.report.table import TextTable, records, terminal
 from spsa.text import plural
 
 
@@ -40,9 +39,9 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
     rows = parameters(replace(run, **run_columns(found)))
     if as_json:
         told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
-        told["parameters"] = plain([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
+        told["parameters"] = records(PARAMETERS, rows)
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
     echo(f"run {run.name}: theta after {to} of {plural(run.applied, 'result')}, {counting}")
-    terminal().print(parameters_table(rows))
+    terminal().print(TextTable(PARAMETERS, rows))

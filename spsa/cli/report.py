@@ -10,15 +10,15 @@ from spsa.cli.common import FileInFolder, json_option, with_run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.export_csv import csv_files
-from spsa.report.export_json import report as look
-from spsa.report.text import sentence, terminal
-from spsa.report.voids import void_pgn
+from spsa.report.events import void_pgn
+from spsa.report.report import csv_files, report_json
+from spsa.report.report import report as look
+from spsa.report.table import TextTable, sentence, terminal
 
 if TYPE_CHECKING:
     from spsa.db import Store
     from spsa.db.tables import Run
-    from spsa.report.export_json import Report
+    from spsa.report.report import Report
 
 _MAX_VOIDS = 100_000  # batches with void games
 
@@ -29,7 +29,7 @@ _MAX_VOIDS = 100_000  # batches with void games
     "--html",
     type=FileInFolder(),
     metavar="FILE",
-    help="Write one HTML file with pictures and tables; it opens without a network.",
+    help="Write one HTML file with figures and tables; it opens without a network.",
 )
 @click.option(
     "--csv",
@@ -50,7 +50,7 @@ def report(
     pgn: Path | None,
     as_json: bool,
 ) -> None:
-    """All that is known of a run: summary, pictures, parameters, workers, settings, events.
+    """All that is known of a run: summary, figures, parameters, workers, settings, events.
 
     Without an option the summary and the tables are shown here.
     """
@@ -65,18 +65,18 @@ def report(
         written.append(pgn)
     echo(*(f"wrote {path}" for path in written), err=as_json)
     if as_json:
-        echo_json(found.to_json())
+        echo_json(report_json(found))
     elif not written:
         console = terminal()
         console.print(*(sentence(line) for line in found.sentences()), sep="\n")
-        console.print(*found.tables(), sep="\n")
+        tables = (TextTable(view, rows) for view, rows in found.tables() if rows)
+        console.print(*tables, sep="\n")
 
 
 def _page(found: "Report", file: Path) -> Path:
-    # Loading jinja2 and what draws takes a second.
-    from spsa.report.export_html import page
+    from spsa.report.html import page  # late: jinja2 takes a tenth of a second
 
-    with working("drawing"):
+    with working("writing the page"):
         content = page(found).encode()
     write_whole(file, content)
     return file

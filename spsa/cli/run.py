@@ -21,8 +21,9 @@ from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
+from spsa.report.answer import rendered
 from spsa.report.status import status
-from spsa.report.text import rendered, terminal
+from spsa.report.table import terminal
 
 
 def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:

@@ -11,13 +11,11 @@ from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
-from spsa.report.events import events_table
-from spsa.report.events import to_json as events_json
-from spsa.report.live_run import watched
-from spsa.report.runs import standings_table, to_json
+from spsa.report.answer import rendered, screen, sentences
+from spsa.report.events import EVENTS, VOIDS, place, void_lines
+from spsa.report.status import RUNS, STATUS
 from spsa.report.status import status as look
-from spsa.report.text import headlines, rendered, terminal
-from spsa.report.voids import place, void_lines, voids_json, voids_table
+from spsa.report.table import TextTable, record, records, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,15 +84,15 @@ def status(
     events = store.events(found.run.id, _LAST) if with_events else []
     games = [] if voids is None else _void_games(store, found.run, voids)
     if as_json:
-        more: dict[str, Any] = {"events": events_json(events)} if with_events else {}
-        echo_json(
-            found.to_json() | more | ({} if voids is None else {"void_games": voids_json(games)})
-        )
+        more: dict[str, Any] = {"events": records(EVENTS, events)} if with_events else {}
+        more |= {} if voids is None else {"void_games": records(VOIDS, games)}
+        echo_json(record(STATUS, found) | more)
         return
     console = terminal()
-    console.print(rendered(found))
+    is_whole = with_events or voids is not None or not console.is_terminal
+    console.print(rendered(found) if is_whole else screen(found))
     if with_events:
-        console.print(events_table(events))
+        console.print(TextTable(EVENTS, events))
     if voids is not None:
         _show_voids(games, found.run, voids)
 
@@ -112,7 +110,7 @@ def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
     if batch:
         echo(*(line for game in games for line in void_lines(game, run)))
     elif games:
-        terminal().print(voids_table(games))
+        terminal().print(TextTable(VOIDS, games))
         echo(f"`spsa-master status --voids {place(games[-1])}` shows the last one")
     else:
         echo(f"run {run.name} has no void games")
@@ -121,16 +119,16 @@ def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
 def _list(store: "Store", as_json: bool) -> None:
     standings = store.run_overviews()
     if as_json:
-        echo_json({"runs": to_json(standings)})
+        echo_json({"runs": records(RUNS, standings)})
     else:
-        terminal().print(standings_table(standings))
+        terminal().print(TextTable(RUNS, standings))
 
 
 def _watch(store: "Store", name: str, interval: float, as_json: bool) -> None:
     looks = _looks(store, name, interval)
     if as_json:
         for found in looks:
-            echo_json(found.to_json())
+            echo_json(record(STATUS, found))
     else:
         _show(looks, terminal())
 
@@ -151,8 +149,8 @@ def _show(looks: "Iterator[Status]", console: "Console") -> None:
         with LiveDisplay(console) as display:
             for last in looks:
                 if display.is_live:
-                    display.show(watched(last))
-                elif (lines := list(headlines(last))) != before:
+                    display.show(screen(last))
+                elif (lines := list(sentences(last))) != before:
                     echo(*lines)
                     before = lines
     finally:

@@ -15,9 +15,9 @@ from spsa.db import Store
 from spsa.db.tables import Compared, Iteration
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.matches import match_json, match_sentences
-from spsa.report.named_theta import named_theta
-from spsa.report.text import iterations_table, terminal
+from spsa.report.matches import MATCHES, Match
+from spsa.report.table import TextTable, records, terminal
+from spsa.report.theta import named_theta
 
 _MAX_GAMES = 1_000_000
 
@@ -125,12 +125,14 @@ def _all_game_settings(own: GameSettings, also: TimeControl | None) -> Iterator[
 
 
 def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:
+    matches = [Match(row) for row in played]
     if as_json:
-        echo_json({"run": run, "matches": [match_json(row) for row in played]})
+        echo_json({"run": run, "matches": records(MATCHES, matches)})
         return
-    terminal().print(iterations_table(f"{run}: validations", tuple(played)))
-    for row in played:
-        echo(*match_sentences(row))
+    echo(f"run {run}")
+    terminal().print(TextTable(MATCHES, matches))
+    for match in matches:
+        echo(*match.sentences())
 
 
 def _in_pairs(games: int) -> int:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -14,9 +14,9 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.history import Played, played
-from spsa.report.status import plain
-from spsa.report.text import terminal
-from spsa.report.workers import fleet, fleet_table, machines_text, to_json
+from spsa.report.machines import MACHINES, MachineReport, of_machines
+from spsa.report.table import TextTable, View, records, sentence, terminal, values
+from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
     """
     with working("comparing the machines"):
         known, machines = _played(store, run), store.machines()
-        found = fleet(store, known.machines)
+        found = fleet(store, known.workers, known.machines)
     if as_json:
-        echo_json(plain({**to_json(found), "machines": [_machine_json(one) for one in machines]}))
+        echo_json({"workers": records(WORKERS, found), "machines": records(_MACHINES, machines)})
         return
-    terminal().print(fleet_table(found, known.workers))
+    terminal().print(TextTable(WORKERS, found))
     if len(known.machines) > 1:
         aside = {one.worker.host for one in found if one.is_set_aside}
-        terminal().print(machines_text(known.machines, aside))
+        _show_machines(known.machines, aside)
     for line in _without_workers(machines, {one.worker.host for one in found}):
         echo(line)
 
@@ -59,18 +59,17 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
 def _played(store: "Store", run: str | None) -> Played:
     """Of the run, or of the newest one; nothing before the first run."""
     if run is None and not store.run_overviews():
-        return Played(workers=(), machines=())
+        return Played(parts=(), workers=(), machines=())
     return played(store, store.run(run))
 
 
-def _machine_json(machine: "Machine") -> dict[str, Any]:
-    return {
-        "name": machine.name,
-        "role": str(machine.role),
-        "invited_by": machine.invited_by,
-        "created_at": machine.created_at,
-        "revoked_at": machine.revoked_at,
-    }
+_MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))
+
+
+def _show_machines(reports: Sequence[MachineReport], set_aside: set[str]) -> None:
+    """The table, and a sentence with the numbers for everything by which a machine stands out."""
+    found = (sentence(str(alarm)) for alarm in of_machines(reports, set_aside))
+    terminal().print(TextTable(MACHINES, reports), *found, sep="\n")
 
 
 def _without_workers(machines: "Sequence[Machine]", seen: set[str]) -> Iterator[str]:

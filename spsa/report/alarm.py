@@ -7,8 +7,10 @@ from enum import StrEnum
 from spsa.db.run_queries import ALARM
 from spsa.db.tables import Event
 
-_SHOWN = 5
+_ALONE = 3
+"""So many alarms of a kind are told one by one; more of them in one sentence."""
 
+_NAMED = 4
 
 AlarmKey = tuple[str, str]
 """Kind and subject: what makes an alarm the same one at the next look."""
@@ -41,8 +43,19 @@ class AlarmKind(StrEnum):
     DISK = "disk"
 
 
-SAID_BESIDE = frozenset({AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER})
-"""What the sentences of a status say anyway."""
+STANDSTILL = frozenset(
+    {AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER, AlarmKind.STALLED}
+)
+"""Why nothing is played."""
+
+MINOR = frozenset(
+    {
+        *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.WAITING_FOR_WORK, AlarmKind.DEAD),
+        *(AlarmKind.AT_BOUND, AlarmKind.STEP, AlarmKind.NOISE, AlarmKind.DRAWS),
+        *(AlarmKind.WORKER_SPEED, AlarmKind.WORKER_SCALE),
+    }
+)
+"""What makes a run slower or teaches it less, and spoils no result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +92,19 @@ def alarm_of(event: Event) -> Alarm | None:
         return None
 
 
-def alarm_lines(alarms: Sequence[Alarm]) -> Iterator[str]:
-    """A line an alarm, the first few of each kind, without those that a status says anyway."""
+def grouped(alarms: Sequence[Alarm]) -> Iterator[Alarm]:
+    """In the order of their kinds; one for all where many are alike, with the figures of one."""
     for kind in AlarmKind:
-        same = [alarm for alarm in alarms if alarm.kind is kind and kind not in SAID_BESIDE]
-        yield from (f"alarm: {alarm}" for alarm in same[:_SHOWN])
-        if len(same) > _SHOWN:
-            yield f"alarm: {len(same) - _SHOWN} more of {kind}; `status --json` has all of them"
+        same = [alarm for alarm in alarms if alarm.kind is kind]
+        yield from same if len(same) <= _ALONE else (_together(same),)
+
+
+def _together(same: Sequence[Alarm]) -> Alarm:
+    first, names = same[0], [alarm.subject for alarm in same]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    subject = f"{len(names)} alike, {', '.join(names[:_NAMED])}{more}"
+    found = f"{first.found} ({first.subject})"
+    return Alarm(kind=first.kind, subject=subject, found=found, advice=first.advice)
 
 
 def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:

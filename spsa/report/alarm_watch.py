@@ -21,11 +21,10 @@ from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
+from spsa.report.alarms import of_disks, of_history, of_slots, told_alarms, with_alarms
 from spsa.report.history import COMPARED, history, played
 from spsa.report.machines import MachineReport
 from spsa.report.status import Status, status
-from spsa.report.workers import of_slots
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0

@@ -6,7 +6,7 @@ simulate it.
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum, sqrt
 from pathlib import Path
@@ -18,19 +18,20 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db import Store
-from spsa.db.read_queries import WorkerRow
+from spsa.db.history_queries import WorkerShare
 from spsa.db.run_queries import ALARM, ALARM_OVER
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED
 from spsa.planning.plan_warnings import space_warnings
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, standing
+from spsa.report.formats import estimate
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
-from spsa.report.status import RATE_SECONDS, Status, estimate
-from spsa.report.text import plural
-from spsa.report.trails import Trail
-from spsa.report.workers import of_scales, of_slots
+from spsa.report.parameters import ParameterStatus, signal_to_noise
+from spsa.report.status import RATE_SECONDS, Status
+from spsa.report.workers import of_scales
+from spsa.text import plural
 
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
@@ -54,6 +55,7 @@ def with_alarms(store: Store, status: Status) -> Status:
     """The same status with what is wrong."""
     played = store.iterations(status.run.id, purpose=Purpose.TUNE, last=RECENT)
     recent = [iteration for iteration in played if iteration.status is IterationStatus.COMPLETE]
+    shares = store.worker_shares(status.run.id, max(0, status.run.applied - RECENT))
     found = (
         *_of_run(status, store.age_seconds(status.run.id)),
         *_of_parameters(status, recent),
@@ -61,7 +63,7 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_results(status.run.name, recent),
         *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_void_games(status.run, played),
-        *_of_workers(status),
+        *_of_workers(status, shares),
         *_told_by_the_master(store, status.run),
     )
     return replace(status, alarms=found)
@@ -137,14 +139,12 @@ def _of_noise(status: Status) -> Iterator[Alarm]:
     """None where matches have measured that theta is better than the start."""
     curve = status.strength
     if curve is None or curve.elo[-1] <= curve.errors[-1]:
-        yield from of_noise(
-            status.run, [status.trails[p.name] for p in status.parameters if p.active]
-        )
+        yield from of_noise(status.run, [p for p in status.parameters if p.active])
 
 
-def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
+def of_noise(run: Run, active: Sequence[ParameterStatus]) -> Iterator[Alarm]:
     """Where no trend shows after many results: a random walk is not refused at 5% (chi-square)."""
-    ratios = [found for trail in trails if (found := trail.signal_to_noise) is not None]
+    ratios = [found for p in active if (found := signal_to_noise(p.path)) is not None]
     if run.applied < _MIN_RESULTS or not ratios:
         return
     squares = fsum(ratio * ratio for ratio in ratios)
@@ -204,22 +204,40 @@ def _of_void_games(run: Run, played: Sequence[Iteration]) -> Iterator[Alarm]:
         yield _alarm(AlarmKind.VOID_GAMES, run.name, found, advice)
 
 
-def _of_workers(status: Status) -> Iterator[Alarm]:
-    at_machine = Counter(worker.host for worker in status.present)
-    for worker in (one for one in status.workers if one.host not in status.set_aside):
-        yield from _of_worker(worker, at_machine[worker.host])
+def _of_workers(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """In the last iterations of this run: other runs, and faults that are over, say nothing.
+
+    But a worker that has never brought a game is in no share, because others play its batches.
+    """
+    at_machine = Counter(one.worker.host for one in status.present)
+    for share in shares:
+        if share.machine not in status.set_aside:
+            games = share.tally.games
+            yield from _of_voids(share.worker, share.machine, share.void_games, games, at_machine)
+            yield from _of_time_losses(share)
+    for one in status.present:
+        if not one.is_set_aside and one.worker.games == 0:
+            worker = one.worker
+            yield from _of_voids(worker.name, worker.host, worker.void_games, 0, at_machine)
 
 
-def _of_worker(worker: WorkerRow, at_machine: int) -> Iterator[Alarm]:
-    if _too_many(worker.void_games, worker.games):
-        found = f"{worker.void_games} void games beside {worker.games} that count"
-        rest = f", which ends all {at_machine} workers of this machine" if at_machine > 1 else ""
-        advice = f"`spsa-master workers exclude {worker.host}` if it goes on{rest}"
-        yield _alarm(AlarmKind.VOID_GAMES, worker.name, found, advice)
-    if _too_many(worker.time_losses, worker.games):
-        found = f"{worker.time_losses} of {worker.games} games were lost on time"
+def _of_voids(
+    worker: str, machine: str, voids: int, games: int, at_machine: Mapping[str, int]
+) -> Iterator[Alarm]:
+    if _too_many(voids, games):
+        found = f"{plural(voids, 'void game')} beside {games:,} that count"
+        workers = at_machine[machine]
+        rest = f", which ends all {workers} workers of this machine" if workers > 1 else ""
+        advice = f"`spsa-master workers exclude {machine}` if it goes on{rest}"
+        yield _alarm(AlarmKind.VOID_GAMES, worker, found, advice)
+
+
+def _of_time_losses(share: WorkerShare) -> Iterator[Alarm]:
+    games = share.tally.games
+    if _too_many(share.time_losses, games):
+        found = f"{share.time_losses:,} of {plural(games, 'game')} were lost on time"
         advice = "start fewer slots on that machine (-c), or raise the margin of [time_control]"
-        yield _alarm(AlarmKind.TIME_LOSSES, worker.name, found, advice)
+        yield _alarm(AlarmKind.TIME_LOSSES, share.worker, found, advice)
 
 
 def _too_many(faults: int, games: int) -> bool:
@@ -280,7 +298,7 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
     """Steps shrink as gains decay; ones that grow say that gains are too large."""
     if len(history.ks) < _MIN_POINTS or not history.parameters:
         return
-    theta = np.array([path.normalised.theta for path in history.parameters])
+    theta = np.array([path.in_steps for path in history.parameters])
     steps = np.diff(theta, axis=1)[:, :-1]  # the last point may stand for fewer iterations
     quarter = steps.shape[1] // 4
     first, last = _size(steps[:, :quarter]), _size(steps[:, -quarter:])
@@ -288,6 +306,28 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
         grown = f"theta's steps are {last / first:.1f} times as large as at the beginning"
         advice = "start again with smaller gains or steps"
         yield _alarm(AlarmKind.DIVERGING, history.run, grown, advice)
+
+
+_BUSY = 1 / 3
+_MIN_BUSY_RESULTS = 10  # the first games wait for the first engines
+
+
+def of_slots(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """The slots of the fleet have no game most of the time, by what they play in an hour.
+
+    None while several runs share the fleet, or where a standstill says it already.
+    """
+    run = status.run
+    early = run.applied < _MIN_BUSY_RESULTS
+    if run.status is not RunStatus.RUNNING or early or status.beside:
+        return
+    slots = {one.worker.name: one.worker.concurrency for one in status.playing}
+    hourly = sum(slots.get(share.worker, 0) * (share.games_per_hour or 0.0) for share in shares)
+    busy = 3600 * status.games_per_second / hourly if hourly else 0.0
+    if 0.0 < busy < _BUSY:
+        found = f"the slots played {busy:.0%} of the last {RATE_SECONDS / 60:.0f} minutes"
+        advice = "more iterations in flight, or more games in each, keep them busy"
+        yield _alarm(AlarmKind.WAITING_FOR_WORK, run.name, found, advice)
 
 
 def _size(steps: Vector) -> float:

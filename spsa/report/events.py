@@ -1,13 +1,24 @@
-"""What was done to a run, by whom and when, for people and for programs."""
+"""What happened to a run: who changed what and when, and which games engines have spoilt.
+
+What a worker has sent of a void game is text to show and never to trust: a game that is not legal
+chess is shown as far as it is.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import chess
+import chess.pgn
+
+from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER
-from spsa.db.tables import Event
+from spsa.db.tables import Event, Run
 from spsa.report.alarm import alarm_of
-from spsa.report.status import plain
-from spsa.report.table import Column, FittedTable
+from spsa.report.formats import time_text
+from spsa.report.table import Column, View, values
+from spsa.text import printable
+
+_MAX_COMMENT = 500  # characters
 
 Leaf = tuple[str, str]
 """A name, as `time_control.low`, and its value."""
@@ -53,35 +64,108 @@ def told(event: Event) -> str:
     )
 
 
-def kind_told(event: Event) -> str:
-    """The event in words."""
-    return event.kind.replace("_", " ")
+EVENTS = View(
+    "events",
+    (
+        Column("at", "time (UTC)", show=time_text, kind="word"),
+        Column("kind", "event", show=lambda kind: kind.replace("_", " "), kind="word"),
+        Column("actor", "by", kind="name"),
+        Column("detail"),
+        Column("", "detail", lambda event: event, told, kind="text"),
+    ),
+    "Who changed what.",
+)
+
+SETTINGS = View(
+    "settings",
+    (
+        Column("", "setting", lambda leaf: leaf[0], kind="name"),
+        Column("", "value", lambda leaf: leaf[1], kind="text"),
+    ),
+)
+"""Of leaves."""
 
 
-def events_table(events: Sequence[Event]) -> FittedTable:
-    """A line an event, the oldest first."""
-    table = FittedTable(
-        "events",
-        (
-            Column("time (UTC)", is_number=False),
-            Column("event", is_number=False),
-            Column("by", is_number=False),
-            Column("detail", is_number=False),
-        ),
-    )
-    for event in events:
-        table.add(f"{event.at:%Y-%m-%d %H:%M:%S}", kind_told(event), event.actor, told(event))
-    return table
+def place(game: VoidGame) -> str:
+    """Iteration and batch, as `compete --replay` takes them."""
+    return f"{game.iteration_number}.{game.seq}"
 
 
-def to_json(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """For programs; times in ISO 8601."""
-    return [
-        {
-            "at": event.at.isoformat(),
-            "kind": event.kind,
-            "actor": event.actor,
-            "detail": plain(event.detail),
-        }
-        for event in events
-    ]
+VOIDS = View(
+    "void games",
+    (
+        Column("", "batch", lambda game: game, lambda game: place(game), kind="name"),
+        *values("iteration_number", "seq"),
+        Column("", "pair", "kept.pair", lambda pair: str(pair + 1), rank=1),
+        Column("", "plies", lambda game: len(_moves(game)), rank=1),
+        Column("machine", "machine", kind="name", rank=3),
+        Column("sha256", "binary", show=lambda sha256: sha256[:12], kind="word", rank=2),
+        Column("", "fault", "kept.detail", kind="text"),
+        *values("kept", "values", "options"),
+    ),
+    "The last ones, the newest first.",
+)
+
+
+def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
+    """All there is to know about one game, to find the fault with."""
+    kept = game.kept
+    where = f" on machine {game.machine}" if game.machine else ""
+    yield f"batch {place(game)}, pair {kept.pair + 1} of the run{where}: {kept.detail}"
+    if kept.position:
+        yield f"White: {kept.white}; {len(_moves(game))} plies; the position:"
+        yield f"  {kept.position}"
+    yield f"what {kept.culprit} wrote last:"
+    yield from (f"  | {line}" for line in kept.output.splitlines() or ["(nothing)"])
+    yield f"values of {kept.culprit}, binary {game.sha256}:"
+    yield from (f"  {name} = {value:.12g}" for name, value in game.values.items())
+    common = {**run.game_settings.engine_options, **game.options}
+    if common:
+        yield "options:"
+        yield from (f"  setoption name {name} value {value}" for name, value in common.items())
+
+
+def void_pgn(game: VoidGame, run: Run) -> str:
+    """The game so far as PGN; empty if it had not begun."""
+    board = _start(game, chess960=run.game_settings.book.chess960)
+    if board is None:
+        return ""
+    kept, found = game.kept, chess.pgn.Game()
+    found.setup(board)
+    found.headers["Event"] = printable(run.name, _MAX_COMMENT).replace('"', "'")
+    found.headers["Round"] = f"{place(game)}.{kept.pair + 1}"
+    players = ("minus", "plus") if kept.white == "minus" else ("plus", "minus")
+    found.headers["White"], found.headers["Black"] = players
+    found.headers["Termination"] = "abandoned"
+    node: chess.pgn.GameNode = found
+    for move in _legal(board, _moves(game)):
+        node = node.add_variation(move)
+    node.comment = printable(kept.detail, _MAX_COMMENT).translate({ord("{"): "(", ord("}"): ")"})
+    return f"{found}\n\n"
+
+
+def _moves(game: VoidGame) -> Sequence[str]:
+    return game.kept.position.partition(" moves ")[2].split()
+
+
+def _start(game: VoidGame, *, chess960: bool) -> chess.Board | None:
+    """The position that the game began in; None if there is none."""
+    words = game.kept.position.partition(" moves ")[0].removeprefix("position ")
+    if not words:
+        return None
+    fen = chess.STARTING_FEN if words == "startpos" else words.removeprefix("fen ")
+    try:
+        return chess.Board(fen, chess960=chess960)
+    except ValueError:
+        return None
+
+
+def _legal(start: chess.Board, moves: Sequence[str]) -> Iterator[chess.Move]:
+    board = start.copy()
+    for text in moves:
+        try:
+            move = board.parse_uci(text)
+        except ValueError:
+            return
+        board.push(move)
+        yield move

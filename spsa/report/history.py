@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
 from spsa.db import Store
@@ -17,9 +17,11 @@ from spsa.db.history_queries import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.tables import Iteration, Run
 from spsa.master.verdict import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
-from spsa.report.machines import MachineReport, machine_reports
-from spsa.report.named_theta import asked, measured
-from spsa.report.trails import sampled
+from spsa.report.machines import MACHINES, MachineReport, machine_reports
+from spsa.report.matches import asked, measured
+from spsa.report.parameters import sampled
+from spsa.report.table import Column, View, records, values
+from spsa.report.workers import SHARES
 
 POINTS = 120
 """Points of a path at most, besides the start."""
@@ -33,7 +35,7 @@ _GROUPS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterPath:
-    """One active parameter; `theta`, `averaged` and `averaged_sd` have a value for each k."""
+    """One active parameter; `theta` has a value for each k."""
 
     name: str
     group: str
@@ -41,32 +43,15 @@ class ParameterPath:
     maximum: float
     step: float
     theta: tuple[float, ...]
-    averaged: tuple[float, ...]
-    averaged_sd: tuple[float, ...]
 
     @property
     def steps_moved(self) -> float:
         return (self.theta[-1] - self.theta[0]) / self.step
 
     @property
-    def normalised(self) -> "ParameterPath":
-        """The same in steps from the start: (theta - start) / step."""
-        start, step = self.theta[0], self.step
-
-        def steps(values: Sequence[float]) -> tuple[float, ...]:
-            return tuple((value - start) / step for value in values)
-
-        minimum, maximum = steps((self.minimum, self.maximum))
-        return ParameterPath(
-            name=self.name,
-            group=self.group,
-            minimum=minimum,
-            maximum=maximum,
-            step=1.0,
-            theta=steps(self.theta),
-            averaged=steps(self.averaged),
-            averaged_sd=tuple(sd / step for sd in self.averaged_sd),
-        )
+    def in_steps(self) -> tuple[float, ...]:
+        """The same from the start: (theta - start) / step."""
+        return tuple((value - self.theta[0]) / self.step for value in self.theta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +76,7 @@ class Strength:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHistory:
-    """All that the pictures of a run show.
+    """All that the figures of a run show.
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
     `games`, `at`, and the values of a path belong to them one by one. `results` are sums over the
@@ -106,6 +91,7 @@ class RunHistory:
     parameters: tuple[ParameterPath, ...]
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
+    parts: tuple[WorkerShare, ...]
     workers: tuple[WorkerShare, ...]
     machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
@@ -115,8 +101,12 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What each worker has played of a run, and how its machine compares with the others."""
+    """What each worker has played of a run, and how its machine compares with the others.
 
+    `parts` are of groups of iterations, `workers` their sums.
+    """
+
+    parts: tuple[WorkerShare, ...]
     workers: tuple[WorkerShare, ...]
     machines: tuple[MachineReport, ...]
 
@@ -124,7 +114,7 @@ class Played:
 def played(store: Store, run: Run, last: int | None = None) -> Played:
     """Of the `last` iterations, if given, else of all."""
     parts = worker_parts(store, run, last)
-    return Played(workers=added(parts), machines=machine_reports(parts))
+    return Played(parts=tuple(parts), workers=added(parts), machines=machine_reports(parts))
 
 
 def history(
@@ -150,10 +140,11 @@ def history(
         ks=tuple(point.k for point in path),
         games=games,
         at=tuple(point.at for point in path),
-        parameters=_paths(run, space, path, theta),
+        parameters=_paths(space, theta),
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
+        parts=fleet.parts,
         workers=fleet.workers,
         machines=fleet.machines,
         gain=None if filters is None else gain_of(filters.bank, theta / space.step),
@@ -199,53 +190,18 @@ def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
     return np.array(values, dtype=np.float64).reshape(len(path), len(names))
 
 
-def _paths(
-    run: Run, space: Space, path: Sequence[ThetaPoint], theta: Vector
-) -> tuple[ParameterPath, ...]:
-    mean, deviation = averages([point.k for point in path], theta)
+def _paths(space: Space, theta: Vector) -> tuple[ParameterPath, ...]:
     return tuple(
-        _with_own_end(run, parameter, theta[:, i], mean[:, i], deviation[:, i])
-        for i, parameter in enumerate(space.active)
+        ParameterPath(
+            name=p.name,
+            group=p.group,
+            minimum=p.minimum,
+            maximum=p.maximum,
+            step=p.step,
+            theta=tuple(theta[:, i].tolist()),
+        )
+        for i, p in enumerate(space.active)
     )
-
-
-def _with_own_end(
-    run: Run, p: Parameter, theta: Vector, mean: Vector, deviation: Vector
-) -> ParameterPath:
-    """The average ends with what the run itself says, which has seen every theta and purge."""
-    known, spread = run.estimates.averaged, run.estimates.averaged_sd
-    if known is not None and spread is not None:
-        mean[-1], deviation[-1] = known[p.name], spread[p.name]
-    return ParameterPath(
-        name=p.name,
-        group=p.group,
-        minimum=p.minimum,
-        maximum=p.maximum,
-        step=p.step,
-        theta=tuple(theta.tolist()),
-        averaged=tuple(mean.tolist()),
-        averaged_sd=tuple(deviation.tolist()),
-    )
-
-
-def averages(ks: Sequence[int], theta: Vector) -> tuple[Vector, Vector]:
-    """The polynomial-decay average of `spsa.algorithms.observing` after each k, and its deviation.
-
-    Both have the shape of theta, (points, n). Exact where every k is given; where some are left
-    out, each theta stands for the results since the one before it. At k = 0 it is the start.
-    """
-    mean, variance = theta.copy(), np.zeros_like(theta)
-    for i in range(2, len(ks)):
-        weight = 1.0 - _kept(ks[i - 1]) / _kept(ks[i])
-        change = theta[i] - mean[i - 1]
-        mean[i] = mean[i - 1] + weight * change
-        variance[i] = (1.0 - weight) * (variance[i - 1] + weight * change**2)
-    return mean, np.sqrt(variance)
-
-
-def _kept(k: int) -> float:
-    """The product of (1 - w) from j + 1 to k is _kept(j) / _kept(k), with w = 4 / (t + 3)."""
-    return float(k) * (k + 1) * (k + 2) * (k + 3)
 
 
 def _games(ks: Sequence[int], results: Sequence[ResultGroup]) -> tuple[int, ...]:
@@ -285,3 +241,21 @@ def _strength(
         return None
     at = np.interp(curve.ks, [point.k for point in path], games)
     return Strength(games=tuple(round(x) for x in at.tolist()), curve=curve)
+
+
+_PATHS = View(
+    "paths", values("name", "group", "minimum", "maximum", "step", "steps_moved", "theta")
+)
+HISTORY = View(
+    "history",
+    (
+        Column("k", "", "ks"),
+        *values("games", "at"),
+        Column("parameters", "", lambda history: records(_PATHS, history.parameters)),
+        *values("gain", "results", "validations", "strength"),
+        Column("workers", "", lambda history: records(SHARES, history.workers)),
+        Column("machines", "", lambda history: records(MACHINES, history.machines)),
+    ),
+)
+THETA = View("theta", (*values("k", "at"), Column("theta")))
+"""A row for each point of the path."""

@@ -11,7 +11,7 @@ count. The machine that differs most is taken out before the others are compared
 its results would count among those of the others.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import copysign, lgamma, sqrt
 from statistics import median
@@ -23,6 +23,8 @@ from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.history_queries import WorkerShare
 from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.formats import by, percent
+from spsa.report.table import Column, View
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
@@ -298,3 +300,72 @@ def _with_speed(
         return replace(report, speed=speed / usual, findings=(*report.findings, *slow))
 
     return tuple(sorted(map(finished, reports), key=lambda one: not one.findings))
+
+
+_BY = {
+    AlarmKind.WORKER_RESULTS: "results",
+    AlarmKind.WORKER_VOIDS: "void games",
+    AlarmKind.WORKER_TIME_LOSSES: "time losses",
+    AlarmKind.WORKER_SPEED: "speed",
+}
+
+
+def differs_by(findings: Sequence[Finding]) -> str:
+    """`results, void games`; empty if by nothing."""
+    return ", ".join(_BY[one.kind] for one in findings)
+
+
+def _deviations(faults: str, test: str) -> Column:
+    """`3 (+2.1)`: batches, and by how many deviations they are more than expected."""
+
+    def both(one: MachineReport) -> str:
+        return f"{getattr(one, faults)} ({getattr(one, test).residual:+.1f})"
+
+    return Column("", f"{faults.split('_')[0]} (deviations)", both, rank=2)
+
+
+def _points(i: int) -> Callable[[MachineReport], int]:
+    return lambda one: int(folded(one.tally)[i])
+
+
+MACHINES = View(
+    "machines of this run against the others",
+    (
+        Column("machine", "machine", kind="name"),
+        Column("pairs", "pairs", "tally.pairs"),
+        Column("even", "", _points(0)),
+        Column("won_by_one_point", "", _points(1)),
+        Column("won_by_two_points", "", _points(2)),
+        Column(
+            "",
+            "even, 1, 2 points",
+            lambda one: folded(one.tally) / max(1, one.tally.pairs),
+            lambda shares: " ".join(map(percent, shares)),
+            rank=3,
+        ),
+        Column("results_chi_square", "chi-square", "results.value", by("{:.1f}"), rank=1),
+        Column("results_chance", "", "results.chance"),
+        Column("batches", "batches", rank=4),
+        _deviations("void_batches", "voids"),
+        _deviations("late_batches", "late"),
+        Column("void_batches"),
+        Column("void_residual", "", "voids.residual"),
+        Column("late_batches"),
+        Column("late_residual", "", "late.residual"),
+        Column("speed", "speed", show=percent, rank=1, note="of the median of all machines"),
+        Column("is_suspect"),
+        Column(
+            "findings",
+            "",
+            lambda one: [{"kind": found.kind, "found": found.text} for found in one.findings],
+        ),
+        Column(
+            "",
+            "stands out by",
+            lambda one: differs_by(one.findings),
+            kind="text",
+            alarm=lambda one: bool(one.findings),
+        ),
+    ),
+)
+"""A line a machine, those that stand out first; chances are those of a look at equal machines."""

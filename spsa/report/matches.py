@@ -1,99 +1,200 @@
-"""What validations measured: a line and a JSON object for each match."""
+"""Iterations and matches: their tables, which theta a match measured, and what it says."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from spsa.core.scoring import Sprt, los, nelo
-from spsa.db.tables import Compared, Iteration
+from spsa.core.params import Space
+from spsa.core.scoring import Sprt, Tally, los, nelo
+from spsa.db.tables import Compared, Iteration, Run
 from spsa.master.validation import sprt_of
-from spsa.report.status import plain, tally_json
-from spsa.report.text import elo_text
+from spsa.report.formats import (
+    by,
+    elo_text,
+    pentanomial,
+    results,
+    time_text,
+    unless_zero,
+)
+from spsa.report.table import Column, View, values
+from spsa.report.theta import ThetaChoice
+from spsa.text import plural
+
+RESULT = (
+    Column("", "Elo ± 95%", "tally", elo_text),
+    Column("", "W-L-D", "tally", results, rank=3, note="wins, losses and draws of plus"),
+    Column(
+        "",
+        "pentanomial",
+        "tally",
+        pentanomial,
+        rank=2,
+        note="pairs in which plus made 0, ½, 1, 1½ and 2 points",
+    ),
+    Column("tally"),
+)
+"""What games have brought, in every table that has a tally."""
 
 
-def compared_of(match: Iteration) -> Compared:
-    """What a match compares; one that does not say is theta against the start."""
-    return match.compared or Compared()
+def games_of(get: str, target: str) -> Column:
+    """`6/8`: of the games that were to be played those that were."""
+
+    def both(row: Any) -> tuple[int, int]:
+        return Column(get).value(row).games, Column(target).value(row)
+
+    return Column("", "games", both, lambda of: f"{of[0]:,}/{of[1]:,}")
 
 
-def match_name(match: Iteration) -> str:
-    """`final theta after 40 results against start, at 60+0.6`."""
-    compared = compared_of(match)
-    control = "" if compared.time_control is None else f", at {compared.time_control}"
-    return f"{_side(compared.theta, match.opened_on)} against {_side(compared.against)}{control}"
+_GAIN = by("{:.4g}")
+_COLUMNS = (
+    Column("status", "status", kind="word", rank=4),
+    games_of("tally", "target_games"),
+    *RESULT,
+    Column("void_games", "void", show=unless_zero, rank=1),
+    Column("purged_games", "purged", show=unless_zero, rank=5),
+)
+ITERATIONS = View(
+    "iterations",
+    (
+        Column("iteration_number", "iteration", kind="name"),
+        *_COLUMNS,
+        Column("purpose", "purpose", kind="word", rank=6),
+        Column("k", "k", rank=7),
+        Column("a_k", "a_k", show=_GAIN, rank=9),
+        Column("c_k", "c_k", show=_GAIN, rank=9),
+        Column("created_at", "opened", show=time_text, kind="word", rank=8),
+        Column("completed_at", "completed", show=time_text, kind="word", rank=8),
+        *values("opened_on", "target_games"),
+        Column("games_played", "", "tally.games"),
+    ),
+    "Plus against minus. Validations are numbered with them; k counts tuning iterations alone.",
+    "No iteration has been opened yet.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A validation, and which of the run's present thetas it measured."""
+
+    iteration: Iteration
+    measured: tuple[str, ...] = ()
+
+    @property
+    def tally(self) -> Tally:
+        return self.iteration.tally
+
+    @property
+    def compared(self) -> Compared:
+        """What it compares; a match that does not say is theta against the start."""
+        return self.iteration.compared or Compared()
+
+    @property
+    def theta(self) -> str:
+        """`final`, or what was asked for as it was then: `final after 8 results`."""
+        return ", ".join(self.measured) or asked(self.iteration)
+
+    @property
+    def setting(self) -> str:
+        """`start at 60+0.6, test 0 5`: against what, under which time control, with which test."""
+        told = self.compared
+        control = "" if told.time_control is None else f" at {told.time_control}"
+        test = "" if told.sprt is None else f", test {told.sprt[0]:+g} {told.sprt[1]:+g}"
+        return f"{told.against}{control}{test}"
+
+    @property
+    def name(self) -> str:
+        """`final theta after 40 results against start, at 60+0.6`."""
+        told = self.compared
+        control = "" if told.time_control is None else f", at {told.time_control}"
+        plus = _side(told.theta, self.iteration.opened_on)
+        return f"{plus} against {_side(told.against)}{control}"
+
+    @property
+    def test(self) -> dict[str, Any] | None:
+        """Its sequential test: hypotheses, log-likelihood ratio and what it accepts."""
+        found, hypotheses = self._sprt(), self.compared.sprt
+        if found is None or hypotheses is None:
+            return None
+        return {
+            "elo0": hypotheses[0],
+            "elo1": hypotheses[1],
+            "llr": found.llr,
+            "lower": found.lower,
+            "upper": found.upper,
+            "accepted": None if found.accepted is None else hypotheses[found.accepted],
+        }
+
+    def _sprt(self) -> Sprt | None:
+        return sprt_of(self.compared, self.tally)
+
+    def sentences(self) -> Iterator[str]:
+        """What it measured: Elo, normalised Elo, the likelihood of superiority, its test."""
+        tally, normalised = self.tally, nelo(self.tally)
+        yield (
+            f"{self.name}: {plural(tally.games, 'game')}, Elo {elo_text(tally)}, normalised Elo "
+            f"{normalised.value:+.1f} ± {normalised.error:.1f}, likelihood of superiority "
+            f"{100 * los(tally):.1f}%"
+        )
+        if (test := self.test) is not None:
+            state = "not decided"
+            if test["accepted"] is not None:
+                state = f"{test['accepted']:+g} is accepted"
+            yield (
+                f"test of normalised Elo {test['elo0']:+g} and {test['elo1']:+g}: "
+                f"LLR {test['llr']:+.2f} ({test['lower']:.2f} to {test['upper']:.2f}), {state}"
+            )
 
 
 def _side(name: str, k: int | None = None) -> str:
     if name.isdigit():
         return f"theta after {name} results"
-    if k is not None:
-        return f"{name} theta after {k} results"
-    return name
+    return name if k is None else f"{name} theta after {k} results"
 
 
-def match_sentences(match: Iteration) -> Iterator[str]:
-    """What a match measured: Elo, normalised Elo, the likelihood of superiority, its test."""
-    tally = match.tally
-    yield (
-        f"{match_name(match)}: {tally.games} games, Elo {elo_text(tally)}, normalised Elo "
-        f"{nelo(tally).value:+.1f} ± {nelo(tally).error:.1f}, likelihood of superiority "
-        f"{100 * los(tally):.1f}%"
-    )
-    if (sentence := sprt_sentence(match)) is not None:
-        yield sentence
+MATCHES = View(
+    "validations",
+    (
+        Column("iteration_number", "number", "iteration.iteration_number", kind="name"),
+        Column("status", "status", "iteration.status", kind="word", rank=4),
+        games_of("tally", "iteration.target_games"),
+        *RESULT,
+        Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
+        Column("", "theta", "theta", kind="text", rank=1),
+        Column("", "against", "setting", kind="text", rank=2),
+        Column("opened_on", "", "iteration.opened_on"),
+        Column("compared"),
+        Column("measured"),
+        Column("games_played", "", "iteration.games_played"),
+        Column("target_games", "", "iteration.target_games"),
+        Column("nelo", "", lambda match: nelo(match.tally)),
+        Column("los", "", lambda match: los(match.tally)),
+        Column("sprt", "", "test"),
+    ),
+    empty="No validation has been played: `spsa-master validate` plays the tuned values against "
+    "the start.",
+)
 
 
-def sprt_sentence(match: Iteration) -> str | None:
-    """The state of a sequential test; None for a match of a fixed length."""
-    compared = compared_of(match)
-    test = sprt_of(compared, match.tally)
-    if test is None or compared.sprt is None:
-        return None
-    low, high = compared.sprt
-    state = {
-        None: "not decided",
-        0: f"{low:+g} is accepted",
-        1: f"{high:+g} is accepted",
-    }[test.accepted]
-    return (
-        f"test of normalised Elo {low:+g} and {high:+g}: LLR {test.llr:+.2f} "
-        f"({test.lower:.2f} to {test.upper:.2f}), {state}"
-    )
-
-
-def match_json(match: Iteration) -> dict[str, Any]:
-    """A match for programs: what it compares, its counts, Elo with its error, and its test."""
-    compared, normalised = compared_of(match), nelo(match.tally)
-    value = {
-        "iteration_number": match.iteration_number,
-        "status": match.status,
-        "k": match.opened_on,
-        "theta": compared.theta,
-        "against": compared.against,
-        "time_control": compared.time_control,
-        "background": compared.background,
-        "games_played": match.games_played,
-        "target_games": match.target_games,
-        "void_games": match.void_games,
-        "result": tally_json(match.tally),
-        "nelo": normalised.value,
-        "nelo_error": normalised.error,
-        "los": los(match.tally),
-        "sprt": sprt_json(match),
+def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
+    """Which of the run's thetas a validation played; none if it has moved on since."""
+    space = Space.from_json(run.space)
+    thetas = {
+        "final": run.theta,
+        "averaged": run.estimates.averaged,
+        "supported": run.estimates.supported,
     }
-    return {name: plain(one) for name, one in value.items()}
+    return tuple(
+        name
+        for name, theta in thetas.items()
+        if theta is not None
+        and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
+    )
 
 
-def sprt_json(match: Iteration) -> dict[str, Any] | None:
-    """The hypotheses of a sequential test, its log-likelihood ratio and what it accepts."""
-    compared = compared_of(match)
-    test: Sprt | None = sprt_of(compared, match.tally)
-    if test is None or compared.sprt is None:
-        return None
-    return {
-        "elo0": compared.sprt[0],
-        "elo1": compared.sprt[1],
-        "llr": test.llr,
-        "lower": test.lower,
-        "upper": test.upper,
-        "accepted": None if test.accepted is None else compared.sprt[test.accepted],
-    }
+def asked(validation: Iteration) -> str:
+    """The theta that a validation was asked for, as it was then: `final after 8 results`."""
+    if validation.compared is None:
+        return ""
+    theta = validation.compared.theta
+    moves_on = theta in tuple(ThetaChoice)
+    return f"{theta} after {plural(validation.opened_on, 'result')}" if moves_on else theta

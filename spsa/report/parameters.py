@@ -1,13 +1,24 @@
-"""The parameters of a run as they stand: value, bounds, how far they moved, what is known."""
+"""The parameters of a run as they stand: value, bounds, the way there, and what is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, fsum, sqrt
 
 from spsa.core.params import Parameter, Space
 from spsa.core.stored_json import as_written
+from spsa.db import Store
+from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
+from spsa.report.formats import by, number
+from spsa.report.table import Column, View, values
 
 AT_BOUND_STEPS = 0.5
+POINTS = 16
+"""Of a path on one line of a terminal, with the start."""
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_WIDTH = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +26,8 @@ class ParameterStatus:
     """One parameter: where it started, where theta has it now, and what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
-    parameter is frozen, or the games do not say them.
+    parameter is frozen, or the games do not say them. `path` is theta at some results, the start
+    first; it is empty where it was not read.
     """
 
     name: str
@@ -31,15 +43,16 @@ class ParameterStatus:
     minimum: float
     maximum: float
     step: float
+    path: tuple[float, ...] = ()
 
     @property
     def steps_moved(self) -> float:
         return (self.value - self.start) / self.step
 
     @property
-    def supported_is_theta(self) -> bool:
-        """Whether `supported` says nothing that theta does not."""
-        return self.supported_sd is None and self.supported == self.value
+    def other_supported(self) -> float | None:
+        """`supported` where it says something that theta does not."""
+        return None if self.supported == self.value else self.supported
 
     @property
     def bound(self) -> str:
@@ -49,18 +62,62 @@ class ParameterStatus:
             return "min"
         return "max" if self.maximum - self.value < near else ""
 
+    @property
+    def state(self) -> str:
+        """`at max`, `frozen`, or nothing."""
+        if not self.active:
+            return "frozen"
+        return f"at {self.bound}" if self.bound else ""
 
-def parameters(run: Run) -> tuple[ParameterStatus, ...]:
-    """Every parameter of a run with its start and its present value."""
+
+PARAMETERS = View(
+    "parameters",
+    (
+        Column("name", "name", kind="name"),
+        Column("start", "start", show=number, rank=3),
+        Column("value", "now", show=number),
+        Column("averaged", "averaged", show=number, rank=6, note="late iterations weigh most"),
+        *values("averaged_sd", "supported", "supported_sd"),
+        Column("", "supported", "other_supported", number, rank=5, note="by all games together"),
+        Column("played", "played as", show=number, rank=8),
+        Column("steps_moved", "steps moved", show=by("{:+.2f}"), rank=2),
+        Column("path", "path", show=lambda path: sparkline(path), kind="word", rank=1),
+        Column("minimum", "min", show=number, rank=9),
+        Column(
+            "",
+            "in its bounds",
+            lambda p: p,
+            lambda p: gauge(p.value, p.minimum, p.maximum),
+            kind="word",
+            rank=7,
+        ),
+        Column("maximum", "max", show=number, rank=9),
+        Column("bound"),
+        Column(
+            "", "state", "state", kind="word", rank=4, alarm=lambda p: p.active and bool(p.bound)
+        ),
+        Column("group", "group", kind="text", rank=10),
+        *values("active", "step"),
+    ),
+    empty="There are no parameters.",
+)
+
+
+def parameters(run: Run, path: Sequence[ThetaPoint] = ()) -> tuple[ParameterStatus, ...]:
+    """Every parameter of a run with its start, its present value, and its way by this path."""
     space = Space.from_json(run.space)
     with as_written("a column `theta` or `start_theta`"):
         played: Mapping[str, float] = space.rounded(space.steps(run.theta))
         known = run.estimates.by_name()
-        return tuple(_tuned(run, p, played[p.name], known) for p in space.parameters)
+        return tuple(_status(run, p, played[p.name], known, path) for p in space.parameters)
 
 
-def _tuned(
-    run: Run, parameter: Parameter, played: float, known: Mapping[str, Mapping[str, float] | None]
+def _status(
+    run: Run,
+    parameter: Parameter,
+    played: float,
+    known: Mapping[str, Mapping[str, float] | None],
+    path: Sequence[ThetaPoint],
 ) -> ParameterStatus:
     name = parameter.name
     return ParameterStatus(
@@ -74,4 +131,42 @@ def _tuned(
         minimum=parameter.minimum,
         maximum=parameter.maximum,
         step=parameter.step,
+        path=tuple(point.theta[name] for point in path if name in point.theta),
     )
+
+
+def trail(store: Store, run: Run) -> Sequence[ThetaPoint]:
+    """Theta at `POINTS` results at most, evenly apart but for the last."""
+    return store.theta_path(run.id, sampled(run.applied, max(1, ceil(run.applied / (POINTS - 1)))))
+
+
+def sampled(applied: int, stride: int) -> list[int]:
+    """0, the end, and every `stride` results between."""
+    return [*range(0, applied, stride), applied]
+
+
+def signal_to_noise(path: Sequence[float]) -> float | None:
+    """How far a path has led, over how far a random walk of the same steps leads (one deviation).
+
+    Steps without a trend give values below 2 in 95% of cases. None before the first step.
+    """
+    steps = [after - before for before, after in pairwise(path)]
+    walk = sqrt(fsum(step * step for step in steps))
+    return abs(fsum(steps)) / walk if walk > 0.0 else None
+
+
+def sparkline(path: Sequence[float]) -> str:
+    """A character a point, from the path's lowest value to its highest; empty at the start."""
+    if len(path) < 2:
+        return ""
+    low, high = min(path), max(path)
+    top = len(_LEVELS) - 1
+    scale = top / (high - low) if high > low else 0.0
+    return "".join(_LEVELS[round((value - low) * scale)] for value in path)
+
+
+def gauge(value: float, minimum: float, maximum: float) -> str:
+    """Where a value is between its bounds: `──●────────`."""
+    part = (value - minimum) / (maximum - minimum) if maximum > minimum else 0.5
+    place = round(min(max(part, 0.0), 1.0) * (_WIDTH - 1))
+    return "─" * place + "●" + "─" * (_WIDTH - 1 - place)

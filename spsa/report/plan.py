@@ -1,7 +1,7 @@
 """A plan, and the space that it is for, as text and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,9 +12,9 @@ from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.planning.plan_warnings import PlanWarning
 from spsa.planning.recovery import Recovery
-from spsa.report.runs import duration
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import number, plural, sentence
+from spsa.report.formats import by, count, duration, number, percent, plain
+from spsa.report.table import Column, TextTable, View, records, sentence, values
+from spsa.text import plural
 
 _NAMED = 6
 """Parameters of one warning that are named."""
@@ -28,11 +28,11 @@ def planned_text(
         *_length(inputs, plan),
         *(sentence(f"  {source}") for source in sources),
         "",
-        _recoveries(inputs, plan),
+        TextTable(RECOVERIES, _recovered(plan)),
         "",
-        _lines(plan),
+        TextTable(LINES, plan.lines),
         "",
-        *((_designs(designs), "") if designs else ()),
+        *((TextTable(DESIGNS, designs), "") if designs else ()),
         *_advice(plan, inputs.openings, slower=inputs.builds_are_slower),
     )
 
@@ -42,7 +42,8 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
     games = shape.iterations * shape.games
     yield (
         f"{inputs.design.algorithm}: {plural(len(plan.lines), 'parameter')}, "
-        f"{plural(shape.iterations, 'iteration')} of {shape.games} games, {games} in all; "
+        f"{plural(shape.iterations, 'iteration')} of {plural(shape.games, 'game')}, "
+        f"{games:,} in all; "
         f"noise ± {plan.noise:.1f} Elo an iteration"
     )
     if plan.pace is not None:
@@ -53,74 +54,66 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
         )
 
 
-def _recoveries(inputs: PlanInputs, plan: Plan) -> FittedTable:
-    table = FittedTable(
-        f"what {inputs.replicas} simulated runs recover",
-        (
-            Column("Elo to gain"),
-            Column("recovered (95%)"),
-            Column("one run (1 sd)"),
-            Column("part"),
-        ),
-    )
-    for elo_to_gain, found in plan.recoveries.items():
-        mean = round(found.mean * elo_to_gain, 1) + 0.0  # not -0.0
-        table.add(
-            number(elo_to_gain),
-            f"{mean:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
-            f"± {found.spread * elo_to_gain:.1f}",
-            f"{round(found.mean, 2) + 0.0:.0%}",
-        )
-    return table
+_ERROR = by("± {:.1f}")
 
 
-def _lines(plan: Plan) -> FittedTable:
-    table = FittedTable(
-        "in each one's own units",
-        (
-            Column("parameter", is_number=False),
-            Column("value"),
-            Column("plus/minus at first"),
-            Column("at last"),
-            Column("moves at first", 1),
-            Column("at last ", 1),
-        ),
-    )
-    for line in plan.lines:
-        moves = (f"± {line.move_first:.3g}", f"± {line.move_last:.3g}")
-        table.add(
-            line.name,
-            number(line.value),
-            f"± {line.c_first:.3g}",
-            f"± {line.c_last:.3g}",
-            *moves,
-        )
-    return table
+@dataclass(frozen=True, slots=True)
+class _Recovered:
+    """What simulated runs recover of so much Elo to gain."""
+
+    elo_to_gain: float
+    recovery: Recovery
+
+    @property
+    def mean(self) -> float:
+        return round(self.recovery.mean * self.elo_to_gain, 1) + 0.0  # not -0.0
+
+    @property
+    def error(self) -> float:
+        return self.recovery.error * self.elo_to_gain
+
+    @property
+    def spread(self) -> float:
+        return self.recovery.spread * self.elo_to_gain
 
 
-def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
-    """What to write into config.toml for a precision, wherever the start is."""
-    table = FittedTable(
-        f"by theory, for so few Elo left with {designs[0].confidence:.0%}",
-        (
-            Column("Elo to gain"),
-            Column("Elo left"),
-            Column("r"),
-            Column("c"),
-            Column("games"),
-            Column("max_iterations"),
-        ),
-    )
-    for design in designs:
-        table.add(
-            number(design.elo_to_gain),
-            number(design.precision),
-            f"{design.r:.4g}",
-            number(design.c),
-            f"{design.games:,}",
-            str(design.iterations),
-        )
-    return table
+RECOVERIES = View(
+    "what simulated runs recover",
+    (
+        Column("elo", "Elo to gain", "elo_to_gain", number),
+        Column("mean", "", lambda one: one.recovery.mean * one.elo_to_gain),
+        *values("error", "spread"),
+        Column("", "recovered (95%)", lambda one: f"{one.mean:.1f} ± {1.96 * one.error:.1f}"),
+        Column("", "one run (1 sd)", "spread", _ERROR),
+        Column("", "part", lambda one: round(one.recovery.mean, 2) + 0.0, percent),
+    ),
+)
+
+_ABOUT = by("± {:.3g}")
+LINES = View(
+    "in each one's own units",
+    (
+        Column("name", "parameter", kind="name"),
+        Column("value", "value", show=number),
+        Column("c_first", "plus/minus at first", show=_ABOUT),
+        Column("c_last", "at last", show=_ABOUT),
+        Column("move_first", "moves at first", show=_ABOUT, rank=1),
+        Column("move_last", "at last", show=_ABOUT, rank=1),
+    ),
+)
+
+DESIGNS = View(
+    "by theory, what to write into config.toml for so few Elo left",
+    (
+        Column("elo_to_gain", "Elo to gain", show=number),
+        Column("precision", "Elo left", show=number),
+        Column("r", "r", show=by("{:.4g}")),
+        Column("c", "c", show=number),
+        Column("games", "games", show=count),
+        Column("iterations", "max_iterations", show=str),
+        *values("confidence", "direct_r", "direct_games"),
+    ),
+)
 
 
 def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
@@ -161,19 +154,21 @@ def planned_json(
         "draw_rate": inputs.draw_rate,
         "concurrency": inputs.capacity.concurrency,
         "sources": list(sources),
-        "shape": asdict(plan.shape),
-        "pace": None if plan.pace is None else asdict(plan.pace),
+        "shape": plain(plan.shape),
+        "pace": plain(plan.pace),
         "noise": plan.noise,
-        "recoveries": [
-            _recovery(elo_to_gain, found) for elo_to_gain, found in plan.recoveries.items()
-        ],
-        "parameters": [asdict(line) for line in plan.lines],
-        "designs": [asdict(design) for design in designs],
+        "recoveries": records(RECOVERIES, _recovered(plan)),
+        "parameters": records(LINES, plan.lines),
+        "designs": records(DESIGNS, designs),
         "openings": None if inputs.openings is None else _openings(inputs.openings),
         "free_depth": plan.free_in_flight,
         "busy_depth": plan.busy_in_flight,
-        "cautions": [asdict(warning) for warning in plan.warnings],
+        "cautions": plain(plan.warnings),
     }
+
+
+def _recovered(plan: Plan) -> list[_Recovered]:
+    return [_Recovered(elo, found) for elo, found in plan.recoveries.items()]
 
 
 def _openings(openings: Openings) -> dict[str, float]:
@@ -185,74 +180,69 @@ def _openings(openings: Openings) -> dict[str, float]:
     }
 
 
-def _recovery(elo_to_gain: float, found: Recovery) -> dict[str, float]:
-    return {
-        "elo": elo_to_gain,
-        "mean": found.mean * elo_to_gain,
-        "error": found.error * elo_to_gain,
-        "spread": found.spread * elo_to_gain,
-    }
+@dataclass(frozen=True, slots=True)
+class _Alternative(_Recovered):
+    """An alternative, beside the first of them, which is `own`."""
+
+    name: str
+    own: Recovery
+
+    @property
+    def better(self) -> str:
+        if self.recovery is self.own:
+            return ""
+        better, error = self.recovery.better_than(self.own)
+        elo = self.elo_to_gain
+        return f"{better * elo:+.2f} ± {1.96 * error * elo:.2f}"
 
 
-def alternatives_table(
-    found: Mapping[tuple[str, float], Recovery], elo_to_gain: float
-) -> FittedTable:
-    """What each alternative recovers of this Elo to gain, beside the first of them."""
+ALTERNATIVES = View(
+    "",
+    (
+        Column("name", "other settings", kind="name"),
+        *RECOVERIES.columns[:4],
+        Column("", "recovered", lambda one: one.recovery.mean * one.elo_to_gain, by("{:.2f}")),
+        Column("", "one run (1 sd)", "spread", by("± {:.2f}"), rank=1),
+        Column("", "against as it is (95%)", "better"),
+    ),
+)
+
+Found = Mapping[tuple[str, float], Recovery]
+"""What every alternative recovers, by its name and the Elo to gain."""
+
+
+def _alternatives(found: Found, elo_to_gain: float) -> list[_Alternative]:
     chosen = {name: recovery for (name, at), recovery in found.items() if at == elo_to_gain}
     own = next(iter(chosen.values()))
-    table = FittedTable(
-        f"with {elo_to_gain:g} Elo to gain",
-        (
-            Column("", is_number=False),
-            Column("recovered"),
-            Column("one run (1 sd)", 1),
-            Column("against as it is (95%)"),
-        ),
-    )
-    for name, recovery in chosen.items():
-        better, error = recovery.better_than(own)
-        table.add(
-            name,
-            f"{recovery.mean * elo_to_gain:.2f}",
-            f"± {recovery.spread * elo_to_gain:.2f}",
-            ""
-            if recovery is own
-            else f"{better * elo_to_gain:+.2f} ± {1.96 * error * elo_to_gain:.2f}",
-        )
-    return table
+    return [_Alternative(elo_to_gain, one, name, own) for name, one in chosen.items()]
 
 
-def alternatives_json(found: Mapping[tuple[str, float], Recovery]) -> dict[str, Any]:
+def alternatives_table(found: Found, elo_to_gain: float) -> TextTable:
+    """What each alternative recovers of this Elo to gain, beside the first of them."""
+    title = f"with {elo_to_gain:g} Elo to gain"
+    columns = [one for one in ALTERNATIVES.columns if one.key != "elo"]
+    return TextTable(View(title, tuple(columns)), _alternatives(found, elo_to_gain))
+
+
+def alternatives_json(found: Found) -> dict[str, Any]:
     """All alternatives for programs, in Elo."""
-    return {
-        "alternatives": [
-            {"name": name, **_recovery(elo_to_gain, recovery)}
-            for (name, elo_to_gain), recovery in found.items()
-        ]
-    }
+    budgets = dict.fromkeys(elo for _, elo in found)
+    rows = [row for elo in budgets for row in _alternatives(found, elo)]
+    return {"alternatives": records(ALTERNATIVES, rows)}
 
 
-def space_table(space: Space, *, over_uci: bool) -> FittedTable:
+def space_table(space: Space, *, over_uci: bool) -> TextTable:
     """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
+    columns = (
+        Column("name", "name", kind="name"),
+        Column("value", "value", show=number),
+        Column("minimum", "min", show=number),
+        Column("maximum", "max", show=number),
+        Column("step", "step", show=number),
+        Column("option", "option", kind="name", rank=2)
+        if over_uci
+        else Column("place", "place", lambda p: str(p.place.location), kind="name", rank=2),
+        Column("group", "group", kind="text", rank=3),
+        Column("active", "state", show=lambda it: "" if it else "frozen", kind="word", rank=1),
     )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(p.place.location),
-            p.group,
-            "" if p.active else "frozen",
-        )
-    return table
+    return TextTable(View("parameters", columns), space.parameters)

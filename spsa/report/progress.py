@@ -1,29 +1,27 @@
 """The master on a terminal: a live view; in a log: a line an iteration, one a minute between."""
 
 import time
-from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
 from rich.console import Console
 
-from spsa.core.builds import Builds
 from spsa.core.estimates import Update
 from spsa.core.params import Space
-from spsa.core.scoring import Tally
-from spsa.db.history_queries import ThetaPoint
+from spsa.db import Store
 from spsa.db.run_view import RunView
 from spsa.db.tables import Iteration, Run
-from spsa.live_display import LiveDisplay, Rate
-from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
-from spsa.report.parameters import ParameterStatus, parameters
-from spsa.report.runs import building, duration
-from spsa.report.text import START_A_WORKER, number, plural, score
-from spsa.report.trails import Trail, extended, trails_of
+from spsa.errors import TuningError
+from spsa.live_display import LiveDisplay
+from spsa.report.alarms import with_alarms
+from spsa.report.answer import headline, pace, screen, standstill
+from spsa.report.formats import number, score
+from spsa.report.status import Status, building, status
 from spsa.text import LINE_LENGTH, printable
 
 QUIET_SECONDS = 60.0
-RATE_SECONDS = 120.0
 MOVERS = 3
+_COST = 20.0  # looks take a twentieth of the time at most
+_LOOK_SECONDS = 0.5
 
 
 class Opened(Protocol):
@@ -35,51 +33,18 @@ class Opened(Protocol):
     def a_k(self) -> float: ...
 
 
-def pace(rate: float | None, goal: Goal) -> str:
-    """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
-    return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
-
-
-class MovingTheta:
-    """The parameters of a run that is moved: as they stand, and their paths."""
-
-    def __init__(self, path: Sequence[ThetaPoint]) -> None:
-        self._path = path
-        self.now: Sequence[ParameterStatus] = ()
-        self.trails: Mapping[str, Trail] = {}
-        self._seen: tuple[int, int] | None = None
-
-    def saw(self, run: Run) -> None:
-        """Take theta from the run where it has moved."""
-        if self._seen != (run.applied, run.purges):
-            self._seen = run.applied, run.purges
-            self.now = parameters(run)
-            point = ThetaPoint(k=run.applied, theta=run.theta, at=run.created_at)
-            self._path = extended(self._path, point) if self._path else [point]
-            self.trails = trails_of(self._path, run)
-
-
 class Progress:
-    """Shows what a master sees; a context manager, because a live view has to be ended.
+    """Shows what `status` shows of a run, while its master moves it.
 
-    `games` are those that theta holds, `steps` the steps of the active parameters, `path` some
-    points of the path of theta so far.
+    A context manager, because a live view has to be ended.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        games: Tally,
-        steps: Mapping[str, float],
-        path: Sequence[ThetaPoint] = (),
-    ) -> None:
+    def __init__(self, console: Console, store: Store, run: Run) -> None:
         self._display = LiveDisplay(console)
-        self._applied = games
-        self._steps = steps
-        self._theta = MovingTheta(path)
-        self._games = Rate(RATE_SECONDS)
-        self._last_line = 0.0
-        self._headline = self._result = ""
+        self._store = store
+        self._steps = {p.name: p.step for p in Space.from_json(run.space).active}
+        self._next_look = self._last_line = 0.0
+        self._result = ""
 
     def __enter__(self) -> Self:
         self._display.__enter__()
@@ -89,7 +54,7 @@ class Progress:
         self._display.__exit__(*error)
 
     def saw(self, view: RunView) -> None:
-        self._display.attempt(lambda: self._show(view))
+        self._display.attempt(lambda: self._show(view.run))
 
     def opened(self, iteration_number: int, proposal: Opened) -> None:
         if not self._display.is_live:
@@ -97,39 +62,28 @@ class Progress:
             self._say(f"iteration {iteration_number} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Update) -> None:
-        self._applied = self._applied + iteration.tally
         self._result = _result(iteration, answer)
         if not self._display.is_live:
             self._display.attempt(lambda: self._say(f"{self._result}; {self._movers(answer)}"))
 
-    def _show(self, view: RunView) -> None:
+    def _show(self, run: Run) -> None:
         now = time.monotonic()
-        played = (it.tally for it in view.open if not it.is_background)
-        tally = sum(played, self._applied)
-        self._games.saw(now, tally.games)
-        self._headline = _headline(view, tally)
         if self._display.is_live:
-            self._theta.saw(view.run)
-            look = live_view(self._look(view, tally))
-            self._display.show(look, left=[printable(self._headline, LINE_LENGTH)])
-        elif now - self._last_line > QUIET_SECONDS:
-            speed = pace(self._games.per_second, goal_of(view, tally.games))
-            builds = Builds.from_json(view.run.builds)
-            made = f"; {building(builds)}" if builds.iterations else ""
-            self._say(_headline(view, tally, f", {speed}" if speed else "") + made)
+            if now >= self._next_look and (found := self._look(run)) is not None:
+                left = [printable(headline(found), LINE_LENGTH)]
+                self._display.show(screen(found, self._result), left)
+                done = time.monotonic()
+                self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
+        elif now - self._last_line > QUIET_SECONDS and (found := self._look(run)) is not None:
+            made = f"; {building(found.builds)}" if found.builds.iterations else ""
+            self._say(f"{headline(found)}; {standstill(found) or pace(found)}{made}")
 
-    def _look(self, view: RunView, tally: Tally) -> Look:
-        goal = goal_of(view, tally.games)
-        return Look(
-            headline=self._headline,
-            goal=goal,
-            pace=pace(self._games.per_second, goal) or "time left not known yet",
-            open=view.open,
-            builds=Builds.from_json(view.run.builds),
-            result=self._result,
-            parameters=self._theta.now,
-            trails=self._theta.trails,
-        )
+    def _look(self, run: Run) -> Status | None:
+        """None while the database does not answer, which the master's own loop tells."""
+        try:
+            return with_alarms(self._store, status(self._store, run))
+        except TuningError:
+            return None
 
     def _movers(self, answer: Update) -> str:
         def steps(name: str) -> float:
@@ -145,31 +99,8 @@ class Progress:
         self._display.say(printable(line, LINE_LENGTH))
 
 
-def steps_of(run: Run) -> dict[str, float]:
-    """The steps of its active parameters."""
-    return {p.name: p.step for p in Space.from_json(run.space).active}
-
-
 def _result(iteration: Iteration, answer: Update) -> str:
     void = f", {iteration.void_games} void" if iteration.void_games else ""
     bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
     number_ = iteration.iteration_number
     return f"iteration {number_} done: games {score(iteration.tally)}{bounded}{void}"
-
-
-def _headline(view: RunView, tally: Tally, speed: str = "") -> str:
-    run, match = view.run, open_match(view)
-    if match is not None:
-        what = f"validation, {match.target_games} games of the tuned values against the start"
-    else:
-        what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
-        what += f", {plural(tally.games, 'game')}"
-    reason = f"; {run.reason}" if run.reason else ""
-    return f"{run.name}: {what}{speed}, {_players(view)}{reason}"
-
-
-def _players(view: RunView) -> str:
-    """A worker that starts beside the master has the time of the first builds."""
-    if not view.active_workers:
-        return f"no worker plays: {START_A_WORKER}" if view.open else "no worker yet"
-    return f"{plural(view.active_workers, 'worker')} on {plural(view.active_slots, 'slot')}"

@@ -1,15 +1,16 @@
 """A purge before and after it is done, as text for people and as values for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from spsa.core.scoring import Tally
 from spsa.db.purge_queries import PurgePlan, ReportedResult
 from spsa.db.tables import Purge
 from spsa.history.purge import moved
-from spsa.report.status import plain
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import number, plural
+from spsa.report.formats import by, number, plain
+from spsa.report.table import Column, View, records
+from spsa.text import plural
 
 _VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 
@@ -44,50 +45,56 @@ def _on_theta(plan: PurgePlan) -> Iterator[str]:
         )
 
 
-def moves_table(plan: PurgePlan) -> FittedTable:
-    """How theta would move, the parameter that moves the farthest first."""
-    table = FittedTable(
-        "theta",
-        (
-            Column("name", is_number=False),
-            Column("now"),
-            Column("without them"),
-            Column("steps"),
-        ),
+MOVES = View(
+    "theta",
+    (
+        Column("name", "name", kind="name"),
+        Column("before", "now", show=number),
+        Column("after", "without them", show=number),
+        Column("steps", "steps", show=by("{:+.3f}")),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How theta would move in one parameter."""
+
+    name: str
+    before: float
+    after: float
+    steps: float
+
+
+def moves(plan: PurgePlan) -> tuple[Move, ...]:
+    """The parameter that moves the farthest first."""
+    return tuple(
+        Move(name, plan.run.theta[name], plan.theta[name], steps)
+        for name, steps in moved(plan).items()
     )
-    for name, steps in moved(plan).items():
-        table.add(name, number(plan.run.theta[name]), number(plan.theta[name]), f"{steps:+.3f}")
-    return table
 
 
-def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
+def to_json(plan: PurgePlan, purge: Purge | None) -> Any:
     """The same for programs; `purge` is what was done, None where nothing was."""
     matches = plan.matches
     tally = _total(matches)
-    told = {
-        "run": plan.run.name,
-        "purge": None if purge is None else purge.number,
-        "selection": plan.selection.to_json(),
-        "games": tally.games,
-        "played_again": _total([match for match in matches if match.played_again]).games,
-        "wins": tally.wins,
-        "losses": tally.losses,
-        "draws": tally.draws,
-        "batches": [[match.iteration_number, match.seq] for match in matches],
-        "workers": _by_worker(matches),
-        "results": plan.run.applied,
-        "drift": plan.drift,
-        "parameters": [
-            {
-                "name": name,
-                "before": plan.run.theta[name],
-                "after": plan.theta[name],
-                "steps": steps,
-            }
-            for name, steps in moved(plan).items()
-        ],
-    }
-    return {name: plain(value) for name, value in told.items()}
+    return plain(
+        {
+            "run": plan.run.name,
+            "purge": None if purge is None else purge.number,
+            "selection": plan.selection.to_json(),
+            "games": tally.games,
+            "played_again": _total([match for match in matches if match.played_again]).games,
+            "wins": tally.wins,
+            "losses": tally.losses,
+            "draws": tally.draws,
+            "batches": [[match.iteration_number, match.seq] for match in matches],
+            "workers": _by_worker(matches),
+            "results": plan.run.applied,
+            "drift": plan.drift,
+            "parameters": records(MOVES, moves(plan)),
+        }
+    )
 
 
 def _total(matches: Sequence[ReportedResult]) -> Tally:

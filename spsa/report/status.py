@@ -1,60 +1,31 @@
-"""The status of a run as one frozen value: progress, gain, workers, the verdict in sentences."""
+"""The status of a run as one frozen value, and its table: every other report begins with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from spsa.core.builds import Builds
-from spsa.core.scoring import Estimate, Tally, elo
+from spsa.core.scoring import Estimate, Tally
 from spsa.core.stored_json import as_written
 from spsa.db import Store
-from spsa.db.read_queries import RunOverview, WorkerRow
+from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Iteration, Run
-from spsa.lifecycle import Purpose
+from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
-from spsa.report.alarm import Alarm
-from spsa.report.named_theta import measured
-from spsa.report.parameters import ParameterStatus, parameters
-from spsa.report.runs import live, to_json
-from spsa.report.trails import Trail, trails
-from spsa.text import plural, without_passwords
-
-
-def verdict_lines(found: Verdict) -> Iterator[str]:
-    """The Elo gained, or why it is unknown; then what to do, and why."""
-    if found.gained is None:
-        yield f"gained: not known, because {found.unknown}; only a validation measures it"
-    else:
-        yield (
-            f"gained: about {found.gained:+.1f} Elo as the rule believes, without an interval: "
-            "the games do not say how wrong that is; only a validation measures it"
-        )
-    yield f"verdict: {found.advice}; {found.reason}"
-
-
-def verdict_json(found: Verdict) -> dict[str, Any]:
-    """For programs; null for what is unknown."""
-    more = found.more
-    return {
-        "gained": found.gained,
-        "gained_low": None,  # there is no honest interval
-        "gained_high": None,
-        "unknown": found.unknown or None,
-        "more_games": None if more is None else more.games,
-        "more_elo": None if more is None else more.elo,
-        "advice": found.advice,
-        "reason": found.reason,
-    }
-
+from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.formats import count, duration, estimate, number, unless_zero
+from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
+from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
+from spsa.report.table import Column, View, records, values
+from spsa.report.workers import WORKERS, FleetMember, fleet
+from spsa.text import plural
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
 
-PRESENT_SECONDS = 120.0
-"""A worker that was heard of within two minutes is there; one with games in the air as well."""
+VALIDATIONS = 5
+"""How many of the last validations a status has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +38,15 @@ class Status:
     games_per_second: float
     seconds_left: float | None
     open: tuple[Iteration, ...]
-    validations: tuple[Iteration, ...]
-    measured: tuple[tuple[str, ...], ...]
+    validations: tuple[Match, ...]
     parameters: tuple[ParameterStatus, ...]
-    workers: tuple[WorkerRow, ...]
+    workers: tuple[FleetMember, ...]
     bounded: int
     verdict: Verdict
     purged_games: int = 0
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
-    trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
     builds: Builds = field(default_factory=Builds)
-    set_aside: frozenset[str] = frozenset()  # machines that are given no batches at all
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     def _setting(self, key: str) -> Any:
@@ -94,68 +62,206 @@ class Status:
         with as_written("a column `settings`"):
             after = plural(int(found["at"]), "result")
             doubt = f"with doubt {float(found['doubt']):g}"
-            return f"it started where run {found['run']} was after {after}, {doubt}"
+            return (
+                f"it started where run {found['run']} was after {after}, {doubt}; the games of "
+                "that run are not counted here"
+            )
 
     @property
-    def present(self) -> tuple[WorkerRow, ...]:
+    def is_over(self) -> bool:
+        """Whether nothing is played any more."""
+        return self.run.finished_at is not None and not self.open
+
+    @property
+    def is_paused(self) -> bool:
+        return self.run.status is RunStatus.PAUSED
+
+    @property
+    def present(self) -> tuple[FleetMember, ...]:
         """The workers that are there."""
-        return tuple(worker for worker in self.workers if _is_present(worker))
+        return tuple(one for one in self.workers if one.is_present)
 
     @property
-    def playing(self) -> tuple[WorkerRow, ...]:
+    def playing(self) -> tuple[FleetMember, ...]:
         """Those of them whose machines are given batches."""
-        return tuple(worker for worker in self.present if worker.host not in self.set_aside)
+        return tuple(one for one in self.present if not one.is_set_aside)
 
     @property
-    def absent(self) -> tuple[WorkerRow, ...]:
-        """The workers that were there once."""
-        return tuple(worker for worker in self.workers if not _is_present(worker))
+    def set_aside(self) -> frozenset[str]:
+        """The machines that are given no batches at all."""
+        return frozenset(one.worker.host for one in self.workers if one.is_set_aside)
 
-    def _trail(self, name: str) -> dict[str, Any]:
-        trail = self.trails.get(name, Trail(()))
-        return {"path": trail.values, "signal_to_noise": trail.signal_to_noise}
+    @property
+    def measured_elo(self) -> Estimate | None:
+        """Elo over the start, by all validations together or by the last one that has games."""
+        if self.strength is not None:
+            return Estimate(self.strength.elo[-1], self.strength.errors[-1])
+        match = self.measuring
+        return None if match is None else estimate(match.tally)
 
-    def to_json(self) -> dict[str, Any]:
-        """For programs: plain names and numbers, null for what is infinite or unknown."""
-        return {name: plain(value) for name, value in self._named().items()}
+    @property
+    def measuring(self) -> Match | None:
+        """The last validation against the start with games."""
+        return next(
+            (
+                one
+                for one in reversed(self.validations)
+                if one.tally.pairs and one.compared.against == "start"
+            ),
+            None,
+        )
 
-    def _named(self) -> dict[str, Any]:
-        run = self.run
-        return {
-            "run": run.name,
-            "status": run.status,
-            "reason": run.reason,
-            "algorithm": run.algorithm,
-            "seed": run.seed,
-            "origin": self._setting("origin"),
-            "iterations_applied": run.applied,
-            "max_iterations": run.max_iterations,
-            "games": tally_json(self.games),
-            "void_games": self.void_games,
-            "bounded_steps": self.bounded,
-            "purged_games": self.purged_games,
-            "purges": run.purges,
-            "games_per_second": self.games_per_second,
-            "seconds_left": self.seconds_left,
-            "open": [_iteration(iteration) for iteration in self.open],
-            "validations": [
-                _iteration(one) | {"theta": list(which)} | _comparison(one)
-                for one, which in zip(self.validations, self.measured, strict=True)
-            ],
-            "strength": None if self.strength is None else asdict(self.strength),
-            "parameters": [
-                {**fields_json(p), "steps_moved": p.steps_moved, "bound": p.bound}
-                | self._trail(p.name)
-                for p in self.parameters
-            ],
-            "workers": [asdict(worker) for worker in self.workers],
-            "priority": run.priority,
-            "share": run.share,
-            "runs": to_json(self.beside),
-            "verdict": verdict_json(self.verdict),
-            "building": self.builds.to_json(),
-            "alarms": [asdict(alarm) for alarm in self.alarms],
-        }
+
+def _alarms_by_kind(status: Status) -> Mapping[str, int]:
+    kinds = [alarm.kind for alarm in status.alarms]
+    return {kind: kinds.count(kind) for kind in AlarmKind}
+
+
+def _verdict_json(status: Status) -> Mapping[str, Any]:
+    """Null for what is unknown; the gain has no honest interval."""
+    found = status.verdict
+    return {
+        "gained": found.gained,
+        "unknown": found.unknown or None,
+        "more_games": None if found.more is None else found.more.games,
+        "more_elo": None if found.more is None else found.more.elo,
+        "advice": found.advice,
+        "reason": found.reason,
+    }
+
+
+RUNS = View(
+    "runs",
+    (
+        Column("name", "name", kind="name"),
+        Column("status", "status", kind="word"),
+        Column(
+            "",
+            "",
+            lambda run: {one: run.status is one for one in RunStatus},
+            metric="spsa_run_status",
+            label="status",
+            note="1 for the status of a run, 0 for the others.",
+        ),
+        Column("priority", "priority", rank=2),
+        Column("share", "share", show=number, rank=2),
+        Column(
+            "claimed_batches",
+            "claimed batches",
+            "slots",
+            metric="spsa_run_claimed_batches",
+            note="Batches that workers have claimed and not yet reported.",
+        ),
+        Column(
+            "", "iterations", lambda run: run, lambda run: f"{run.applied:,}/{run.max_iterations:,}"
+        ),
+        Column(
+            "applied",
+            metric="spsa_run_iterations_applied",
+            note="Results that were applied to theta.",
+        ),
+        Column(
+            "max_iterations",
+            metric="spsa_run_iterations_planned",
+            note="Results that are to be applied.",
+        ),
+        Column(
+            "has_master",
+            "master",
+            kind="word",
+            rank=1,
+            metric="spsa_run_has_master",
+            note="1 while a master runs it.",
+        ),
+        *values("live"),
+    ),
+    "In the order in which they are served; what ended longest ago comes last.",
+    "There is no run yet. `spsa-master run` starts one.",
+)
+
+STATUS = View(
+    "status",
+    (
+        Column("run", "", "run.name"),
+        *(Column(key, "", f"run.{key}") for key in ("status", "reason")),
+        Column("", "iterations", "run", lambda run: f"{run.applied:,} of {run.max_iterations:,}"),
+        Column("iterations_applied", "", "run.applied"),
+        Column("max_iterations", "", "run.max_iterations"),
+        Column("games"),
+        Column(
+            "",
+            "games",
+            "games.games",
+            count,
+            metric="spsa_run_games",
+            note="Tuning games that count, without purged ones.",
+        ),
+        Column("", "workers", lambda status: status, lambda status: _players(status), rank=1),
+        Column(
+            "void_games",
+            "void games",
+            show=unless_zero,
+            rank=1,
+            metric="spsa_run_void_games",
+            note="Void games: played again, never counted.",
+        ),
+        Column("purged_games", "purged games", show=unless_zero, rank=1),
+        Column("purges", "", "run.purges", metric="spsa_run_purges", note="Purges."),
+        Column("bounded_steps", "bounded steps", "bounded", unless_zero, rank=1),
+        Column(
+            "games_per_second",
+            metric="spsa_run_games_per_second",
+            note="Of the last five minutes.",
+        ),
+        Column(
+            "seconds_left", metric="spsa_run_seconds_left", note="Until the end, at this speed."
+        ),
+        Column("algorithm", "rule", "run.algorithm", kind="word"),
+        Column("seed", "seed", "run.seed", kind="word"),
+        Column("origin", "", lambda status: status._setting("origin")),
+        Column("priority", "", "run.priority"),
+        Column("share", "", "run.share"),
+        Column("", "priority, share", "run", lambda run: f"{run.priority}, {run.share:g}"),
+        Column("open", "", lambda status: records(ITERATIONS, status.open)),
+        Column("validations", "", lambda status: records(MATCHES, status.validations)),
+        Column("strength"),
+        Column("parameters", "", lambda status: records(PARAMETERS, status.parameters)),
+        Column("workers", "", lambda status: records(WORKERS, status.workers)),
+        Column("runs", "", lambda status: records(RUNS, status.beside)),
+        Column("verdict", "", _verdict_json),
+        Column("building", "", lambda status: status.builds.to_json()),
+        Column("alarms"),
+        Column(
+            "",
+            "",
+            _alarms_by_kind,
+            metric="spsa_run_alarms",
+            label="kind",
+            note="Alarms of each kind.",
+        ),
+        Column(
+            "",
+            "",
+            "measured_elo.value",
+            metric="spsa_run_validation_elo",
+            note="Elo over the start that validations measured.",
+        ),
+        Column(
+            "",
+            "",
+            "measured_elo.error",
+            metric="spsa_run_validation_elo_error",
+            note="Half of the 95% interval of spsa_run_validation_elo.",
+        ),
+    ),
+)
+
+
+def _players(status: Status) -> str:
+    slots = sum(one.worker.concurrency for one in status.playing)
+    aside = len(status.present) - len(status.playing)
+    told = f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
+    return told + (f", {aside} set aside" if aside else "")
 
 
 def status(store: Store, run: Run) -> Status:
@@ -165,7 +271,7 @@ def status(store: Store, run: Run) -> Status:
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
-    validations = tuple(store.matches(run.id, last=5))
+    matches = store.matches(run.id, last=VALIDATIONS)
     return Status(
         run=run,
         games=totals.tally,
@@ -173,20 +279,15 @@ def status(store: Store, run: Run) -> Status:
         games_per_second=rate,
         seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
-        validations=validations,
-        measured=tuple(measured(run, validation) for validation in validations),
-        parameters=parameters(run),
-        workers=tuple(store.workers()),
+        validations=tuple(Match(one, measured(run, one)) for one in matches),
+        parameters=parameters(run, trail(store, run)),
+        workers=fleet(store),
         bounded=totals.bounded_steps,
         verdict=verdict(run),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
-        trails=trails(store, run),
         strength=measured_gain(store.match_lines(run.id)),
         builds=_builds(run, standings),
-        set_aside=frozenset(
-            one.machine for one in store.machines_set_aside() if one.sha256 is None
-        ),
     )
 
 
@@ -197,37 +298,10 @@ def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
     return found if has_master else Builds(usual=found.usual)
 
 
-def estimate(tally: Tally) -> Estimate | None:
-    """Elo of plus over minus with its error; None before the first pair."""
-    return elo(tally) if tally.pairs else None
-
-
 def wanted_games(run: Run) -> int:
     """The games of all its iterations."""
     with as_written("a column `settings`"):
         return run.max_iterations * int(run.settings["games_per_iteration"])
-
-
-def _is_present(worker: WorkerRow) -> bool:
-    return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
-
-
-def fields_json(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass; unlike `asdict` it copies no values: a path has thousands."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def plain(value: Any) -> Any:
-    """The same of what JSON has: times in ISO 8601, null for infinite numbers, no passwords."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, str):
-        return without_passwords(value)
-    if isinstance(value, Mapping):
-        return {name: plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _rate(store: Store, run: Run) -> float:
@@ -239,41 +313,26 @@ def _rate(store: Store, run: Run) -> float:
 def _seconds_left(
     run: Run, games: int, open_ones: Sequence[Iteration], rate: float
 ) -> float | None:
-    if rate <= 0.0:
+    """None where nothing is played, or the run is paused."""
+    if rate <= 0.0 or run.status is RunStatus.PAUSED:
         return None
     left = max(0, wanted_games(run) - games) if run.finished_at is None else 0
     matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
 
-def tally_json(tally: Tally) -> dict[str, Any]:
-    """Games, results, pentanomial, and Elo with the half width of its 95% interval."""
-    found = estimate(tally)
-    return {
-        "games": tally.games,
-        "wins": tally.wins,
-        "losses": tally.losses,
-        "draws": tally.draws,
-        "pentanomial": tally.pentanomial,
-        "elo": None if found is None else found.value,
-        "elo_error": None if found is None else found.error,
-    }
+def live(standings: Iterable[RunOverview]) -> tuple[RunOverview, ...]:
+    """Those that may still want games."""
+    return tuple(one for one in standings if one.live)
 
 
-def _comparison(match: Iteration) -> dict[str, Any]:
-    """What a validation compares; null where its row does not say."""
-    compared = None if match.compared is None else match.compared.to_json()
-    return {"opened_on": match.opened_on, "compared": compared}
-
-
-def _iteration(iteration: Iteration) -> dict[str, Any]:
-    return {
-        "iteration_number": iteration.iteration_number,
-        "k": iteration.k,
-        "purpose": iteration.purpose,
-        "status": iteration.status,
-        "games_played": iteration.games_played,
-        "target_games": iteration.target_games,
-        "void_games": iteration.void_games,
-        "result": tally_json(iteration.tally),
-    }
+def building(builds: Builds) -> str:
+    """`building iteration 3: plus and minus, 1m 10s of about 2m 0s`."""
+    several = len(builds.iterations) > 1
+    if builds.iterations == (0,):
+        return f"building the engines of a match, {duration(builds.seconds)}"
+    what = " and ".join(str(k) for k in builds.iterations)
+    sides = "" if several or not builds.sides else f": {' and '.join(builds.sides)}"
+    usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
+    name = "iterations" if several else "iteration"
+    return f"building {name} {what}{sides}, {duration(builds.seconds)}{usual}"

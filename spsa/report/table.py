@@ -1,74 +1,193 @@
-"""A table that gives up its less important columns before it breaks a name in two."""
+"""A table is one list of columns, from which its text, JSON, CSV, HTML and metrics are made.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+Adding a column is adding one line to a `View`. Names and reasons may be of anybody: each renderer
+makes them safe for its own format.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from io import StringIO
+from math import isfinite
+from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from spsa.text import printable
+from spsa.report.formats import plain, shown
+from spsa.text import LINE_LENGTH, NAME_LENGTH, printable, without_passwords
 
 CELL_LENGTH = 500
+LOG_WIDTH = 160
+"""Columns of text in a file or a pipe, where no terminal sets them."""
+
+LEAST_ROWS = 4
 _TABLE_HEAD = 2  # lines of its title and its headings
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading; `rank` 0 is never given up, of the others the highest goes first."""
+    """One value of a row.
 
-    heading: str
+    Args:
+        key: its name in JSON and CSV; empty where only people read it.
+        heading: on a terminal and a page; empty where only programs read it.
+        get: the value of a row, or the path of an attribute, as `share.tally`, which is None where
+            a part of it is; the attribute `key` unless given.
+        show: the value as a text.
+        rank: 0 is never given up; of the others a narrow terminal goes without the highest first,
+            and every table without those in which nothing stands.
+        note: what it is, if the heading does not say it: for a tooltip and for the metric.
+        metric: its name in Prometheus' format. A value that is a mapping has a sample for each of
+            its names, as the `label`.
+        link: the address of a page about the row.
+        alarm: whether the value is one to look at.
+    """
+
+    key: str
+    heading: str = ""
+    get: Callable[[Any], Any] | str = ""
+    show: Callable[[Any], str] = shown
+    kind: Literal["number", "name", "word", "text"] = "number"
     rank: int = 0
-    is_number: bool = True
+    note: str = ""
+    metric: str = ""
+    label: str = ""
+    link: Callable[[Any], str | None] | None = None
+    alarm: Callable[[Any], bool] | None = None
 
+    def value(self, row: Any) -> Any:
+        if callable(self.get):
+            return self.get(row)
+        names = (self.get or self.key).split(".")
+        return reduce(lambda one, name: None if one is None else getattr(one, name), names, row)
 
-@dataclass(slots=True)
-class FittedTable:
-    """Rows of texts under columns, drawn as wide as the console allows; a rich renderable."""
-
-    title: str
-    columns: Sequence[Column]
-    rows: list[tuple[str, ...]] = field(default_factory=list)
-
-    def add(self, *cells: str) -> None:
-        """A row; names and reasons in it may be of anybody, and become printable here."""
-        self.rows.append(tuple(printable(cell, CELL_LENGTH) for cell in cells))
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        for most in sorted({column.rank for column in self.columns}, reverse=True):
-            table = self._table(most)
-            if (
-                console.measure(table, options=options.update(width=9999)).maximum
-                <= options.max_width
-            ):
-                break
-        yield table
-
-    def _table(self, most: int) -> Table:
-        """The columns of rank `most` and below, without those in which nothing stands."""
-        table = Table(title=self.title, title_justify="left", box=None, pad_edge=False)
-        shown = [i for i, one in enumerate(self.columns) if one.rank <= most and self._says(i)]
-        for i in shown:
-            one = self.columns[i]
-            table.add_column(
-                one.heading, justify="right" if one.is_number else "left", overflow="fold"
-            )
-        for row in self.rows:
-            table.add_row(*(row[i] for i in shown))
-        return table
-
-    def told(self) -> tuple[tuple[Column, ...], tuple[tuple[str, ...], ...]]:
-        """The columns in which something stands, whatever the width, and the rows under them."""
-        shown = [i for i in range(len(self.columns)) if self._says(i)]
-        rows = tuple(tuple(row[i] for i in shown) for row in self.rows)
-        return tuple(self.columns[i] for i in shown), rows
-
-    def _says(self, i: int) -> bool:
-        return self.columns[i].rank == 0 or any(row[i] for row in self.rows)
+    def text(self, row: Any) -> str:
+        return self.show(self.value(row))
 
 
 @dataclass(frozen=True, slots=True)
-class FittedScreen:
-    """Parts of a view, and between them a table of as many rows as a terminal has lines left."""
+class View:
+    """A table: its columns, and on a page a note about them and what stands there without rows."""
+
+    title: str
+    columns: tuple[Column, ...]
+    note: str = ""
+    empty: str = "None."
+
+    def with_columns(self, *more: Column) -> "View":
+        """The same with columns after the first one."""
+        return replace(self, columns=(*self.columns[:1], *more, *self.columns[1:]))
+
+    def linked(self, link: Callable[[Any], str | None]) -> "View":
+        """The same with the addresses of pages about the rows in the first column."""
+        return replace(self, columns=(replace(self.columns[0], link=link), *self.columns[1:]))
+
+    def for_people(self, rows: Sequence[Any]) -> tuple[Column, ...]:
+        """The columns in which something stands."""
+        return tuple(
+            one
+            for one in self.columns
+            if one.heading and (one.rank == 0 or any(one.text(row) for row in rows))
+        )
+
+
+def values(*keys: str) -> tuple[Column, ...]:
+    """Columns of attributes that only programs read."""
+    return tuple(Column(key) for key in keys)
+
+
+def headed(*headings: str) -> tuple[Column, ...]:
+    """Columns of rows that are tuples of texts; the first one is a name."""
+
+    def column(i: int, heading: str) -> Column:
+        return Column("", heading, lambda row: row[i], kind="number" if i else "name")
+
+    return tuple(column(i, heading) for i, heading in enumerate(headings))
+
+
+def record(view: View, row: Any) -> dict[str, Any]:
+    """A row for JSON."""
+    return {one.key: plain(one.value(row)) for one in view.columns if one.key}
+
+
+def records(view: View, rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """A table for JSON."""
+    return [record(view, row) for row in rows]
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_of(view: View, rows: Sequence[Any]) -> bytes:
+    """The table of JSON for a spreadsheet: what is nested there has a column each."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    lines = [list(_flat(record(view, row))) for row in rows]
+    heads = [name for name, _ in lines[0]] if lines else [c.key for c in view.columns if c.key]
+    writer.writerow([_cell(name) for name in heads])
+    writer.writerows([_cell(value) for _, value in line] for line in lines)
+    return text.getvalue().encode()
+
+
+def _flat(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value)
+        elif isinstance(value, list):
+            yield from _flat({f"{name}_{i}": one for i, one in enumerate(value)})
+        else:
+            yield name, value
+
+
+def _cell(value: Any) -> Any:
+    """Text that a spreadsheet takes for text, and not for a formula."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value, NAME_LENGTH)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table that gives up its less important columns before it breaks a name in two.
+
+    A rich renderable, as wide as the console allows.
+    """
+
+    view: View
+    rows: Sequence[Any]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        columns = self.view.for_people(self.rows)
+        cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
+        for most in sorted({column.rank for column in columns}, reverse=True):
+            table = self._table(columns, cells, most)
+            wide = options.update(width=9999)
+            if console.measure(table, options=wide).maximum <= options.max_width:
+                break
+        yield table
+
+    def _table(self, columns: Sequence[Column], cells: Sequence[Sequence[str]], most: int) -> Table:
+        """Of the columns of rank `most` and below."""
+        table = Table(title=self.view.title, title_justify="left", box=None, pad_edge=False)
+        chosen = [i for i, one in enumerate(columns) if one.rank <= most]
+        for i in chosen:
+            justify: Literal["right", "left"] = "right" if columns[i].kind == "number" else "left"
+            table.add_column(columns[i].heading, justify=justify, overflow="fold")
+        for row in cells:
+            table.add_row(*(row[i] for i in chosen))
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Parts of a view, and between them a table of as many rows as a terminal has lines left.
+
+    What stands below is left out where the table would have fewer than `LEAST_ROWS`.
+    """
 
     above: Sequence[RenderableType]
     table: Callable[[int], RenderableType]
@@ -77,9 +196,68 @@ class FittedScreen:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        others = console.render_lines(Group(*self.above, *self.below), options, pad=False)
-        rows = console.height - 1 - len(others) - _TABLE_HEAD
+        below = self.below
+        if (rows := self._rows(console, options, below)) < LEAST_ROWS:
+            below = ()
+            rows = self._rows(console, options, below)
         yield from self.above
         if rows > 0:
             yield self.table(rows)
-        yield from self.below
+        yield from below
+
+    def _rows(
+        self, console: Console, options: ConsoleOptions, below: Sequence[RenderableType]
+    ) -> int:
+        others = console.render_lines(Group(*self.above, *below), options, pad=False)
+        return console.height - 1 - len(others) - _TABLE_HEAD
+
+
+def sentence(text: str) -> Text:
+    """One line for a terminal, whatever names and reasons it quotes."""
+    return Text(printable(text, LINE_LENGTH))
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where text goes: as wide as the terminal, or wide enough not to break names in a pipe.
+
+    Names are shown as they are, whatever brackets and colons they have.
+    """
+    found = _console(stderr, None)
+    return found if found.is_terminal else _console(stderr, LOG_WIDTH)
+
+
+def _console(stderr: bool, width: int | None) -> Console:
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr, width=width)
+
+
+Labels = Mapping[str, str]
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def gauges(view: View, rows: Sequence[Any], labels: Callable[[Any], Labels]) -> str:
+    """The metrics of a table in Prometheus' text format, without unknown values."""
+    return "".join(_gauge(one, rows, labels) for one in view.columns if one.metric)
+
+
+def _gauge(column: Column, rows: Sequence[Any], labels: Callable[[Any], Labels]) -> str:
+    found = [sample for row in rows for sample in _samples(column, row, labels(row))]
+    known = [(of, value) for of, value in found if value is not None and isfinite(value)]
+    if not known:
+        return ""
+    name = column.metric
+    lines = (f"{name}{{{_labelled(of)}}} {value:.10g}\n" for of, value in known)
+    return f"# HELP {name} {column.note}\n# TYPE {name} gauge\n" + "".join(lines)
+
+
+def _samples(column: Column, row: Any, labels: Labels) -> Iterator[tuple[Labels, float | None]]:
+    value = column.value(row)
+    if isinstance(value, Mapping):
+        yield from (({**labels, column.label: name}, one) for name, one in value.items())
+    else:
+        yield labels, value
+
+
+def _labelled(labels: Labels) -> str:
+    return ",".join(
+        f'{label}="{without_passwords(text).translate(_ESCAPES)}"' for label, text in labels.items()
+    )

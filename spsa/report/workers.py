@@ -1,35 +1,37 @@
-"""The workers of a database, and which machines are set aside, for people and for programs."""
+"""The workers of a database: what each is, what it plays, and why its machine gets no batches."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
-
-from rich.console import Group, RenderableType
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from spsa.builds.requirements import MACHINE_WORDS
+from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import SetAside
-from spsa.lifecycle import RunStatus
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.machines import MachineReport, folded, of_machines
-from spsa.report.runs import duration
-from spsa.report.status import RATE_SECONDS, Status
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import elo_text, sentence, unless_zero
+from spsa.report.formats import ago, by, count, elo_text, percent, unless_zero
+from spsa.report.machines import MACHINES, MachineReport, differs_by
+from spsa.report.table import Column, View, record, values
+
+PRESENT_SECONDS = 120.0
+"""A worker that was heard of within two minutes is there; one with games in the air as well."""
+
+_SCALES_APART = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMember:
     """A worker, why its machine is set aside, and how many batches that machine has failed.
 
-    `report` compares its machine with the others of a run, if it has played any of that.
+    `share` is what it has played of a run, `report` compares its machine with the others there;
+    both are None where that was not asked for, or nothing was played.
     """
 
     worker: WorkerRow
-    set_aside: Sequence[SetAside]
-    failed_batches: int
+    set_aside: tuple[SetAside, ...] = ()
+    failed_batches: int = 0
+    share: WorkerShare | None = None
     report: MachineReport | None = None
 
     @property
@@ -43,115 +45,194 @@ class FleetMember:
         return any(one.sha256 is None for one in self.set_aside)
 
     @property
-    def stands_out_by(self) -> str:
-        """By what its machine differs, as `results, void games`; empty if by nothing."""
-        return "" if self.report is None else _differs_by(self.report)
+    def is_present(self) -> bool:
+        return self.worker.seconds_since_seen < PRESENT_SECONDS or self.worker.games_leased > 0
+
+    @property
+    def void_games(self) -> int:
+        """Those of the run, where that is known; else of all runs and matches."""
+        return (self.share or self.worker).void_games
+
+    @property
+    def time_losses(self) -> int:
+        return (self.share or self.worker).time_losses
+
+    @property
+    def nodes_per_second(self) -> float | None:
+        """The mean of the run, where that is known; else of the last batch."""
+        return self.worker.nps if self.share is None else self.share.nodes_per_second
+
+    @property
+    def labels(self) -> str:
+        """What it says of itself besides its machine."""
+        return " ".join(word for word in self.worker.provides if word not in MACHINE_WORDS)
 
 
-def fleet(store: Store, machines: Sequence[MachineReport] = ()) -> tuple[FleetMember, ...]:
-    """All workers, the one heard of last first, with what is known of their `machines`."""
+def fleet(
+    store: Store, shares: Sequence[WorkerShare] = (), machines: Sequence[MachineReport] = ()
+) -> tuple[FleetMember, ...]:
+    """All workers, the one heard of last first, with what is known of a run."""
     aside, failed = store.machines_set_aside(), store.failed_batches()
     reports = {one.machine: one for one in machines}
+    by_name = {share.worker: share for share in shares}
     return tuple(
         FleetMember(
             worker=worker,
             set_aside=tuple(one for one in aside if one.machine == worker.host),
             failed_batches=failed.get(worker.host, 0),
+            share=by_name.get(worker.name),
             report=reports.get(worker.host),
         )
         for worker in sorted(store.workers(), key=lambda worker: worker.seconds_since_seen)
     )
 
 
-def to_json(members: Sequence[FleetMember]) -> dict[str, Any]:
-    """For programs."""
-    return {"workers": [_json(member) for member in members]}
+def _told(one: SetAside) -> str:
+    which = "" if one.sha256 is None else f" for the binary {one.sha256[:12]}"
+    return f"set aside{which}: {one.reason}"
 
 
-def fleet_table(members: Sequence[FleetMember], shares: Sequence[WorkerShare]) -> FittedTable:
-    """A line a worker; `shares` are what workers have played of one run."""
-    table = FittedTable(
-        "workers, with what they have played of this run",
-        (
-            Column("name", is_number=False),
-            Column("machine", is_number=False),
-            Column("seen"),
-            Column("games"),
-            Column("void", 2),
-            Column("knps", 3),
-            Column("scale", 5),
-            Column("failed batches", 1),
-            Column("labels", 4, is_number=False),
-            Column("state", is_number=False),
-        ),
-    )
-    by_worker = {share.worker: share for share in shares}
-    for member in members:
-        worker, share = member.worker, by_worker.get(member.worker.name)
-        table.add(
-            worker.name,
-            worker.host,
-            f"{duration(worker.seconds_since_seen)} ago",
-            "0" if share is None else str(share.tally.games),
-            "" if share is None else unless_zero(share.void_games),
-            "" if share is None else _knps(share),
-            "" if worker.scale is None else f"{worker.scale:.3g}",
-            unless_zero(member.failed_batches),
-            " ".join(word for word in worker.provides if word not in MACHINE_WORDS),
-            member.state,
-        )
-    return table
+_SET_ASIDE = View("set aside", values("machine", "sha256", "reason", "actor", "at"))
 
 
-def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
-    """What each worker has played of one run, most games first."""
-    table = FittedTable(
-        "workers of this run",
-        (
-            Column("name", is_number=False),
-            Column("machine", 1, is_number=False),
-            Column("batches", 2),
-            Column("games"),
-            Column("plus against minus, Elo ± 95%", 1),
-            Column("games an hour a slot", 1),
-            Column("knps", 2),
-            Column("scale", 2),
-            Column("void", 3),
-            Column("time losses", 3),
-        ),
-    )
-    for share in shares:
-        per_hour = share.games_per_hour
-        table.add(
-            share.worker,
-            share.machine,
-            str(share.batches),
-            str(share.tally.games),
-            elo_text(share.tally),
-            "" if per_hour is None else f"{per_hour:,.0f}",
-            _knps(share),
-            scale_text(share),
-            unless_zero(share.void_games),
-            unless_zero(share.time_losses),
-        )
-    return table
-
-
-def _knps(share: WorkerShare) -> str:
-    """The mean over all its games of a run; empty where no time is known."""
-    speed = share.nodes_per_second
-    return "" if speed is None else f"{speed / 1000:.0f}"
-
-
-def scale_text(share: WorkerShare) -> str:
+def scale_text(share: WorkerShare | None) -> str:
     """By what a worker multiplied times; empty where all played by the times of the run."""
-    least, most = share.least_scale, share.most_scale
-    if least == most == 1.0:
+    if share is None or share.least_scale == share.most_scale == 1.0:
         return ""
+    least, most = share.least_scale, share.most_scale
     return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
 
 
-_SCALES_APART = 1.2
+SHARES = View(
+    "workers of this run",
+    values(
+        *("worker", "machine", "batches", "tally", "games_per_hour", "nodes_per_second"),
+        *("void_games", "time_losses", "nodes", "seconds", "think_seconds"),
+        *("least_scale", "most_scale", "void_batches", "late_batches"),
+    ),
+)
+
+
+def _elo(tally: Tally | None) -> str:
+    return "" if tally is None else elo_text(tally)
+
+
+_KILO = by("{:,.0f}", 1e-3)
+_OF_WORKER = ("platform", "cores", "nps", "scale", "version", "provides", "batches")
+
+
+def _worker(*keys: str) -> tuple[Column, ...]:
+    return tuple(Column(key, "", f"worker.{key}") for key in keys)
+
+
+WORKERS = View(
+    "workers",
+    (
+        Column("name", "name", "worker.name", kind="name"),
+        Column("machine", "machine", "worker.host", kind="name", rank=6),
+        Column(
+            "",
+            "stands out by",
+            "report.findings",
+            lambda found: differs_by(found or ()),
+            kind="text",
+            rank=1,
+            alarm=lambda one: bool(one.report and one.report.findings),
+        ),
+        Column("", "state", "state", kind="text", rank=1, alarm=lambda one: one.is_set_aside),
+        Column(
+            "concurrency",
+            "slots",
+            "worker.concurrency",
+            metric="spsa_worker_slots",
+            note="Slots.",
+        ),
+        Column(
+            "games_leased",
+            "claimed",
+            "worker.games_leased",
+            count,
+            rank=2,
+            note="games that it has claimed and not yet reported",
+        ),
+        Column("", "games of the run", "share.tally.games", count, rank=1),
+        Column("", "Elo ± 95%", "share.tally", _elo, rank=5),
+        Column(
+            "",
+            "χ²",
+            "report.results.value",
+            by("{:.1f}"),
+            rank=7,
+            note="chi-square of its machine's pairs by points, against the others",
+        ),
+        Column("", "void", "void_games", unless_zero, rank=3),
+        Column("", "time losses", "time_losses", unless_zero, rank=3),
+        Column("failed_batches", "failed batches", show=unless_zero, rank=2),
+        Column("", "speed", "report.speed", percent, rank=6, note="of the median of all machines"),
+        Column("", "knps", "nodes_per_second", _KILO, rank=5, note="thousand nodes a second"),
+        Column("", "games/h", "share.games_per_hour", by("{:,.0f}"), rank=4, note="of one slot"),
+        Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
+        Column("", "labels", "labels", kind="word", rank=7),
+        Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
+        Column(
+            "games",
+            "all games",
+            "worker.games",
+            count,
+            rank=4,
+            metric="spsa_worker_games",
+            note="Games.",
+        ),
+        Column(
+            "seconds_since_seen",
+            "seen",
+            "worker.seconds_since_seen",
+            ago,
+            rank=2,
+            metric="spsa_worker_seconds_since_seen",
+            note="Seconds since a worker last called the database.",
+        ),
+        *_worker(*_OF_WORKER),
+        Column(
+            "void_games",
+            "",
+            "worker.void_games",
+            metric="spsa_worker_void_games",
+            note="Void games.",
+        ),
+        Column(
+            "time_losses",
+            "",
+            "worker.time_losses",
+            metric="spsa_worker_time_losses",
+            note="Games lost on time.",
+        ),
+        Column(
+            "",
+            "",
+            "worker.nps",
+            metric="spsa_worker_nodes_per_second",
+            note="Of one engine, as last reported.",
+        ),
+        Column(
+            "",
+            "",
+            lambda one: bool(one.set_aside),
+            metric="spsa_worker_set_aside",
+            note="1 while the machine is given no batches, of one binary or of any.",
+        ),
+        Column("set_aside", "", lambda one: [record(_SET_ASIDE, each) for each in one.set_aside]),
+        Column("of_run", "", lambda one: None if one.share is None else record(SHARES, one.share)),
+        Column(
+            "against_others",
+            "",
+            lambda one: None if one.report is None else record(MACHINES, one.report),
+        ),
+    ),
+    "All workers of the database, the one heard of last first. Results, speed and faults are of "
+    "reported batches of this run's tuning iterations.",
+    "No worker has registered yet. `compete --spsa -c 8` starts one.",
+)
 
 
 def of_scales(shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
@@ -164,122 +245,3 @@ def of_scales(shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
                 found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
                 advice="look for other work, heat or a power limit on that machine",
             )
-
-
-_BUSY = 1 / 3
-_MIN_RESULTS = 10  # the first games wait for the first engines
-
-
-def of_slots(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
-    """The slots of the fleet have no game most of the time, by what they play in an hour.
-
-    None while several runs share the fleet, or where a standstill says it already.
-    """
-    run = status.run
-    if run.status is not RunStatus.RUNNING or run.applied < _MIN_RESULTS or status.beside:
-        return
-    slots = {worker.name: worker.concurrency for worker in status.playing}
-    hourly = sum(slots.get(share.worker, 0) * (share.games_per_hour or 0.0) for share in shares)
-    busy = 3600 * status.games_per_second / hourly if hourly else 0.0
-    if 0.0 < busy < _BUSY:
-        yield Alarm(
-            kind=AlarmKind.WAITING_FOR_WORK,
-            subject=run.name,
-            found=f"the slots played {busy:.0%} of the last {RATE_SECONDS / 60:.0f} minutes",
-            advice="more iterations in flight, or more games in each, keep them busy",
-        )
-
-
-_BY = {
-    AlarmKind.WORKER_RESULTS: "results",
-    AlarmKind.WORKER_VOIDS: "void games",
-    AlarmKind.WORKER_TIME_LOSSES: "time losses",
-    AlarmKind.WORKER_SPEED: "speed",
-}
-
-
-def _differs_by(report: MachineReport) -> str:
-    return ", ".join(_BY[finding.kind] for finding in report.findings)
-
-
-def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
-    """A line a machine, those that stand out first, with its residuals."""
-    table = FittedTable(
-        "machines of this run against the others",
-        (
-            Column("machine", is_number=False),
-            Column("pairs"),
-            Column("even, 1, 2 points", 3),
-            Column("chi-square", 1),
-            Column("batches", 4),
-            Column("void (deviations)", 2),
-            Column("lost on time (deviations)", 2),
-            Column("speed", 1),
-            Column("stands out by", is_number=False),
-        ),
-    )
-    for one in reports:
-        even, half, whole = folded(one.tally) / max(1, one.tally.pairs)
-        table.add(
-            one.machine,
-            str(one.tally.pairs),
-            f"{even:.0%} {half:.0%} {whole:.0%}",
-            f"{one.results.value:.1f}",
-            str(one.batches),
-            f"{one.void_batches} ({one.voids.residual:+.1f})",
-            f"{one.late_batches} ({one.late.residual:+.1f})",
-            "" if one.speed is None else f"{one.speed:.0%}",
-            _differs_by(one),
-        )
-    return table
-
-
-def machines_text(
-    reports: Sequence[MachineReport], set_aside: Collection[str] = ()
-) -> RenderableType:
-    """The table, and a sentence with the numbers for everything by which a machine stands out."""
-    if len(reports) == 1:
-        return sentence(f"one machine has played, {reports[0].machine}: none to compare it with")
-    found = (sentence(str(alarm)) for alarm in of_machines(reports, set_aside))
-    return Group(machines_table(reports), *found)
-
-
-def machine_json(one: MachineReport) -> dict[str, Any]:
-    """For programs; chances are those of a look at equal machines."""
-    return {
-        "machine": one.machine,
-        "pairs": one.tally.pairs,
-        "even": int(folded(one.tally)[0]),
-        "won_by_one_point": int(folded(one.tally)[1]),
-        "won_by_two_points": int(folded(one.tally)[2]),
-        "results_chi_square": one.results.value,
-        "results_chance": one.results.chance,
-        "batches": one.batches,
-        "void_batches": one.void_batches,
-        "void_residual": one.voids.residual,
-        "late_batches": one.late_batches,
-        "late_residual": one.late.residual,
-        "speed": one.speed,
-        "is_suspect": one.is_suspect,
-        "findings": [{"kind": finding.kind, "found": finding.text} for finding in one.findings],
-    }
-
-
-def _told(one: SetAside) -> str:
-    which = "" if one.sha256 is None else f" for the binary {one.sha256[:12]}"
-    return f"set aside{which}: {one.reason}"
-
-
-def _json(member: FleetMember) -> dict[str, Any]:
-    worker = asdict(member.worker)
-    aside = [
-        {name: getattr(one, name) for name in ("machine", "sha256", "reason", "actor")}
-        | {"at": one.at.isoformat()}
-        for one in member.set_aside
-    ]
-    return {
-        **{"machine" if name == "host" else name: value for name, value in worker.items()},
-        "failed_batches": member.failed_batches,
-        "set_aside": aside,
-        "against_others": None if member.report is None else machine_json(member.report),
-    }

@@ -31,12 +31,20 @@ from spsa.errors import (
 from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
-from spsa.server.rendering import REFRESH_SECONDS, compile_templates, refusal
+from spsa.server.rendering import (
+    PLOTLY,
+    REFRESH_SECONDS,
+    compile_templates,
+    refusal,
+    send_plotly,
+)
 from spsa.server.worker_api import Refused, refused_by
 from spsa.server.workers import Workers
 
 THREADS = 6
 """Requests that read at a time: fewer than the connections a viewer may have."""
+
+_STATIC: list[str | tuple[str, str]] = [("spsa.server", "static"), ("spsa.report", "assets")]
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +62,8 @@ def application(store: Store, people: People, proxy: Proxy | None = None) -> Sta
             Route("/login", forms.login_page),
             Route("/login", forms.log_in, methods=["POST"]),
             Route("/run", forms.change_run, methods=["POST"]),
-            Mount("/static", StaticFiles(packages=[("spsa.server", "static")])),
+            Route(PLOTLY, send_plotly),
+            Mount("/static", StaticFiles(packages=_STATIC)),
         ],
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
         exception_handlers={

@@ -1,7 +1,7 @@
 """The addresses for people: what each reads, shown as a page or as JSON of the same values."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -12,20 +12,25 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa.db import Store
-from spsa.db.tables import Run
-from spsa.errors import NothingToDo
+from spsa.db.read_queries import RunOverview
+from spsa.db.tables import Batch, Run
+from spsa.errors import NothingToDo, TuningError
+from spsa.lifecycle import BatchStatus
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.history import COMPARED
-from spsa.report.parameters import ParameterStatus, parameters
-from spsa.report.pictures import chosen
-from spsa.report.status import Status, plain
-from spsa.report.text import headlines
-from spsa.report.workers import fleet
+from spsa.report.figures import figures, parameter_figures
+from spsa.report.formats import plain, unless_zero
+from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.parameters import PARAMETERS, parameters
+from spsa.report.status import RUNS, Status, wanted_games
+from spsa.report.table import Column, View
+from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
-from spsa.server.rendering import IN_JSON, METRICS_TYPE, link, metrics, render
+from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render
+from spsa.server.views import BATCHES, PLAYED, Sorted, link, pair_rows, played_rows
 from spsa.text import is_printable
 
 EVENTS = 100
+RECENT_EVENTS = 8
 MAX_EVENTS = 1000
 PAGE = 50
 MAX_PAGE = 500
@@ -48,9 +53,9 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """The pages, the same under /api as JSON, and the metrics."""
-        both = {name: getattr(self, name) for name in IN_JSON if name != "history"}
-        pages = {**both, "parameters": self.parameters}
-        found = {**both, "history": self.history}
+        found = {name: getattr(self, name) for name in IN_JSON}
+        pages = {name: read for name, read in found.items() if name not in ("history", "figures")}
+        pages |= {"parameters": self.parameters, "worker": self.worker}
         return [
             *(
                 Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
@@ -61,38 +66,65 @@ class Pages:
         ]
 
     def runs(self, _request: Request) -> Values:
-        return {"runs": self._store.run_overviews()}
+        """With the alarms of those that are live."""
+        column = Column("", "alarms", self._alarms, unless_zero, alarm=lambda run: run.live)
+        view = RUNS.with_columns(column).linked(lambda run: link("/run", run=run.name))
+        return {"runs": self._store.run_overviews(), "view": view}
+
+    def _alarms(self, run: RunOverview) -> int | None:
+        """How many a live run has; None of one that this program cannot read."""
+        with suppress(TuningError):
+            if run.live:
+                return len(self._reader.whole_status(self._store.run(run.name)).alarms)
+        return None
 
     def run(self, request: Request) -> Values:
         run = self._run(request)
-        history, status = self._reader.history(run), self._reader.whole_status(run)
+        status = self._reader.whole_status(run)
+        workers = self._reader.workers(run)
         return {
             "run": status.run,
             "status": status,
-            "history": history,
+            "history": self._reader.history(run),
             "more_about": partial(_more_about, status),
-            "sentences": _sentences(status),
-            "paths": chosen(history.parameters),
+            "workers": [one for one in workers if one.is_present or one.share is not None],
+            "events": self._store.events(run.id, RECENT_EVENTS)[::-1],
+            "voids": self._store.void_games(run.id, RECENT_EVENTS)[::-1],
+            "tables": _linked(run),
         }
 
     def history(self, request: Request) -> Values:
         run = self._run(request)
         return {"run": run, "history": self._reader.history(run)}
 
+    def figures(self, request: Request) -> Values:
+        """Those of a run, or of one of its parameters."""
+        run, name = self._run(request), text(request, "name")
+        history = self._reader.history(run)
+        if name is None:
+            return {"figures": figures(history, wanted_games(run))}
+        return {"figures": parameter_figures(history, *self._reader.path(run, name))}
+
     def parameters(self, request: Request) -> Values:
         run = self._run(request)
-        wanted = {name: text(request, name) or "" for name in ("text", "group", "sort", "order")}
-        rows = _rows(self._reader.status(run))
-        groups = sorted({one.group for one, _ in rows if one.group})
-        repeats = all(one.supported_is_theta for one, _ in rows if one.active)
-        left_out = {"" if groups else "group", "supported" if repeats else ""}
+        wanted = {name: text(request, name) or "" for name in ("text", "group")}
+        rows = self._reader.status(run).parameters
+        chosen = [
+            one
+            for one in rows
+            if wanted["text"].casefold() in one.name.casefold()
+            and wanted["group"] in ("", one.group)
+        ]
+        view = _linked(run)["parameters"]
+        order = sorted_by(request, run=run.name, **{n: v or None for n, v in wanted.items()})
         return {
             "run": run,
             "wanted": wanted,
-            "sorts": tuple(key for key in SORTS if key not in left_out),
-            "rows": _chosen(rows, wanted),
+            "view": view,
+            "sorted": order,
+            "rows": order.rows(view, chosen),
             "count": len(rows),
-            "groups": groups,
+            "groups": sorted({one.group for one in rows if one.group}),
         }
 
     def parameter(self, request: Request) -> Values:
@@ -111,20 +143,29 @@ class Pages:
         }
 
     def workers(self, request: Request) -> Values:
-        """Those heard of last first."""
+        """Those heard of last first, unless the page sorts them otherwise."""
         run = self._run(request)
-        shares = {share.worker: share for share in self._reader.shares(run)}
-        members = fleet(self._store, self._reader.machines(run))
+        members = self._reader.workers(run)
         reports = {member.report for member in members if member.report}
+        order = sorted_by(request, run=run.name)
+        view = _linked(run)["workers"]
         return {
             "run": run,
-            "workers": [
-                {"member": member, "share": shares.get(member.worker.name)} for member in members
-            ],
+            "view": view,
+            "sorted": order,
+            "workers": order.rows(view, members),
             "outliers": sorted((r for r in reports if r.findings), key=lambda r: r.machine),
-            "compares": len(reports) > 1,
-            "compared": COMPARED,
         }
+
+    def worker(self, request: Request) -> Values:
+        """One worker: what it is and has played, why it is set aside, its void games."""
+        run, name = self._run(request), needed(request, "name")
+        found = next((one for one in self._reader.workers(run) if one.worker.name == name), None)
+        if found is None:
+            raise NothingToDo(f"there is no worker {name!r}")
+        host = found.worker.host
+        voids = [one for one in self._store.void_games(run.id, EVENTS) if one.machine == host]
+        return {"run": run, "member": found, "workers": [found], "voids": voids[::-1]}
 
     def iterations(self, request: Request) -> Values:
         """The newest first."""
@@ -134,13 +175,21 @@ class Pages:
         lines = self._store.iterations(run.id, before=before, last=limit, narrow=True)[::-1]
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
-        return {"run": run, "lines": lines, "before": before, "older": older}
+        view = _linked(run)["iterations"]
+        return {"run": run, "view": view, "lines": lines, "before": before, "older": older}
 
     def iteration(self, request: Request) -> Values:
         run = self._run(request)
         number = needed_number(request, "number")
         for found in self._store.iterations(run.id, number=number):
-            return {"run": run, "one": found, "batches": self._store.batch_lines(found.id)}
+            return {
+                "run": run,
+                "one": found,
+                "batches": self._store.batch_lines(found.id),
+                "view": BATCHES.linked(partial(_of_batch, run, number)),
+                "played": _linked(run)["played"],
+                "rows": played_rows(found),
+            }
         raise NothingToDo(f"run {run.name} has no iteration {number}")
 
     def batch(self, request: Request) -> Values:
@@ -155,6 +204,7 @@ class Pages:
         purged = self._store.purged_batches(run.id, one.id) if run.purges else ()
         return values | {
             "batch": batch,
+            "counts": () if batch.status is BatchStatus.PURGED else pair_rows(batch.tally),
             "pairs": range(batch.first_pair, batch.first_pair + batch.games // 2),
             "is_last": batch is batches[-1],
             "failures": self._store.batch_failures(one.id, seq),
@@ -183,26 +233,48 @@ Read = Callable[[Request], Values]
 
 
 def _page(name: str, read: Read, request: Request) -> Response:
-    """The page of these values; 304 where the browser has this very page already."""
+    """The page of these values."""
     state = request.state
     html = render(name, page=name, role=state.role, can_log_in=state.can_log_in, **read(request))
-    etag = f'"{sha256(html.encode()).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status_code=304, headers=headers)
-    return HTMLResponse(html, headers=headers)
+    return _if_changed(request, HTMLResponse(html))
 
 
 def _json(name: str, read: Read, request: Request) -> Response:
     values = read(request)
     own = {"run": values["run"].name} if "run" in values else {}
-    return JSONResponse(plain(own | IN_JSON[name](values)), headers={"Cache-Control": "no-store"})
+    return _if_changed(request, JSONResponse(plain({**own, **IN_JSON[name](values)})))
 
 
-def _sentences(status: Status) -> list[str]:
-    """What the page says beside its figures and its alarms."""
-    run, lines = status.run, headlines(replace(status, alarms=()), figures=False)
-    return [*(line.strip() for line in lines), f"rule: {run.algorithm}, seed {run.seed}"]
+def _if_changed(request: Request, answer: Response) -> Response:
+    """The answer; 304 where the browser has this very one already."""
+    etag = f'"{sha256(bytes(answer.body)).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    answer.headers.update(headers)
+    return answer
+
+
+def _of_batch(run: Run, number: int, batch: Batch) -> str:
+    return link("/batch", run=run.name, number=number, seq=batch.seq)
+
+
+def _linked(run: Run) -> dict[str, View]:
+    """The tables whose rows have pages."""
+
+    def to(path: str, key: str, get: Callable[[Any], object]) -> Callable[[Any], str]:
+        return lambda row: link(path, run=run.name, **{key: get(row)})
+
+    number = to("/iteration", "number", lambda one: one.iteration_number)
+    match = to("/iteration", "number", lambda one: one.iteration.iteration_number)
+    worker = to("/worker", "name", lambda one: one.worker.name)
+    return {
+        "iterations": ITERATIONS.linked(number),
+        "matches": MATCHES.linked(match),
+        "parameters": PARAMETERS.linked(to("/parameter", "name", lambda one: one.name)),
+        "played": PLAYED.linked(to("/parameter", "name", lambda one: one.name)),
+        "workers": WORKERS.linked(worker),
+    }
 
 
 _OF_WORKERS = (
@@ -219,43 +291,10 @@ def _more_about(status: Status, alarm: Alarm) -> str | None:
     return link("/workers", run=run) if alarm.kind in _OF_WORKERS else None
 
 
-ParameterRow = tuple[ParameterStatus, float | None]
-"""A parameter as it stands, and its signal to noise, which is None before it has moved."""
-
-SORTS: Mapping[str, Callable[[ParameterRow], float | str | None]] = {
-    "name": lambda row: row[0].name,
-    "start": lambda row: row[0].start,
-    "value": lambda row: row[0].value,
-    "moved": lambda row: abs(row[0].steps_moved),
-    "signal": lambda row: row[1],
-    "averaged": lambda row: row[0].averaged,
-    "supported": lambda row: row[0].supported,
-    "bound": lambda row: row[0].bound,
-    "group": lambda row: row[0].group,
-}
-
-
-def _rows(status: Status) -> list[ParameterRow]:
-    """All parameters of a run, in the order of params.toml."""
-    return [
-        (one, status.trails[one.name].signal_to_noise if one.active else None)
-        for one in status.parameters
-    ]
-
-
-def _chosen(rows: Sequence[ParameterRow], wanted: Mapping[str, str]) -> list[ParameterRow]:
-    """Those whose name holds the text in any case, and of the group; unknown values come last.
-
-    Other keys than those of `SORTS` leave the order.
-    """
-    text, group = wanted["text"].casefold(), wanted["group"]
-    found = [row for row in rows if text in row[0].name.casefold() and group in ("", row[0].group)]
-    key = SORTS.get(wanted["sort"])
-    if key is None:
-        return found
-    known = [row for row in found if key(row) is not None]
-    known.sort(key=key, reverse=wanted["order"] == "descending")  # type: ignore[arg-type]
-    return known + [row for row in found if key(row) is None]
+def sorted_by(request: Request, **query: str | None) -> Sorted:
+    """The order that the query of a page asks for."""
+    descending = text(request, "order") == "descending"
+    return Sorted(request.url.path, query, text(request, "sort"), descending)
 
 
 def text(request: Request, name: str) -> str | None:

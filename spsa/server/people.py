@@ -19,7 +19,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spsa.db import Store
 from spsa.server.pages import needed
-from spsa.server.rendering import link, refusal, render
+from spsa.server.rendering import refusal, render
+from spsa.server.views import link
 from spsa.text import NAME_LENGTH, is_printable
 
 COOKIE = "spsa_session"

@@ -12,18 +12,9 @@ from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.master.verdict import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
-from spsa.report.history import (
-    COMPARED,
-    POINTS,
-    ParameterPath,
-    Played,
-    RunHistory,
-    added,
-    history,
-    worker_parts,
-)
-from spsa.report.machines import MachineReport, machine_reports
+from spsa.report.history import COMPARED, POINTS, ParameterPath, Played, RunHistory, history, played
 from spsa.report.status import Status, status
+from spsa.report.workers import FleetMember, fleet
 
 MIN_KEPT_SECONDS = 2.0
 KEPT_PER_COST = 10.0
@@ -75,8 +66,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
-        self._parts: ShortCache[Sequence[WorkerShare]] = ShortCache()
-        self._machines: ShortCache[tuple[MachineReport, ...]] = ShortCache()
+        self._played: ShortCache[Played] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
         self._whole_statuses: ShortCache[Status] = ShortCache()
@@ -98,9 +88,7 @@ class Reader:
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            workers = added(self._last_parts(run))
-            known = Played(workers=workers, machines=self.machines(run))
-            return history(self._store, run, points, known=known)
+            return history(self._store, run, points, known=self._last_played(run))
 
         return self._histories.get(run.id, read)
 
@@ -116,13 +104,13 @@ class Reader:
         steps = np.array([[value / path.step for value in path.theta] for path in paths]).T
         return paths[at], gain_of_parameter(run, steps, at)
 
-    def shares(self, run: Run) -> Sequence[WorkerShare]:
-        """What each worker has played of a run."""
-        return self._shares.get(run.id, lambda: self._store.worker_shares(run.id))
+    def workers(self, run: Run) -> tuple[FleetMember, ...]:
+        """All workers, with what each has played of a run.
 
-    def machines(self, run: Run) -> tuple[MachineReport, ...]:
-        """How each machine compares with the others over the last iterations."""
-        return self._machines.get(run.id, lambda: machine_reports(self._last_parts(run)))
+        The machines are compared with one another over the last iterations.
+        """
+        shares = self._shares.get(run.id, lambda: self._store.worker_shares(run.id))
+        return fleet(self._store, shares, self._last_played(run).machines)
 
-    def _last_parts(self, run: Run) -> Sequence[WorkerShare]:
-        return self._parts.get(run.id, lambda: worker_parts(self._store, run, COMPARED))
+    def _last_played(self, run: Run) -> Played:
+        return self._played.get(run.id, lambda: played(self._store, run, COMPARED))

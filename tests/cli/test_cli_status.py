@@ -17,7 +17,7 @@ from spsa.config import load_config, load_space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.protocol import BatchResult
-from spsa.report.trails import Trail, gauge
+from spsa.report.parameters import gauge, sparkline
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
     "moved": (lambda stage: stage.whole_iteration(), []),
     "paused": (
         lambda stage: stage.store.pause("first", "me", "for [/a] :reason:"),
-        ["reason: for [/a] :reason:", "`spsa-master resume` continues it"],
+        ["paused (for [/a] :reason:): ", "`spsa-master resume` continues it"],
     ),
     "stopped": (lambda stage: (stage.open(), stage.store.stop("first", "me", "enough")), []),
-    "finished": (finish, ["strength: not measured; `spsa-master validate`"]),
+    "finished": (finish, ["not measured: `spsa-master validate`"]),
     "without a master": (
         lambda stage: stage.store.release_master_lease(stage.master),
         ["`spsa-master run` continues it"],
@@ -78,7 +78,7 @@ STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
     "in validation": (validate, ["validations"]),
     "without workers": (
         nobody_plays,
-        ["no worker plays: start `compete --spsa", "2 workers left after 0 games"],
+        ["no worker plays: start `compete --spsa", "2 workers of this database not heard"],
     ),
     "with a name of markup": (
         lambda stage: stage.store.register_worker(new_worker("[/bold] :smile: box")),
@@ -103,10 +103,9 @@ def test_each_parameter_has_its_path_and_its_place(staged: Stage, ask: Ask) -> N
         staged.whole_iteration()
     margin = ask("status", "--json").json["parameters"][0]
     thetas = [step.theta_after["margin"] for step in staged.store.steps(staged.run.id)]
-    assert margin["path"] == [200.0, *thetas] and margin["signal_to_noise"] > 0
+    assert margin["path"] == [200.0, *thetas]
     (line,) = (row for row in ask("status").out.splitlines() if row.startswith("margin"))
-    assert gauge(margin["value"], 50, 400) in line and Trail((200.0, *thetas)).sparkline in line
-    assert f"  {margin['signal_to_noise']:.1f}  " in line
+    assert gauge(margin["value"], 50, 400) in line and sparkline((200.0, *thetas)) in line
 
 
 @pytest.mark.usefixtures("project")
@@ -115,14 +114,14 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(
 ) -> None:
     begun(project_store, name="usual").open()
     assert ask("status", "--json").json["runs"] == []
-    assert "slots now" not in ask("status").out
+    assert "claimed batches" not in ask("status").out
     urgent = begun(project_store, name="urgent", priority=2, share=0.5)
     urgent.open()
     urgent.claim("a")
     over = begun(project_store, name="over")
     project_store.stop("over", "me", "enough")
     listed = ask("status", "--json", "--all").json["runs"]
-    assert [(r["name"], r["priority"], r["share"], r["slots"], r["live"]) for r in listed] == [
+    assert [(r["name"], r["priority"], r["share"], r["claimed_batches"], r["live"]) for r in listed] == [
         ("urgent", 2, 0.5, 1, True),
         ("usual", 0, 1.0, 0, True),
         ("over", 0, 1.0, 0, False),

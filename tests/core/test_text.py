@@ -29,8 +29,8 @@ from spsa.config import load_space
 from spsa.db import Store
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_error, echo_json
+from spsa.report.answer import rendered
 from spsa.report.status import status
-from spsa.report.text import rendered
 from spsa.text import (
     ELLIPSIS,
     FAILURE_LENGTH,
@@ -172,7 +172,8 @@ def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault() -> None:
 def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> None:
     """With rows as a worker of an older version, or its login, may have left them."""
     found = status(store, played(store, tmp_path).now())
-    worker = replace(found.present[0], name=FORGED, sandbox=FORGED)
+    member = found.present[0]
+    worker = replace(member, worker=replace(member.worker, name=FORGED, sandbox=FORGED))
     run = replace(found.run, reason=FORGED * 50, name=FORGED)
     hostile = replace(found, run=run, workers=(worker,))
     stream = io.StringIO()

@@ -35,8 +35,8 @@ from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
 from spsa.protocol import Failure
+from spsa.report.answer import sentences
 from spsa.report.status import status
-from spsa.report.text import headlines
 
 
 @pytest.mark.slow
@@ -420,7 +420,7 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
         def prepare(self, plus, minus):
             end = time.monotonic() + 60
             while time.monotonic() < end and not seen[len(self.prepared) :]:
-                found = [line for line in headlines(status(store, tested.now())) if "build" in line]
+                found = [line for line in sentences(status(store, tested.now())) if "build" in line]
                 seen.extend(found[:1])
             return super().prepare(plus, minus)
 
@@ -430,4 +430,4 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
     assert seen[1].startswith("  building iteration 2: plus and minus, ")
     kept = Builds.from_json(tested.now().builds)
     assert kept.iterations == () and kept.usual == 70.0
-    assert not any("build" in line for line in headlines(status(store, tested.now())))
+    assert not any("build" in line for line in sentences(status(store, tested.now())))

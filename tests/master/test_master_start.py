@@ -18,8 +18,9 @@ from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
 from spsa.master.start import Origin, Prepared, prepare
-from spsa.report.status import status
-from spsa.report.text import headlines
+from spsa.report.answer import sentences
+from spsa.report.status import STATUS, status
+from spsa.report.table import record
 
 
 @pytest.fixture
@@ -174,8 +175,9 @@ def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store
     assert again.run.theta == parent.theta
     tuned(store, again)
     shown = status(store, store.run("next"))
-    assert "  it started where run small was after 4 results, with doubt 20" in headlines(shown)
-    assert shown.to_json()["origin"] == {"run": "small", "at": 4, "doubt": 20.0}
+    said = "\n".join(sentences(shown))
+    assert "it started where run small was after 4 results, with doubt 20; the games of" in said
+    assert record(STATUS, shown)["origin"] == {"run": "small", "at": 4, "doubt": 20.0}
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 

@@ -20,8 +20,9 @@ from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
 from spsa.master.session import RunSettings
 from spsa.master.verdict import Advice, Filters, MoreGames, enough, verdict
-from spsa.report.status import status, verdict_json, verdict_lines
-from spsa.report.text import headlines
+from spsa.report.answer import sentences
+from spsa.report.status import STATUS, status
+from spsa.report.table import record
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -136,16 +137,14 @@ def test_every_command_shows_the_same_verdict(
     found, now = verdict(run), status(store, run)
     assert now.verdict == found and found.gained is not None
     assert found.more == MoreGames(games=80, elo=0.25)
-    assert [f"  {line}" for line in verdict_lines(found)] == list(headlines(now))[2:4]
-    assert f"about {found.gained:+.1f} Elo" in next(verdict_lines(found))
-    assert "without an interval" in next(verdict_lines(found))
+    said = list(sentences(now))
+    assert f"  verdict: {found.advice}; {found.reason}" in said
+    (gain,) = (line for line in said if "believed gain" in line)
+    assert f"about {found.gained:+.1f} Elo" in gain and "do not say how wrong" in gain
     assert (
-        now.to_json()["verdict"]
-        == verdict_json(found)
+        record(STATUS, now)["verdict"]
         == {
             "gained": found.gained,
-            "gained_low": None,
-            "gained_high": None,
             "unknown": None,
             "more_games": 80,
             "more_elo": 0.25,

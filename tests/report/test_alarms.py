@@ -18,15 +18,15 @@ from spsa.db import Store
 from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure
-from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
-from spsa.report.alarms import of_history, of_noise, with_alarms
-from spsa.report.events import kind_told, told
-from spsa.report.export_json import report
+from spsa.report.alarm import Alarm, AlarmKind, event_detail, grouped
+from spsa.report.alarms import of_history, of_noise, of_slots, with_alarms
+from spsa.report.answer import sentences
+from spsa.report.events import EVENTS, told
 from spsa.report.history import history
-from spsa.report.status import status
-from spsa.report.text import headlines
-from spsa.report.trails import Trail
-from spsa.report.workers import of_slots
+from spsa.report.parameters import ParameterStatus
+from spsa.report.report import report
+from spsa.report.status import STATUS, Status, status
+from spsa.report.table import record
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -37,7 +37,7 @@ THETA = {"margin": 200.0, "depth": 50.0}
 
 def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
     found = with_alarms(staged.store, status(staged.store, staged.now()))
-    json.dumps(found.to_json(), allow_nan=False)
+    json.dumps(record(STATUS, found), allow_nan=False)
     return {alarm.kind: alarm for alarm in found.alarms}
 
 
@@ -75,8 +75,8 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
     RUN[kind](staged, sql)
     found = alarms(staged)
     assert list(found) == [kind] and found[kind].subject == "first"
-    said = "\n".join(headlines(with_alarms(sqlite_store, status(sqlite_store, staged.now()))))
-    shown = kind in (AlarmKind.WAITING_FOR_BUILDS, AlarmKind.STALLED)
+    said = "\n".join(sentences(with_alarms(sqlite_store, status(sqlite_store, staged.now()))))
+    shown = kind is AlarmKind.WAITING_FOR_BUILDS
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
 
 
@@ -176,33 +176,38 @@ def test_many_alarms_of_a_kind_are_a_few_lines() -> None:
     facts = {"found": "at its max 9", "advice": "a wider bound may be better"}
     many = [Alarm(kind=AlarmKind.AT_BOUND, subject=f"p{i}", **facts) for i in range(40)]
     told = [Alarm(kind=AlarmKind.PAUSED, subject="first", **facts)]
-    lines = list(alarm_lines([*many, *told]))
-    assert lines[0] == "alarm: p0: at its max 9; a wider bound may be better"
-    assert lines[5:] == ["alarm: 35 more of at_bound; `status --json` has all of them"]
-    assert len(list(alarm_lines(many[:5]))) == 5
+    assert [str(one) for one in grouped([*many, *told])] == [
+        str(told[0]),
+        "40 alike, p0, p1, p2, p3 and 36 more: at its max 9 (p0); a wider bound may be better",
+    ]
+    assert list(grouped(many[:3])) == many[:3]
+    assert str(next(grouped(many[:4]))).startswith("4 alike, p0, p1, p2, p3: at its")
 
 
-def walks(count: int, drift: float, seed: int = 1) -> list[list[Trail]]:
+def walks(of: Status, count: int, drift: float) -> list[list[ParameterStatus]]:
     """Runs of six parameters with paths of 15 steps."""
-    rng = np.random.Generator(np.random.PCG64(seed))
+    rng = np.random.Generator(np.random.PCG64(1))
     steps = rng.normal(drift, 1.0, size=(count, 6, 15))
     paths = np.concatenate((np.zeros((count, 6, 1)), steps.cumsum(axis=2)), axis=2)
-    return [[Trail(tuple(path)) for path in run] for run in paths.tolist()]
+    one = of.parameters[0]
+    return [[replace(one, path=tuple(path)) for path in run] for run in paths.tolist()]
 
 
 def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     run = replace(staged.run, applied=200)
-    noisy = [bool(list(of_noise(run, trails))) for trails in walks(1000, 0.0)]
+    now = status(staged.store, staged.now())
+    noisy = [bool(list(of_noise(run, paths))) for paths in walks(now, 1000, 0.0)]
     assert np.mean(noisy) == pytest.approx(0.95, abs=0.03)
-    drifting = [bool(list(of_noise(run, trails))) for trails in walks(1000, 0.6)]
+    drifting = [bool(list(of_noise(run, paths))) for paths in walks(now, 1000, 0.6)]
     assert np.mean(drifting) < 0.01
-    assert list(of_noise(replace(run, applied=99), walks(1, 0.0)[0])) == [], "too early to say"
+    assert list(of_noise(replace(run, applied=99), walks(now, 1, 0.0)[0])) == [], "too early to say"
 
 
 def test_a_gain_that_validations_measured_is_no_noise(staged: Stage) -> None:
     def is_noise(curve: StrengthCurve | None) -> bool:
-        now, still = status(staged.store, staged.now()), Trail((200.0, 201.0, 200.0, 201.0, 200.0))
-        noisy = replace(now, trails=dict.fromkeys(THETA, still), strength=curve)
+        now, still = status(staged.store, staged.now()), (200.0, 201.0, 200.0, 201.0, 200.0)
+        walking = tuple(replace(one, path=still) for one in now.parameters)
+        noisy = replace(now, parameters=walking, strength=curve)
         found = with_alarms(staged.store, replace(noisy, run=replace(now.run, applied=200)))
         return AlarmKind.NOISE in {alarm.kind for alarm in found.alarms}
 
@@ -217,7 +222,7 @@ def test_an_event_tells_an_alarm_as_a_sentence() -> None:
     begun = replace(event, detail=event_detail(alarm))
     assert told(begun) == "margin: at 9; widen it"
     over = replace(begun, kind="alarm_over")
-    assert (told(over), kind_told(over)) == ("margin: at 9", "alarm over")
+    assert (told(over), EVENTS.columns[1].text(over)) == ("margin: at 9", "alarm over")
     assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
 
 
@@ -267,7 +272,7 @@ def test_steps_that_grow(store: Store) -> None:
     def walked(growth: float) -> bool:
         steps = rng.normal(size=100) * np.linspace(1.0, growth, 100)
         theta = tuple(np.concatenate(([0.0], steps.cumsum())).tolist())
-        path = replace(found.parameters[0], theta=theta, averaged=theta, averaged_sd=theta)
+        path = replace(found.parameters[0], theta=theta)
         long = replace(found, ks=tuple(range(101)), parameters=(path,))
         return AlarmKind.DIVERGING in {alarm.kind for alarm in of_history(long)}
 

@@ -1,4 +1,4 @@
-"""A run from its start to now as values: what pictures and reports show."""
+"""A run from its start to now as values: what figures and reports show."""
 
 from dataclasses import replace
 from math import sqrt
@@ -14,9 +14,9 @@ from spsa.db.purge_queries import Selection
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
 from spsa.master.verdict import verdict
-from spsa.report.history import averages, history, merged
+from spsa.report.history import history, merged
+from spsa.report.parameters import sampled, signal_to_noise
 from spsa.report.status import status
-from spsa.report.trails import sampled, signal_to_noise
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -48,7 +48,7 @@ def space() -> Space:
     return space_from(PARAMS)
 
 
-def test_a_path_has_every_result_and_the_runs_own_average(store: Store, space: Space) -> None:
+def test_a_path_has_every_result(store: Store, space: Space) -> None:
     run = tuned(store, space, 8).now()
     found = history(store, run)
     assert found.ks == tuple(range(9)) and found.games == tuple(range(0, 65, 8))
@@ -56,12 +56,6 @@ def test_a_path_has_every_result_and_the_runs_own_average(store: Store, space: S
     margin = found.parameters[0]
     steps = store.steps(run.id)
     assert margin.theta == (200.0, *(step.theta_after["margin"] for step in steps))
-    assert len(margin.averaged) == len(margin.averaged_sd) == 9
-    assert run.estimates.averaged is not None and run.estimates.averaged_sd is not None
-    mean, deviation = averages(found.ks, np.array([path.theta for path in found.parameters]).T)
-    for i, path in enumerate(found.parameters):
-        assert mean[-1, i] == pytest.approx(run.estimates.averaged[path.name], rel=1e-9)
-        assert deviation[-1, i] == pytest.approx(run.estimates.averaged_sd[path.name], rel=1e-9)
 
 
 def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> None:
@@ -72,22 +66,20 @@ def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> 
     assert thin.games == tuple(whole.games[k] for k in thin.ks)
     assert thin.parameters[0].theta == tuple(whole.parameters[0].theta[k] for k in thin.ks)
     assert sum(group.tally.games for group in thin.results) == 13 * 8
-    assert thin.parameters[0].averaged[-1] == whole.parameters[0].averaged[-1]
 
 
 def test_a_run_without_a_result_is_its_start(store: Store, space: Space) -> None:
     found = history(store, tuned(store, space, 0).now())
     assert (found.ks, found.games, found.results, found.gain) == ((0,), (0,), (), None)
-    assert found.parameters[0].theta == found.parameters[0].averaged == (200.0,)
+    assert found.parameters[0].theta == (200.0,)
     assert found.workers == found.validations == ()
 
 
-def test_normalised_is_in_steps_from_the_start(store: Store, space: Space) -> None:
+def test_a_path_in_steps_begins_at_the_start(store: Store, space: Space) -> None:
     path = history(store, tuned(store, space, 6).now()).parameters[0]
-    assert path.normalised.theta[0] == 0.0
-    assert path.normalised.theta[-1] == pytest.approx(path.steps_moved)
-    assert (path.normalised.minimum, path.normalised.maximum) == (-7.5, 10.0)
-    assert path.normalised.averaged_sd[-1] == pytest.approx(path.averaged_sd[-1] / 20)
+    assert path.in_steps[0] == 0.0
+    assert path.in_steps[-1] == pytest.approx(path.steps_moved)
+    assert path.in_steps[-1] == pytest.approx((path.theta[-1] - 200.0) / 20)
 
 
 def test_validations_stand_at_the_games_that_theta_held(store: Store, space: Space) -> None:

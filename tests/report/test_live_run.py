@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 from builders import LEASE, Stage
@@ -13,12 +12,10 @@ from tuned import iterate, tuned, validated
 
 from spsa.core.builds import Builds
 from spsa.db import Store
-from spsa.db.history_queries import ThetaPoint
-from spsa.live_display import LiveDisplay
+from spsa.live_display import LiveDisplay, Rate
 from spsa.output import StderrLines, echo
-from spsa.report.live_run import MAX_OPEN
+from spsa.report.answer import MAX_OPEN
 from spsa.report.progress import Progress
-from spsa.report.trails import POINTS, extended, trail_points
 
 
 @pytest.fixture
@@ -28,11 +25,15 @@ def many(sqlite_url: str) -> Iterator[Stage]:
         yield tuned(store, space(40), 3, planned=100)
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look is shown, however long the one before took."""
+    monkeypatch.setattr("spsa.report.progress._COST", 0.0)
+    monkeypatch.setattr("spsa.report.progress._LOOK_SECONDS", 0.0)
+
+
 def progress(staged: Stage, screen: Screen) -> Progress:
-    run = staged.now()
-    games = staged.store.totals(run.id).tally
-    path = trail_points(staged.store, run)
-    return Progress(console_of(screen), games, dict.fromkeys(run.theta, 20.0), path)
+    return Progress(console_of(screen), staged.store, staged.now())
 
 
 def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
@@ -41,20 +42,32 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
     with progress(many, screen) as shown:
         many.open()
         shown.saw(many.store.tick(many.master, LEASE, builds))
-        lines = screen.shown
-        assert lines[0].startswith(
-            "first: running, 3/100 iterations, 24 games, 1 worker on 4 slots"
-        )
-        assert lines[1].endswith("3%, time left not known yet") and lines[1].startswith("━")
-        assert lines[2].startswith("tune 4") and lines[2].endswith("0/8 waiting for a worker")
-        assert lines[3] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
-        assert lines[4] == "17 of 40 parameters, those that moved most"
-        heads = "name start theta steps moved path in its bounds signal/noise"
-        assert " ".join(lines[5].split()) == heads, screen.text
+        lines = [line.strip() for line in screen.shown]
+        first = "run first: running, 3 of 100 iterations, 24 games, mixture, seed 42"
+        assert lines[0] == first
+        assert lines[1].startswith("not measured: `spsa-master validate`")
+        assert lines[2].startswith("verdict: ") and lines[3].startswith("left: ")
+        assert lines[3].endswith("; 1 worker on 4 slots")
+        assert lines[4].endswith("3%") and lines[4].startswith("━")
+        assert lines[5].startswith("tune 4") and lines[5].endswith("0/8 waiting for a worker")
+        assert lines[6] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
+        assert lines[7] == "11 of 40 parameters, those that moved most", screen.text
+        assert lines[8].split()[:4] == ["name", "start", "now", "averaged"]
+        assert lines[-3] == "workers" and lines[-1].startswith("machine-1")
         assert len(lines) == 23, "the terminal has one line more"
         assert not screen.cursor_is_shown
-    assert screen.shown == ["first: running, 3/100 iterations, 24 games, 1 worker on 4 slots"]
+    assert screen.shown == [first]
     assert screen.cursor_is_shown and screen.everything == screen.text
+
+
+def test_alarms_are_on_the_screen(many: Stage) -> None:
+    screen = Screen(100, 30)
+    with progress(many, screen) as shown:
+        many.store.pause("first", "me", "lunch")
+        shown.saw(many.store.tick(many.master, LEASE))
+        assert "; 1 alarm" in screen.text and "verdict: look; first: it is paused" in screen.text
+        assert "paused (lunch): `spsa-master resume` continues it" in screen.text
+        assert "games an hour" not in screen.text
 
 
 def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
@@ -72,7 +85,6 @@ def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
         assert sum(c in "▁▂▃▄▅▆▇█" for c in row) == 6, "the start and five results"
         assert screen.text.count("iteration 5 done: games 8: ") == 1
         assert screen.text.count("iteration 4 done") == 0
-        assert screen.shown[3] == "parameters" and len(screen.shown) == 5 + 40
     assert screen.everything == screen.text
 
 
@@ -89,14 +101,14 @@ def test_a_match_has_the_bar(many: Stage) -> None:
     with progress(many, screen) as shown:
         many.open(purpose="validate", k=None, a_k=None, c_k=None)
         shown.saw(many.store.tick(many.master, LEASE))
-        assert "validation, 8 games of the tuned values against the start" in screen.text
-        assert "0%, " in screen.shown[2]
+        assert "a validation of 8 games" in screen.text
+        assert screen.shown[4].endswith(" 0%")
 
 
 def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
     for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
-    screen = Screen(60, 9)
+    screen = Screen(60, 13)
     with progress(many, screen) as shown:
         shown.saw(many.store.tick(many.master, LEASE))
         assert "2 more" in screen.text and "0/16" in screen.text
@@ -105,7 +117,7 @@ def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
 
 
 def test_lines_go_above_the_view_unbroken(many: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen(60, 24)
+    screen = Screen(70, 24)
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, ScreenFile(screen))
     log = logging.Logger("test")
@@ -119,9 +131,9 @@ def test_lines_go_above_the_view_unbroken(many: Stage, monkeypatch: pytest.Monke
         sys.stdout.write("third, [bold]not[/bold] :smile: finished")
         shown.saw(many.store.tick(many.master, LEASE))
     everything = screen.everything.split("\n")
-    assert "".join(everything[:4]) == f"first {long}"
-    assert everything[4:6] == ["second", "third, [bold]not[/bold] :smile: finished"]
-    assert "".join(everything[6:]).startswith(before[0]) and len(everything) == 8
+    assert "".join(everything[:-3]) == f"first {long}"
+    assert everything[-3:-1] == ["second", "third, [bold]not[/bold] :smile: finished"]
+    assert everything[-1].startswith(before[0])
     assert sys.stderr.write("x") == 1 and screen.shown[-1].endswith("x")
 
 
@@ -136,11 +148,11 @@ def test_a_stream_that_is_a_file_stays_one(capsys: pytest.CaptureFixture[str]) -
     assert screen.shown == [""]
 
 
-def test_a_growing_path_stays_short_and_even() -> None:
-    path = [ThetaPoint(k=0, theta={}, at=None)]
-    for k in range(1, 200):
-        path = extended(path, ThetaPoint(k=k, theta={}, at=None))
-        ks = [point.k for point in path]
-        assert len(ks) <= POINTS and ks[0] == 0 and ks[-1] == k
-        strides = {after - before for before, after in pairwise(ks[:-1])}
-        assert len(strides) <= 1 and ks[-1] - ks[-2] <= min(strides, default=1), ks
+def test_the_pace_is_that_of_the_last_two_minutes() -> None:
+    games = Rate(120.0)
+    games.saw(0.0, 0)
+    assert games.per_second is None
+    games.saw(60.0, 30)
+    assert games.per_second == 0.5
+    games.saw(170.0, 140)
+    assert games.per_second == 1.0

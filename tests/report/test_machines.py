@@ -20,7 +20,6 @@ from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
-from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.machines import (
     cochran_mantel_haenszel,
@@ -28,6 +27,7 @@ from spsa.report.machines import (
     machine_reports,
     of_machines,
 )
+from spsa.report.report import report, report_json
 
 UCB = [  # admitted and rejected of men, then of women, in the six departments
     ((512, 313), (89, 19)),
@@ -267,9 +267,9 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store
     found = report(sqlite_store, staged.now())
     (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
-    *_, table = found.tables()
-    assert table.rows[0][0] == "m0" and table.rows[0][-1] == "results"
-    told = json.loads(json.dumps(found.to_json()))["history"]["machines"]
+    *_, (view, rows) = found.tables()
+    assert rows[0].machine == "m0" and view.columns[-1].text(rows[0]) == "results"
+    told = json.loads(json.dumps(report_json(found)))["history"]["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["won_by_two_points"] == 140 and told[0]["results_chi_square"] > 100
 
@@ -308,7 +308,7 @@ def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_stor
         page = browser.get("/workers").text
         overview = browser.get("/run").text
     assert "<strong>m0</strong> (worker m0-1): of its 140 pairs 0% are even" in page
-    assert page.count(">results</span>") == 1
+    assert page.count('<span class="status stopped">results</span>') == 1
     assert '<a href="/workers?run=first">m0</a>: of its 140 pairs' in overview
 
 

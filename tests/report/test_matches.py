@@ -8,10 +8,11 @@ from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
+from spsa.report.answer import sentences
 from spsa.report.history import history
-from spsa.report.matches import match_json, match_name, match_sentences
+from spsa.report.matches import MATCHES, Match
 from spsa.report.status import status
-from spsa.report.text import headlines
+from spsa.report.table import record
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -26,23 +27,24 @@ def staged(store):
 
 def test_a_match_says_what_it_compares_and_what_it_found(staged):
     validated(staged, games=40, compared=TEST)
-    (match,) = staged.store.matches(staged.run.id)
-    assert match_name(match) == "theta after 4 results against theta after 2 results, at 60+0.6"
-    first, second = match_sentences(match)
+    match = Match(*staged.store.matches(staged.run.id))
+    assert match.name == "theta after 4 results against theta after 2 results, at 60+0.6"
+    first, second = match.sentences()
     assert ": 40 games, Elo +" in first and "likelihood of superiority" in first
     assert second.startswith("test of normalised Elo +0 and +5: LLR ")
     assert second.endswith(", not decided")
-    told = json.loads(json.dumps(match_json(match)))
-    assert (told["theta"], told["against"], told["k"]) == ("4", "2", 4)
+    told = json.loads(json.dumps(record(MATCHES, match)))
+    assert (told["compared"]["theta"], told["compared"]["against"]) == ("4", "2")
+    assert (told["opened_on"], told["los"] > 0.5) == (4, True)
     assert told["sprt"]["accepted"] is None
     assert told["sprt"]["lower"] < told["sprt"]["llr"] < told["sprt"]["upper"]
 
 
 def test_a_match_without_a_label_is_final_theta_against_the_start(staged):
     validated(staged)
-    (match,) = staged.store.matches(staged.run.id)
-    assert match_name(match) == "final theta after 4 results against start"
-    assert len([*match_sentences(match)]) == 1
+    match = Match(*staged.store.matches(staged.run.id))
+    assert match.name == "final theta after 4 results against start"
+    assert len([*match.sentences()]) == 1
 
 
 def test_rounds_are_one_match_with_their_sums(staged):
@@ -67,7 +69,7 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
     validated(staged, games=40, compared=Compared(against="2"))
     found = status(staged.store, staged.now())
     assert found.strength.ks == (0, 2, 4)
-    assert any("by all validations together" in line for line in headlines(found))
+    assert any("by all validations together" in line for line in sentences(found))
     told = history(staged.store, staged.now())
     assert [match.k for match in told.validations] == [2, 4]
     assert told.strength.curve == found.strength

@@ -1,55 +1,95 @@
-"""Text for people: numbers, tables that fit, and a display that costs no run."""
+"""Formats for people, tables that fit, one description for all renderings; a display that fails."""
 
+import csv
 import io
 import json
+from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
+from served import space
+from tuned import tuned
 
 from spsa.core.scoring import Tally
-from spsa.live_display import Rate
+from spsa.db import Store
+from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
+from spsa.report.parameters import gauge, sparkline
 from spsa.report.progress import Progress
-from spsa.report.runs import duration
-from spsa.report.status import plain
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import elo_text, number, plural, score
+from spsa.report.table import (
+    Column,
+    TextTable,
+    View,
+    csv_of,
+    gauges,
+    headed,
+    records,
+    sentence,
+    values,
+)
+from spsa.text import plural
 
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0, "0s"), (59.6, "1m 0s"), (250, "4m 10s"), (4800, "1h 20m"), (183_600, "2d 3h")],
+    [
+        *((0, "0s"), (0.42, "0.4s"), (4.0, "4s"), (4.24, "4.2s"), (59.6, "1m 0s"), (250, "4m 10s")),
+        *((4800, "1h 20m"), (183_600, "2d 3h"), (None, "")),
+    ],
 )
-def test_a_duration_has_two_units(seconds: float, said: str) -> None:
+def test_a_duration_has_two_units(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
 
 
 def test_numbers_as_people_read_them() -> None:
-    assert (number(0.30000000000000004), number(560.0)) == ("0.3", "560")
+    assert (number(0.30000000000000004), number(560.0), number(None)) == ("0.3", "560", "")
     assert (number(1234567.8), number(-999999.9)) == ("1234568", "-1000000")
     assert (plural(1, "worker"), plural(0, "worker")) == ("1 worker", "0 workers")
+    assert plural(4000, "game") == "4,000 games"
+    assert (ago(12.3), by("{:.0f}", 1e-3)(12_300.0), by("{}")(None)) == ("12s ago", "12", "")
+    assert (plus_minus(14.53, 31.0), plus_minus(100.4, 254.0)) == ("+14.5 ± 31.0", "+100 ± 254")
 
 
 def test_a_score_without_games_has_no_elo() -> None:
-    assert elo_text(Tally()) == "-"
+    assert elo_text(Tally()) == elo_text(None) == "-"
     assert "Elo" not in score(Tally()) and "Elo" in score(WIDE)
 
 
-def drawn(width: int, *, long: str = "x" * 20) -> str:
-    table = FittedTable(
-        "things",
-        (
-            Column("name", is_number=False),
-            Column("first"),
-            Column("second", 1),
-            Column("third", 2),
-            Column("empty", 1),
-        ),
+@pytest.mark.parametrize(
+    ("path", "drawn"),
+    [
+        ((1.0,), ""),
+        ((2.0, 2.0), "▁▁"),
+        ((0.0, 7.0, 3.0), "▁█▄"),
+        (tuple(float(i) for i in range(8)), "▁▂▃▄▅▆▇█"),
+        ((-1e300, 1e300), "▁█"),
+    ],
+)
+def test_a_sparkline_has_a_character_a_point(path: tuple[float, ...], drawn: str) -> None:
+    assert sparkline(path) == drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "drawn"),
+    [
+        *((0.0, "●──────────"), (50.0, "─────●─────"), (100.0, "──────────●")),
+        (-9.0, "●──────────"),
+    ],
+)
+def test_a_gauge_shows_the_place_between_the_bounds(value: float, drawn: str) -> None:
+    assert gauge(value, 0.0, 100.0) == drawn
+
+
+def drawn(width: int) -> str:
+    columns = headed("name", "first", "second", "third", "empty")
+    ranks = (0, 0, 1, 2, 1)
+    ranked = (
+        Column("", c.heading, c.get, kind=c.kind, rank=rank)
+        for c, rank in zip(columns, ranks, strict=True)
     )
-    table.add(long, "1", "2", "3", "")
     console = Console(file=io.StringIO(), width=width)
-    console.print(table)
+    console.print(TextTable(View("things", tuple(ranked)), [("x" * 20, "1", "2", "3", "")]))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -61,6 +101,51 @@ def test_a_table_gives_up_the_least_important_columns_first() -> None:
     for width in (80, 38, 30):
         assert "x" * 20 in drawn(width)
     assert drawn(15).count("x") == 20, "folded, never cut"
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+    rate: float | None
+    tally: Tally
+    inner: "Thing | None" = None
+
+
+THINGS = View(
+    "things",
+    (
+        Column("name", "name", kind="name"),
+        Column("rate", "games/h", show=by("{:.1f}"), metric="spsa_rate", note="Games an hour."),
+        Column("", "Elo", "tally", elo_text),
+        Column("inner_name", "", "inner.name"),
+        Column("", "", lambda one: {"a": one.rate, "b": 2}, metric="spsa_of", label="kind"),
+        *values("tally"),
+    ),
+)
+ROWS = [Thing("=cmd()", 1.25, WIDE, Thing('a"b\nc', None, Tally())), Thing("t2", None, Tally())]
+
+
+def test_one_description_makes_text_json_csv_and_metrics() -> None:
+    console = Console(file=io.StringIO(), width=99)
+    console.print(TextTable(THINGS, ROWS))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert lines[:2] == [["things"], ["name", "games/h", "Elo"]]
+    assert lines[2][:2] == ["=cmd()", "1.2"] and lines[3] == ["t2", "-"]
+    first, second = records(THINGS, ROWS)
+    assert list(first) == ["name", "rate", "inner_name", "tally"]
+    assert (first["inner_name"], second["inner_name"]) == ('a"b\nc', None)
+    assert first["tally"]["wins"] == WIDE.wins and second["tally"]["elo"] is None
+    row, _ = csv.DictReader(io.StringIO(csv_of(THINGS, ROWS).decode()))
+    assert (row["name"], row["rate"], row["inner_name"]) == ("'=cmd()", "1.25", 'a"b\\nc')
+    assert [int(row[f"pentanomial_{i}"]) for i in range(5)] == list(WIDE.pentanomial)
+    assert gauges(THINGS, ROWS, lambda one: {"name": one.name}) == (
+        "# HELP spsa_rate Games an hour.\n# TYPE spsa_rate gauge\n"
+        'spsa_rate{name="=cmd()"} 1.25\n'
+        "# HELP spsa_of \n# TYPE spsa_of gauge\n"
+        'spsa_of{name="=cmd()",kind="a"} 1.25\nspsa_of{name="=cmd()",kind="b"} 2\n'
+        'spsa_of{name="t2",kind="b"} 2\n'
+    )
 
 
 def test_json_has_no_word_for_infinity_and_no_password() -> None:
@@ -76,6 +161,7 @@ def test_json_has_no_word_for_infinity_and_no_password() -> None:
         "b": [None, 1.5],
         "c": [True, None, "inf", "no postgresql://me:***@host/db"],
     }
+    assert sentence("a\nb\x1b").plain == "a\\nb\\x1b"
 
 
 class Broken(io.StringIO):
@@ -94,36 +180,29 @@ class Broken(io.StringIO):
         return True
 
 
+class Gains:
+    c_k = 1.0
+    a_k = 0.5
+
+
 @pytest.mark.parametrize(
     "error", [BrokenPipeError(), OSError(5, "gone"), ValueError("closed"), KeyError("x")]
 )
 @pytest.mark.parametrize("live", [True, False])
-def test_a_display_that_fails_is_switched_off(error: BaseException, live: bool) -> None:
+def test_a_display_that_fails_is_switched_off(
+    error: BaseException, live: bool, sqlite_store: Store
+) -> None:
     broken = Broken(error)
-    console = Console(file=broken, force_terminal=live)
-    with Progress(console, Tally(), {"margin": 20.0}) as progress:
+    run = tuned(sqlite_store, space(), 0).run
+    with Progress(Console(file=broken, force_terminal=live), sqlite_store, run) as progress:
         progress.opened(1, Gains())
         writes = broken.writes
         progress.opened(2, Gains())
     assert broken.writes == writes
 
 
-class Gains:
-    c_k = 1.0
-    a_k = 0.5
-
-
-def test_an_interrupt_is_no_fault_of_the_display() -> None:
+def test_an_interrupt_is_no_fault_of_the_display(sqlite_store: Store) -> None:
     console = Console(file=Broken(KeyboardInterrupt()), force_terminal=False)
-    with pytest.raises(KeyboardInterrupt), Progress(console, Tally(), {}) as progress:
+    run = tuned(sqlite_store, space(), 0).run
+    with pytest.raises(KeyboardInterrupt), Progress(console, sqlite_store, run) as progress:
         progress.opened(1, Gains())
-
-
-def test_the_pace_is_that_of_the_last_two_minutes() -> None:
-    games = Rate(120.0)
-    games.saw(0.0, 0)
-    assert games.per_second is None
-    games.saw(60.0, 30)
-    assert games.per_second == 0.5
-    games.saw(170.0, 140)
-    assert games.per_second == 1.0

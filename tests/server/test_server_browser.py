@@ -1,9 +1,9 @@
 """The pages in headless Chromium: what is drawn, what a keyboard reaches, what axe-core finds."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,27 +14,27 @@ from tuned import play, tuned, validated
 
 from spsa.db import Store
 from spsa.lifecycle import RunStatus
-from spsa.report.export_html import page
-from spsa.report.export_json import report
+from spsa.report.formats import estimate, number
 from spsa.report.history import history
-from spsa.report.status import estimate
-from spsa.report.text import number
+from spsa.report.html import page
+from spsa.report.report import report
 
 pytestmark = pytest.mark.slow
 
 PAGES = (
     "/",
     "/run",
-    "/parameters?sort=moved",
+    "/parameters?sort=steps+moved",
     "/parameter?name=margin",
-    "/workers",
+    "/workers?sort=name",
+    "/worker?name=machine-1",
     "/iterations",
     "/iteration?number=8",
     "/batch?number=8&seq=0",
     "/events",
     "/nothing",
 )
-PHONE, SCREEN = (390, 844), (1280, 900)
+PHONE, SCREEN = (360, 780), (1280, 800)
 
 
 @pytest.fixture(scope="module")
@@ -103,17 +103,19 @@ def seen(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Seen]:
 
 @pytest.mark.parametrize(
     "seen",
-    [("light", SCREEN), ("dark", SCREEN), ("light", PHONE)],
-    ids=["light", "dark", "phone"],
+    [("light", SCREEN), ("dark", SCREEN), ("light", PHONE), ("dark", PHONE)],
+    ids=["light", "dark", "phone", "dark phone"],
     indirect=True,
 )
 def test_every_page_is_well_made(seen: Seen, address: str) -> None:
     for path in PAGES:
         seen.page.goto(address + path)
+        if seen.page.locator("[data-figures]").count():
+            seen.page.locator(".js-plotly-plot").first.wait_for()
         found = Axe().run(seen.page)
         assert found.violations_count == 0, f"{path}: {found.generate_report()}"
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
-        assert seen.page.locator("img").count() == 0
+        assert seen.page.locator("img[src=x]").count() == 0
         folder = os.environ.get("SPSA_SCREENSHOTS")
         if folder:
             look = (
@@ -124,53 +126,73 @@ def test_every_page_is_well_made(seen: Seen, address: str) -> None:
     assert seen.complaints == []
 
 
+def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
+    """The values that Plotly has of a series, once it is drawn."""
+    place = f"[data-figure={name}]"
+    seen.page.locator(f"{place}.js-plotly-plot").wait_for()
+    found: dict[str, object] = seen.page.locator(place).evaluate(
+        "(place, name) => (({x, y, line}) => ({x, y, line}))"
+        "(place.data.find((one) => one.name === name))",
+        trace,
+    )
+    return found
+
+
 def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: Stage) -> None:
     seen.page.goto(f"{address}/parameter?name=margin")
     expected = next(p for p in history(played.store, played.now()).parameters if p.name == "margin")
-    drawn = seen.page.locator("#path-theta").get_attribute("d") or ""
-    points = [tuple(map(float, pair.split(","))) for pair in re.split("[ML]", drawn)[1:]]
-    assert len(points) == len(expected.theta) == 7
-    highest = max(range(7), key=lambda i: expected.theta[i])
-    assert min(y for _, y in points) == points[highest][1]
-    box = seen.page.locator("#path-theta").bounding_box()
+    theta = drawn(seen, "path", "theta")
+    assert theta["y"] == pytest.approx(list(expected.theta))
+    assert theta["line"]["color"] == "#1f5fa8"  # type: ignore[index]
+    box = seen.page.locator("[data-figure=path] .scatterlayer .trace path").first.bounding_box()
     assert box is not None and box["width"] > 300 and box["height"] > 20
-    stroke = seen.page.locator("#path-theta").evaluate("path => getComputedStyle(path).stroke")
-    assert stroke == "rgb(31, 95, 168)"
-    assert seen.page.locator("#value").inner_text() == number(expected.theta[-1])
-    seen.page.locator("#path-numbers > summary").click()
-    last = seen.page.locator("#path-numbers tbody tr").last.locator("td").all_inner_texts()
-    assert last[:3] == ["6", "48", number(expected.theta[-1])]
+    assert seen.page.get_by_text(number(expected.theta[-1]), exact=True).count()
     assert seen.complaints == []
 
 
 def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
     validated(played, games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
-    seen.page.locator("#validations-strength").wait_for()
-
-    def drawn(id_: str) -> list[tuple[float, float]]:
-        d = seen.page.locator(f"#validations-{id_}").get_attribute("d") or ""
-        return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", d)]
-
     found = history(played.store, played.now())
     assert found.strength is not None
     match, curve = estimate(found.validations[0].tally), found.strength.curve
     assert match is not None
-    (_, zero), *_ = drawn("zero")
-    (at, of_match), _ = drawn("elo")
-    begin, middle, _ = drawn("strength")
-    assert (begin[1], middle[0]) == (zero, at)
-    scale = (zero - of_match) / match.value  # of the chart, an Elo
-    assert zero - middle[1] == pytest.approx(scale * curve.elo[1], abs=0.2)
-    first, upper, _, _, lower, _ = drawn("band")
-    assert first == begin and upper[0] == lower[0] == at
-    assert lower[1] - upper[1] == pytest.approx(scale * 2 * curve.errors[1], abs=0.3)
-    box = seen.page.locator("#validations-band").bounding_box()
+    assert drawn(seen, "elo", "all matches together")["y"] == pytest.approx(list(curve.elo))
+    matches = drawn(seen, "elo", "a match, with its 95% interval")
+    assert matches["y"][0] == pytest.approx(match.value)  # type: ignore[index]
+    box = seen.page.locator("[data-figure=elo] .fills path").first.bounding_box()
     assert box is not None and box["width"] > 100 and box["height"] > 20
-    seen.page.locator("#validations-numbers > summary").click()
-    cell = seen.page.locator("#validations-numbers tbody td").last
-    assert cell.inner_text() == f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
+    assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
+    told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
+    assert told in seen.page.locator("[data-figure=elo] .annotation").inner_text()
+    assert told in seen.page.locator("#measured").inner_text()
     assert seen.complaints == []
+
+
+def test_a_name_is_highlighted_in_both_figures(seen: Seen, address: str) -> None:
+    seen.page.goto(f"{address}/run")
+    drawn(seen, "parameters", "margin")
+    drawn(seen, "moved", "now")
+    seen.page.get_by_label("Highlight").fill("MARG")
+    opacities = seen.page.locator("[data-figure=parameters]").evaluate(
+        "(place) => Object.fromEntries(place.data.map((one) => [one.name, one.opacity]))"
+    )
+    assert opacities.pop("margin") == 1 and set(opacities.values()) == {0.12}
+    assert sorted(
+        seen.page.locator("[data-figure=moved]").evaluate("(p) => p.data[0].marker.opacity")
+    ) == [0.12, 1]
+
+
+def test_without_scripts_the_answer_and_the_tables_are_there(
+    chromium: Browser, address: str
+) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    seen = context.new_page()
+    seen.goto(f"{address}/run")
+    assert "Elo" in seen.locator("#measured").inner_text()
+    assert seen.get_by_text("The figure is drawn by a script").first.is_visible()
+    assert seen.locator("#workers tbody tr").count() >= 2
+    context.close()
 
 
 def test_a_hostile_name_is_text(seen: Seen, address: str) -> None:
@@ -183,15 +205,20 @@ def test_a_hostile_name_is_text(seen: Seen, address: str) -> None:
 def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, played: Stage) -> None:
     seen.page.goto(f"{address}/run")
     seen.page.evaluate("window.isTheSame = true")
-    seen.page.locator("#results-numbers > summary").click()
-    assert seen.page.locator("#applied").inner_text() == "6 of 10"
+    seen.page.locator("#settings-all > summary").click()
+    applied = played.now().applied
+    drawn(seen, "parameters", "margin")
     play(played, "more", 10.0)
     played.apply()
-    seen.page.get_by_text("7 of 10", exact=True).wait_for()
-    theta = seen.page.locator("#path-0-theta")
-    expect(theta).to_have_attribute("d", re.compile("M[^L]+(L[^L]+){7}"), timeout=90_000)
+    seen.page.get_by_text(f"{applied + 1} of 10 iterations").wait_for()
+    expect(seen.page.locator("[data-figure=parameters]")).to_be_visible()
+    seen.page.wait_for_function(
+        "(n) => document.querySelector('[data-figure=parameters]').data[0].x.length === n",
+        arg=applied + 2,
+        timeout=90_000,
+    )
     assert seen.page.evaluate("window.isTheSame") is True
-    assert seen.page.locator("#results-numbers[open]").count() == 1
+    assert seen.page.locator("#settings-all[open]").count() == 1
     assert seen.page.evaluate("document.activeElement.localName") == "summary"
     assert seen.complaints == []
 
@@ -230,16 +257,15 @@ def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, store: 
     assert seen.complaints == []
 
 
-def test_the_report_fits_its_window(seen: Seen, played: Stage) -> None:
-    html = page(report(played.store, played.now()))
+def test_the_report_is_drawn_and_fits_its_window(seen: Seen, played: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page(report(played.store, played.now())))
     for width in (PHONE[0], 1100):
         seen.page.set_viewport_size({"width": width, "height": 900})
-        seen.page.set_content(html)
+        seen.page.goto(file.as_uri())
+        drawn(seen, "elo", "a match, with its 95% interval")
         found = Axe().run(seen.page)
         assert found.violations_count == 0, found.generate_report()
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    tables = seen.page.locator(".wide:has(table)")
-    assert tables.count() >= 5
-    for table in tables.all():
-        assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+    assert seen.page.locator("table").count() >= 5
     assert seen.complaints == []

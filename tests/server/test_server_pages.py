@@ -16,8 +16,8 @@ from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure
+from spsa.report.formats import elo_text, number
 from spsa.report.status import status
-from spsa.report.text import elo_text, number
 
 PAGES = (
     "/",
@@ -25,6 +25,7 @@ PAGES = (
     "/parameters",
     "/parameter?name=margin",
     "/workers",
+    "/worker?name=machine-1",
     "/iterations",
     "/iteration?number=1",
     "/batch?number=8&seq=0",
@@ -38,26 +39,69 @@ def html(browser: TestClient, path: str) -> str:
     return answer.text
 
 
-def test_the_overview_shows_the_numbers_of_status(browser: TestClient, played: Stage) -> None:
+def cells(page: str, heading: str) -> str:
+    """The value of one of the facts of a page."""
+    found = re.search(rf"<dt>(?:<abbr[^>]*>)?{heading}(?:</abbr>)?</dt><dd>(.*?)</dd>", page)
+    assert found is not None, heading
+    return found[1]
+
+
+def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/run?run=first")
     now = status(played.store, played.now())
-    assert '<dd id="applied">6 of 10</dd>' in page
-    assert f'<dd id="games">{now.games.games}</dd>' in page
-    assert f"<li>rule: {now.run.algorithm}, seed 42</li>" in page
-    assert "applied" not in re.sub(r'id="\w+"', "", page), "the tiles say it"
-    assert elo_text(now.validations[0].tally) in page
-    assert 'id="path-0-theta"' in page and 'id="gain-elo"' in page
-    for i in range(5):
-        assert f'id="results-{i}"' in page
+    (match,) = now.validations
+    answer, rest = page.split('id="alarms"', 1)
+    assert f'<p class="measured" id="measured">{elo_text(match.tally)} Elo</p>' in answer
+    assert "over the start (95%), by 40 games of " in answer and "6 of 10 iterations" in answer
+    for told in ("no alarms", 'class="advice go-on">go on<', "time left", "games an hour"):
+        assert told in answer
+    assert cells(rest, "iterations") == "6 of 10"
+    assert (cells(rest, "games"), cells(rest, "seed")) == (str(now.games.games), "42")
+    for name in ("elo", "parameters", "moved", "workers", "results"):
+        assert f'data-figure="{name}"><p class="quiet">The figure is drawn by a script' in rest
+    for line in (
+        "params diff --run first",
+        "validate --run first",
+        "--format openbench --run first",
+    ):
+        assert f">spsa-master {line}</pre>" in rest or line in rest
 
 
-def test_a_path_ends_where_theta_is(browser: TestClient, played: Stage) -> None:
+def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
+    tuned(store, space(), 1)
+    store.pause("first", "owner", "lunch")
+    browser = client_of(store)
+    page = html(browser, "/run")
+    assert "<title>(1) Run first - spsa-master</title>" in page
+    assert 'class="advice look">look<' in page and "time left" not in page
+    assert '<span class="status stopped">1</span>' in html(browser, "/")
+
+
+def test_a_parameter_has_its_values_and_places_for_its_figures(
+    browser: TestClient, played: Stage
+) -> None:
     page = html(browser, "/parameter?run=first&name=margin")
-    run = played.now()
-    assert f'<dd id="value">{number(run.theta["margin"])}</dd>' in page
-    cells = re.findall(r"<tr><td>6</td><td>(\d+)</td><td>([^<]+)</td>", page)
-    assert cells[0] == ("48", number(run.theta["margin"]))
-    assert 'id="effect-elo"' in page
+    assert cells(page, "now") == number(played.now().theta["margin"])
+    assert 'data-figure="path"' in page and 'data-figure="effect"' in page
+    assert 'data-figures="/api/figures?run=first&amp;name=margin"' in page
+
+
+def test_a_worker_has_a_page_with_its_void_games(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/worker?name=machine-1")
+    assert cells(page, "games of the run") == "48" and cells(page, "slots") == "4"
+    assert "Void games" in page and ", version " in page
+
+
+def test_what_draws_is_sent_compressed_and_kept_for_good(browser: TestClient) -> None:
+    (address,) = re.findall(r'data-plotly="([^"]+)"', html(browser, "/run?run=first"))
+    packed = browser.get(address)
+    assert (
+        packed.headers["content-encoding"] == "gzip"
+        and "immutable" in packed.headers["cache-control"]
+    )
+    plain = browser.get(address, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers and plain.content == packed.content
+    assert packed.text.lstrip().startswith("/**")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -69,12 +113,15 @@ def test_no_page_holds_markup_or_secrets_of_others(
     assert "geheim" not in page
     assert "hostile-claim" not in page
     assert "<style" not in page and "style=" not in page and "javascript:" not in page
-    assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/pages.js" defer>']
+    scripts = ['<script src="/static/pages.js" defer>']
+    if "data-figures" in page:
+        scripts.append('<script src="/static/figures.js" type="module">')
+    assert re.findall(r"<script[^>]*>", page) == scripts
 
 
 def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> None:
     shown = "&lt;img src=x onerror=alert(1)&gt;&amp;&#34;&#39;{{7*7}}"
-    for path in ("/parameters", "/workers", "/events", "/iteration?number=8", PAGES[7]):
+    for path in ("/parameters", "/workers", "/events", "/iteration?number=8", PAGES[8]):
         assert shown in html(browser, path), path
     page = html(browser, "/parameters")
     address = re.search(r'href="(/parameter\?run=first&amp;name=%3Cimg[^"]+)"', page)
@@ -83,32 +130,21 @@ def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> 
     assert "postgresql://spsa:***@db/x is slow" in html(browser, "/events")
 
 
-def test_labels_of_charts_have_room(store: Store) -> None:
-    (margin, *_) = space(1).parameters
-    wide = replace(margin, value=5e6, maximum=9_999_999.0, step=20_000.0)
-    tuned(store, Space((wide,)), 6)
-    page = html(client_of(store), "/parameter?name=margin")
-    assert "<dd>0 to 9999999</dd>" in page
-    chart = page[page.index('<svg id="path"') :]
-    ends = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">(\d{7})<', chart)
-    assert ends and all(float(x) > 10.5 * len(label) for x, label in ends)
-    middles = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">(\d+)<', chart)
-    assert middles and all(float(x) + 10.5 / 2 * len(label) <= 480 for x, label in middles)
-
-
 def test_a_frozen_parameter_has_no_path_and_no_gap(store: Store) -> None:
     first, second = space().parameters
     tuned(store, Space((first, replace(second, name="still", active=False))), 2)
     page = html(client_of(store), "/parameter?name=still")
     assert "This parameter is frozen" in page
-    assert "Path and effect" not in page and "because ." not in page
+    assert "data-figure=" not in page and "because ." not in page
 
 
 def test_an_iteration_leads_down_to_its_batches(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iteration?number=8")
-    rows = re.findall(r'<th scope="row"><a [^>]+>(\d+)</a></th>\s*<td>(\w+)</td>', page)
+    rows = re.findall(
+        r'<a href="/batch[^>]+>(\d+)</a></th>\s*<td class="word"><span[^>]*>(\w+)<', page
+    )
     assert rows == [("0", "done"), ("1", "ready")]
-    assert '<td class="text long">2: 2 &lt;img' in page  # the reason of its void games
+    assert '<td class="text">2: 2 &lt;img' in page  # the reason of its void games
 
 
 def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> None:
@@ -118,8 +154,10 @@ def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> 
     assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
     assert "seq=1" in page and "Batch -1" not in page
     assert "<code>compete --replay first/8.0</code>" in page
-    assert "<li>2: &lt;img" in page  # the reason of its void games
-    counts = re.findall(r'<th scope="row">[01½2]+</th><td class="number">(\d+)</td>', page)
+    assert "<dd>2: 2 &lt;img" in page  # the reason of its void games
+    counts = re.findall(
+        r'<th scope="row" class="name">[01½2]+</th>\s*<td class="number">(\d+)</td>', page
+    )
     batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
     assert counts == [str(n) for n in batch.tally.pentanomial]
     assert 'rel="next"' not in html(browser, "/batch?number=8&seq=1")
@@ -138,7 +176,7 @@ def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
     page = html(browser, f"/batch?number=2&seq={claim.seq}")
     assert "Machines that did not finish it" in page and "engine crashed" in page
     page = html(browser, "/batch?number=1&seq=0")
-    assert "Purged results" in page and "<td>no</td>" in page
+    assert "Purged results" in page and '<td class="word">no</td>' in page
     assert "Its results were purged." in page
     assert "purge 1; bad memory; games " in html(browser, "/events")
     assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
@@ -160,23 +198,28 @@ def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
 def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
     def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
-        return re.findall(r'<th scope="row" class="name"><a href="[^"]*name=([^"]*)"', page)
+        return re.findall(
+            r'<th scope="row" class="name"><a href="/parameter[^"]*name=([^"]*)"', page
+        )
 
     assert [name[:6] for name in names("")] == ["margin", "%3Cimg"]
     assert [name[:6] for name in names("sort=name")] == ["%3Cimg", "margin"]
     assert [name[:6] for name in names("sort=name&order=descending")] == ["margin", "%3Cimg"]
+    assert [name[:6] for name in names("sort=steps+moved")] == ["%3Cimg", "margin"]
+    assert [name[:6] for name in names("sort=nothing")] == ["margin", "%3Cimg"]
     assert names("text=MARG") == ["margin"]
     assert len(names("group=search")) == 1 and names("group=none") == []
-    page = html(browser, "/parameters?sort=value")
+    page = html(browser, "/parameters?sort=now")
     assert page.count('aria-sort="ascending"') == 1
-    assert "sort=value&amp;order=descending" in page
+    assert "sort=now&amp;order=descending" in page
+    assert 'aria-sort="descending"' in html(browser, "/workers?sort=slots&order=descending")
 
 
 def test_tables_have_captions_and_heads(browser: TestClient, played: Stage) -> None:
     for path in PAGES:
         page = html(browser, path)
         assert page.count("<table") == page.count("<caption>")
-        assert "<th>" not in page
+        assert "<th>" not in page and "<td>" not in page
         assert page.count("<main") == page.count("<h1>") == page.count("<header>") == 1
         ids = re.findall(r' id="([^"]+)"', page)
         assert len(ids) == len(set(ids)), path
@@ -263,6 +306,6 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
         if "number=" not in path:
             html(browser, path)
     page = html(browser, "/run")
-    assert "No validation has been played." in page and "Theta has not moved yet." in page
-    assert "no estimate" not in page and "<path" not in page
+    assert "No validation has been played" in page and "there is no result yet" in page
     assert "<code>spsa-master validate</code> plays the tuned values" in page
+    assert browser.get("/api/figures").json() == {}

@@ -9,7 +9,7 @@ from benches.papers.experiment import Asked
 from benches.papers.jobs import processes_option, seed_option
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
 from spsa.output import echo
-from spsa.report.text import terminal
+from spsa.report.table import terminal
 
 FAR = 4.0
 """Standard errors beyond which a simulated mean is not the published one."""

@@ -14,7 +14,7 @@ from benches.papers.jobs import JobPool, processes_option, seed_option
 from benches.papers.suite import SIZES, Suite
 from spsa.algorithms.settings import suggestion
 from spsa.output import echo_json
-from spsa.report.text import terminal
+from spsa.report.table import terminal
 
 
 def _names(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:

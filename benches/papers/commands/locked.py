@@ -14,8 +14,7 @@ from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, savi
 from spsa.algorithms import Vector
 from spsa.algorithms.carrying import DEFAULT_DOUBT
 from spsa.output import echo_json
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import terminal
+from spsa.report.table import TextTable, View, headed, terminal
 
 Results = Mapping[tuple[str, int, str], GroupResult]
 """By group, games and rule."""
@@ -58,23 +57,37 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
         terminal().print(_table(found, budget, played), "", sep="\n")
 
 
-def _table(found: Results, games: int, rules: tuple[str, ...]) -> FittedTable:
-    columns = [Column(f"{rule}{what}") for rule in rules for what in ("", " +-", " worst")]
-    table = FittedTable(
-        f"Elo gained in {games} games",
-        (
-            Column("problems", is_number=False),
+def _table(found: Results, games: int, rules: tuple[str, ...]) -> TextTable:
+    columns = [f"{rule}{what}" for rule in rules for what in ("", " +-", " worst")]
+    title = f"Elo gained in {games} games"
+    view = View(
+        title,
+        headed(
+            "problems",
             *columns,
-            Column("believed"),
-            Column("longest move"),
+            "believed",
+            "longest move",
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for group in GROUPS:
         cells = [cell for rule in rules for cell in _gained(found[group, games, rule])]
-        table.add(group, *cells, *_first(found[group, games, rules[0]]))
+        rows.append(
+            (
+                group,
+                *cells,
+                *_first(found[group, games, rules[0]]),
+            )
+        )
     parts = [_parts(found, games, rule) for rule in rules]
-    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 2)
-    return table
+    rows.append(
+        (
+            "mean part",
+            *(cell for part in parts for cell in (f"{part:.4f}", "", "")),
+            *[""] * 2,
+        )
+    )
+    return TextTable(view, rows)
 
 
 def _gained(one: GroupResult) -> Iterator[str]:
@@ -163,32 +176,36 @@ def retune(doubts: tuple[float, ...], processes: int, as_json: bool, **given: in
         terminal().print(_retuned(change, lost), "", sep="\n")
 
 
-def _retuned(change: str, lost: Mapping[str, Vector]) -> FittedTable:
-    table = FittedTable(
-        f"changed: {change}; Elo below the best",
-        (
-            Column("start", is_number=False),
-            Column("1/10 of the games"),
-            Column("1/3"),
-            Column("2/3"),
-            Column("all"),
-            Column("+-"),
-            *(Column(f"saved against {other}") for other in (FIRST_VALUES, THETA)),
-            Column(f"all minus {THETA}"),
-            Column("+- "),
+def _retuned(change: str, lost: Mapping[str, Vector]) -> TextTable:
+    title = f"changed: {change}; Elo below the best"
+    view = View(
+        title,
+        headed(
+            "start",
+            "1/10 of the games",
+            "1/3",
+            "2/3",
+            "all",
+            "+-",
+            *(f"saved against {other}" for other in (FIRST_VALUES, THETA)),
+            f"all minus {THETA}",
+            "+- ",
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for start, each in lost.items():
         mean, last = each.mean(axis=1), each[-1]
         more = last - lost[THETA][-1]
-        table.add(
-            start,
-            *(f"{mean[round(len(mean) * part) - 1]:.2f}" for part in (1 / 10, 1 / 3, 2 / 3, 1)),
-            f"{_error(last):.2f}",
-            *(_saved(start, other, lost) for other in (FIRST_VALUES, THETA)),
-            *(("", "") if start == THETA else (f"{more.mean():+.2f}", f"{_error(more):.2f}")),
+        rows.append(
+            (
+                start,
+                *(f"{mean[round(len(mean) * part) - 1]:.2f}" for part in (1 / 10, 1 / 3, 2 / 3, 1)),
+                f"{_error(last):.2f}",
+                *(_saved(start, other, lost) for other in (FIRST_VALUES, THETA)),
+                *(("", "") if start == THETA else (f"{more.mean():+.2f}", f"{_error(more):.2f}")),
+            )
         )
-    return table
+    return TextTable(view, rows)
 
 
 def _saved(start: str, other: str, lost: Mapping[str, Vector]) -> str:

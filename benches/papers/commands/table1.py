@@ -14,8 +14,7 @@ from spsa.algorithms import Vector
 from spsa.algorithms.settings import suggestion
 from spsa.core.seeds import derived_seed
 from spsa.output import echo_json
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import terminal
+from spsa.report.table import TextTable, View, headed, terminal
 
 _TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
@@ -118,30 +117,32 @@ def _batch(cell: Table1Cell, runs: int, seed: tuple[int, int], by_rule: bool) ->
     return (cell.losses_by_rule if by_rule else cell.losses)(runs, rng)
 
 
-def cells_table(found: Sequence[Losses]) -> FittedTable:
+def cells_table(found: Sequence[Losses]) -> TextTable:
     """A line for every cell: the gain beside the paper's, the loss beside what is exact."""
     one = found[0]
-    table = FittedTable(
-        f"{one.cell.iterations} iterations of one pair, {one.runs} runs: Elo gained of 2",
-        (
-            Column("rule", is_number=False),
-            Column("n"),
-            Column("paper", rank=1),
-            Column("+-", rank=1),
-            Column("gained"),
-            Column("+-"),
-            Column("z"),
-            Column("lost"),
-            Column("+-"),
-            Column("exact"),
-            Column("z"),
-            Column("limit"),
-            Column("lost/limit"),
+    title = f"{one.cell.iterations} iterations of one pair, {one.runs} runs: Elo gained of 2"
+    view = View(
+        title,
+        headed(
+            "rule",
+            "n",
+            "paper",
+            "+-",
+            "gained",
+            "+-",
+            "z",
+            "lost",
+            "+-",
+            "exact",
+            "z",
+            "limit",
+            "lost/limit",
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for losses in found:
-        table.add(*_line(losses))
-    return table
+        rows.append((*_line(losses),))
+    return TextTable(view, rows)
 
 
 def _line(losses: Losses) -> list[str]:

@@ -12,8 +12,7 @@ from benches.papers.jobs import JobPool, processes_option, seed_option
 from spsa.algorithms import Vector
 from spsa.core.seeds import derived_seed
 from spsa.output import echo_json
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import terminal
+from spsa.report.table import TextTable, View, headed, terminal
 
 _TOGETHER = 1000  # replicas in an array: what a seed stands for does not depend on processes
 
@@ -177,29 +176,33 @@ def findings_lines(experiment: Experiment) -> Iterator[str]:
     yield f"  after the games it loses {scale:.6f} times as much"
 
 
-def findings_table(found: Sequence[Check], replicas: int) -> FittedTable:
+def findings_table(found: Sequence[Check], replicas: int) -> TextTable:
     """Formula beside simulation."""
-    table = FittedTable(
-        f"{replicas} runs; theta in ranges, off the best",
-        (
-            Column("games"),
-            Column("quantity", is_number=False),
-            Column("formula"),
-            Column("simulated"),
-            Column("+-"),
-            Column("z"),
+    title = f"{replicas} runs; theta in ranges, off the best"
+    view = View(
+        title,
+        headed(
+            "games",
+            "quantity",
+            "formula",
+            "simulated",
+            "+-",
+            "z",
         ),
     )
+    rows: list[tuple[str, ...]] = []
     for check in found:
-        table.add(
-            str(check.games),
-            check.quantity,
-            f"{check.formula:.6f}",
-            f"{check.simulated:.6f}",
-            f"{check.error:.6f}",
-            f"{check.z:+.1f}",
+        rows.append(
+            (
+                str(check.games),
+                check.quantity,
+                f"{check.formula:.6f}",
+                f"{check.simulated:.6f}",
+                f"{check.error:.6f}",
+                f"{check.z:+.1f}",
+            )
         )
-    return table
+    return TextTable(view, rows)
 
 
 def findings_json(experiment: Experiment, found: Sequence[Check]) -> dict[str, Any]:

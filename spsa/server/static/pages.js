@@ -13,7 +13,9 @@ async function refresh() {
   if (!response.ok) throw new Error(`status ${response.status}`);
   etag = response.headers.get("ETag");
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  document.title = page.title;
   for (const fresh of page.querySelectorAll("[data-live]")) exchange(fresh);
+  document.dispatchEvent(new Event("refreshed"));
 }
 
 function exchange(fresh) {

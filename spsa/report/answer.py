@@ -1,0 +1,258 @@
+"""The answer that a status begins with: how much Elo, how sure, what to do, how long still."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from spsa.db.tables import Iteration
+from spsa.lifecycle import Purpose
+from spsa.report.alarm import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
+from spsa.report.formats import count, duration, plus_minus, score
+from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.parameters import PARAMETERS, ParameterStatus
+from spsa.report.status import RUNS, Status, building, wanted_games
+from spsa.report.table import Screen, TextTable, View, sentence
+from spsa.report.workers import WORKERS
+from spsa.text import plural
+
+START_A_WORKER = "start `compete --spsa -c 8` here or on any machine that reaches the database"
+LOOK = "look"
+MAX_OPEN = 4
+MAX_WORKERS = 8
+MAX_ALARMS = 5
+_UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the page of a run opens with.
+
+    `measured` is Elo with its 95% interval, empty where nothing was; `measured_by` says by what, or
+    how to. `word` is go on, stop, extend or look, `why` one sentence.
+    """
+
+    measured: str
+    measured_by: str
+    word: str
+    why: str
+    left: str
+    games_per_hour: str
+
+
+def answer(status: Status) -> Answer:
+    """The answer of a status; of a run that is paused or over without time left and speed."""
+    found, look = status.measured_elo, _to_look_at(status)
+    idle = status.is_over or status.is_paused
+    return Answer(
+        measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
+        measured_by=_measured_by(status),
+        word=str(status.verdict.advice) if look is None else LOOK,
+        why=status.verdict.reason if look is None else str(look),
+        left="" if idle else duration(status.seconds_left),
+        games_per_hour="" if idle else count(round(3600 * status.games_per_second)),
+    )
+
+
+def _to_look_at(status: Status) -> Alarm | None:
+    """The first alarm that makes the verdict wait."""
+    serious = (a for a in status.alarms if a.kind not in MINOR)
+    if status.is_over:
+        serious = (a for a in status.alarms if a.kind is AlarmKind.WORSE)
+    return next(serious, None)
+
+
+def _measured_by(status: Status) -> str:
+    if status.strength is not None:
+        after = plural(status.strength.ks[-1], "result")
+        return f"over the start (95%) after {after}, by all validations together"
+    match = status.measuring
+    if match is None:
+        return _UNMEASURED
+    which = match.theta or "tuned"
+    return f"over the start (95%), by {plural(match.tally.games, 'game')} of {which} theta"
+
+
+def headline(status: Status) -> str:
+    """`run first: running, 3 of 100 iterations, 24 games, mixture, seed 42; 2 alarms`."""
+    run, alarms = status.run, len(status.alarms)
+    match = open_match(status)
+    what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+    if match is not None:
+        what += f", a validation of {plural(match.target_games, 'game')}"
+    told = f"run {run.name}: {run.status}, {what}, {plural(status.games.games, 'game')}"
+    told += f", {run.algorithm}, seed {run.seed}"
+    return told + (f"; {plural(alarms, 'alarm')}" if alarms else "")
+
+
+def answer_lines(status: Status) -> Iterator[str]:
+    """The answer as sentences, after the headline."""
+    found = answer(status)
+    yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
+    yield f"verdict: {found.word}; {found.why}"
+    if not status.is_over:
+        yield standstill(status) or pace(status)
+
+
+def notes(status: Status) -> Iterator[str]:
+    """What else is to be known of a run, where it is."""
+    run = status.run
+    if run.reason and not status.is_paused:
+        yield f"reason: {run.reason}"
+    if status.origin:
+        yield status.origin
+    yield believed(status)
+    if status.builds.iterations:
+        yield building(status.builds)
+    if gone := [one for one in status.workers if not one.is_present]:
+        yield f"{plural(len(gone), 'worker')} of this database not heard of for two minutes"
+    if status.purged_games:
+        purged = plural(status.purged_games, "game")
+        yield f"{purged} removed by {plural(run.purges, 'purge')}"
+    if status.void_games:
+        yield f"{plural(status.void_games, 'void game')} (played again, never counted)"
+    if status.bounded:
+        yield f"{plural(status.bounded, 'step')} bounded: a result was implausibly one-sided"
+
+
+def believed(status: Status) -> str:
+    """The Elo that the rule believes to have gained, or why it is unknown."""
+    found = status.verdict
+    if found.gained is None:
+        return f"believed gain: not known, because {found.unknown}"
+    return (
+        f"believed gain: about {found.gained:+.1f} Elo, by the rule's own model; the games do not "
+        "say how wrong that is"
+    )
+
+
+def standstill(status: Status) -> str:
+    """Why nothing is played, and what to do; empty if games are played."""
+    if status.is_paused:
+        why = f" ({status.run.reason})" if status.run.reason else ""
+        return f"paused{why}: `spsa-master resume` continues it"
+    if status.run.master_id is None:
+        command = "run" if status.run.finished_at is None else "validate"
+        return f"no master runs it: `spsa-master {command}` continues it"
+    return "" if status.present else f"no worker plays: {START_A_WORKER}"
+
+
+def pace(status: Status) -> str:
+    """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`."""
+    slots = sum(one.worker.concurrency for one in status.playing)
+    aside = len(status.present) - len(status.playing)
+    return (
+        f"left: {duration(status.seconds_left) or 'not known yet'}, at "
+        f"{3600 * status.games_per_second:,.0f} games an hour; "
+        f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
+        + (f", {aside} set aside" if aside else "")
+    )
+
+
+def alarm_lines(status: Status) -> Iterator[str]:
+    """A line an alarm, alike ones in one, without what the answer says."""
+    found = [alarm for alarm in status.alarms if alarm.kind not in STANDSTILL]
+    yield from (f"alarm: {alarm}" for alarm in grouped(found))
+
+
+def sentences(status: Status) -> Iterator[str]:
+    """All that a status says beside its tables."""
+    yield headline(status)
+    yield from (
+        f"  {line}" for line in (*answer_lines(status), *alarm_lines(status), *notes(status))
+    )
+
+
+def rendered(status: Status) -> RenderableType:
+    """The whole of `spsa-master status`."""
+    parts: list[RenderableType] = [sentence(line) for line in sentences(status)]
+    tuning = [it for it in status.open if it.purpose is Purpose.TUNE]
+    tables: tuple[tuple[View, Sequence[object]], ...] = (
+        (ITERATIONS, tuning),
+        (MATCHES, status.validations),
+        (PARAMETERS, status.parameters),
+        (WORKERS, status.present),
+        (RUNS, status.beside),
+    )
+    return Group(*parts, *(TextTable(view, rows) for view, rows in tables if rows))
+
+
+def open_match(status: Status) -> Iteration | None:
+    """The match that is played now; not one in the background of the tuning."""
+    matches = (it for it in status.open if it.purpose is Purpose.VALIDATE)
+    return next((it for it in matches if not it.is_background), None)
+
+
+def screen(status: Status, said: str = "") -> RenderableType:
+    """As many lines as the terminal has; the parameters get those that the rest leaves.
+
+    `said` is a sentence on what has just happened.
+    """
+    lines = [headline(status), *(f"  {line}" for line in answer_lines(status))]
+    alarms = list(alarm_lines(status))
+    lines += [f"  {line}" for line in alarms[:MAX_ALARMS]]
+    if len(alarms) > MAX_ALARMS:
+        lines.append(f"  {len(alarms) - MAX_ALARMS} more alarms")
+    above: list[RenderableType] = [_one_line(line) for line in lines]
+    above.append(_bar(status))
+    if status.open:
+        above.append(_open_iterations(status.open))
+    above += [_one_line(line) for line in (_builds(status), said) if line]
+    below: list[RenderableType] = []
+    if status.present:
+        below.append(TextTable(WORKERS, status.present[:MAX_WORKERS]))
+    if len(status.present) > MAX_WORKERS:
+        below.append(sentence(f"{len(status.present) - MAX_WORKERS} more workers"))
+    if status.beside:
+        below.append(TextTable(RUNS, status.beside))
+    return Screen(above, lambda rows: moved_most(status.parameters, rows), below)
+
+
+def _one_line(text: str) -> RenderableType:
+    found = sentence(text)
+    found.no_wrap, found.overflow = True, "ellipsis"
+    return found
+
+
+def _builds(status: Status) -> str:
+    return building(status.builds) if status.builds.iterations else ""
+
+
+def _bar(status: Status) -> RenderableType:
+    """How many games were played, of how many: of the open match or of the tune."""
+    match = open_match(status)
+    played, wanted = status.games.games, wanted_games(status.run)
+    if match is not None:
+        played, wanted = match.games_played, match.target_games
+    row = Table.grid(padding=(0, 1), expand=True)
+    row.add_column(ratio=1)
+    row.add_column(no_wrap=True)
+    share = 100 * min(played, wanted) // max(1, wanted)
+    row.add_row(ProgressBar(max(1, wanted), played), f"{share}%")
+    return row
+
+
+def _open_iterations(iterations: Sequence[Iteration]) -> RenderableType:
+    rows = Table.grid(padding=(0, 1))
+    for it in iterations[:MAX_OPEN]:
+        rows.add_row(
+            f"{it.purpose} {it.iteration_number}",
+            ProgressBar(it.target_games, it.games_played, width=16),
+            f"{it.games_played}/{it.target_games}",
+            score(it.tally) if it.tally.games else "waiting for a worker",
+        )
+    if more := iterations[MAX_OPEN:]:
+        played, wanted = sum(it.games_played for it in more), sum(it.target_games for it in more)
+        rows.add_row(f"{len(more)} more", "", f"{played}/{wanted}", "")
+    return rows
+
+
+def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:
+    """The active parameters, at most so many: those that moved most, in their usual order."""
+    active = [p for p in parameters if p.active]
+    names = {p.name for p in sorted(active, key=lambda p: -abs(p.steps_moved))[:most]}
+    few = f"{len(names)} of {len(active)} parameters, those that moved most"
+    view = PARAMETERS if len(names) == len(active) else View(few, PARAMETERS.columns)
+    return TextTable(view, [p for p in active if p.name in names])

@@ -1,0 +1,118 @@
+// Draws the figures of a page: their JSON stands in the page or is fetched, and Plotly draws it.
+"use strict";
+
+const source = document.querySelector("[data-figures]");
+const places = [...document.querySelectorAll("[data-figure]")];
+const highlighter = document.querySelector("[data-highlight]");
+let figures = null;
+let etag = null;
+
+// Colours are those of the style sheet, by name: "var(--first)".
+function coloured(value) {
+  if (Array.isArray(value)) return value.map(coloured);
+  if (value !== null && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, coloured(one)]));
+  }
+  const name = typeof value === "string" ? value.match(/^var\((--\w+)\)$/) : null;
+  return name === null ? value : colour(name[1]);
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function axis(given) {
+  return {
+    gridcolor: colour("--line"), zerolinecolor: colour("--text"), zerolinewidth: 1.5,
+    automargin: true, separatethousands: true, ...given,
+  };
+}
+
+function layout(given) {
+  return {
+    height: 360, margin: { l: 50, r: 10, t: 40, b: 45 }, hovermode: "closest",
+    paper_bgcolor: "transparent", plot_bgcolor: "transparent",
+    font: { color: colour("--text"), family: "system-ui, sans-serif", size: 13 },
+    legend: { orientation: "h", y: 1, yanchor: "bottom", font: { size: 12 } },
+    ...given, xaxis: axis(given.xaxis), yaxis: axis(given.yaxis),
+  };
+}
+
+function settings(name) {
+  const svg = {
+    name: "svg", title: "Download as SVG", icon: Plotly.Icons.disk,
+    click: (place) => Plotly.downloadImage(place, { format: "svg", filename: name }),
+  };
+  return {
+    responsive: true, displaylogo: false, toImageButtonOptions: { filename: name },
+    modeBarButtonsToAdd: [svg], modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  };
+}
+
+async function draw() {
+  for (const place of places) {
+    const name = place.dataset.figure, figure = figures[name];
+    place.closest("figure").hidden = figure === undefined;
+    if (figure === undefined) continue;
+    place.querySelector(":scope > p")?.remove();
+    await Plotly.react(place, coloured(figure.data), layout(coloured(figure.layout)), settings(name));
+    if (!place.dataset.isDrawn) listen(place);
+    place.dataset.isDrawn = "yes";
+  }
+  highlight(highlighter === null ? "" : highlighter.value);
+}
+
+function listen(place) {
+  if (!["parameters", "moved"].includes(place.dataset.figure)) return;
+  place.on("plotly_hover", ({ points }) => highlight(points[0].text ?? points[0].data.name, true));
+  place.on("plotly_unhover", () => highlight(highlighter === null ? "" : highlighter.value));
+}
+
+// Makes all but the parameters of this name pale, in both figures of the parameters.
+function highlight(text, whole = false) {
+  const wanted = text.toLowerCase();
+  const opacity = (name) => {
+    const its = name.toLowerCase();
+    return (whole ? its === wanted : its.includes(wanted)) ? 1 : 0.12;
+  };
+  for (const place of places.filter((one) => one.dataset.isDrawn)) {
+    if (place.dataset.figure === "parameters") {
+      Plotly.restyle(place, { opacity: place.data.map((trace) => opacity(trace.name)) });
+    } else if (place.dataset.figure === "moved") {
+      Plotly.restyle(place, { "marker.opacity": [place.data[0].text.map(opacity)] });
+    }
+  }
+}
+
+async function load() {
+  const headers = etag === null ? {} : { "If-None-Match": etag };
+  const response = await fetch(source.dataset.figures, { headers, cache: "no-store" });
+  if (!response.ok) return;
+  etag = response.headers.get("ETag");
+  figures = await response.json();
+  await draw();
+}
+
+function begin() {
+  highlighter?.addEventListener("input", () => highlight(highlighter.value));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  const own = document.getElementById("figures");
+  if (own !== null) {
+    figures = JSON.parse(own.textContent);
+    draw();
+    return;
+  }
+  document.addEventListener("refreshed", load);
+  load();
+}
+
+// What the owner reads first is painted before the script of 5 MB is asked for.
+function afterPaint() {
+  const script = document.createElement("script");
+  script.src = source.dataset.plotly;
+  script.addEventListener("load", begin);
+  document.head.append(script);
+}
+
+if (window.Plotly !== undefined) begin();
+else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));

@@ -1,0 +1,275 @@
+"""A figure is one function from a run's history to a figure of Plotly, as plain JSON.
+
+The page, its JSON and the report in one file have the same. A colour is the name of one in the
+style sheet, as `var(--first)`, so that a figure follows the theme; `assets/figures.js` reads it.
+Names in hover texts and axes are text on one line without markup, because Plotly knows some tags.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from spsa.db.history_queries import WorkerShare
+from spsa.master.verdict import EstimatedGain
+from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
+from spsa.report.history import ParameterPath, RunHistory, merged
+from spsa.text import NAME_LENGTH, plural, printable
+
+Figure = Mapping[str, Any]
+"""`data` and `layout`, as https://plotly.com/javascript/reference/ describes them."""
+
+Trace = dict[str, Any]
+
+MAX_BARS = 80
+PAIR_POINTS = ("0", "½", "1", "1½", "2")
+_LEGEND = 12
+"""Names in a legend at most; of more the hover text and the search say which is which."""
+
+_COLOURS = 8
+_ROW = 22  # pixels
+
+
+def figures(history: RunHistory, planned_games: int) -> dict[str, Figure]:
+    """The figures of a run by name; without those that have nothing to show yet."""
+    found = {
+        "elo": elo_figure(history, planned_games),
+        "parameters": parameters_figure(history),
+        "moved": moved_figure(history),
+        "results": results_figure(history),
+        "workers": workers_figure(history.parts),
+    }
+    return {name: plain(figure) for name, figure in found.items() if figure["data"]}
+
+
+def _figure(traces: Iterable[Trace], x: str, y: str, **layout: Any) -> Figure:
+    axes: dict[str, Any] = {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}}
+    for name, more in layout.items():
+        axes[name] = {**axes.get(name, {}), **more} if isinstance(more, dict) else more
+    return {"data": list(traces), "layout": axes}
+
+
+def _name(text: str) -> str:
+    return escape(printable(text, NAME_LENGTH), quote=False)
+
+
+def _line(name: str, x: Sequence[float], y: Sequence[float], colour: str, **more: Any) -> Trace:
+    line = {"color": f"var(--{colour})", "width": 2} | more.pop("line", {})
+    mode = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
+    return {**mode, "line": line, **more}
+
+
+def _band(name: str, x: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [*x, *reversed(x)],
+        "y": [*lower, *reversed(upper)],
+        "fill": "toself",
+        "fillcolor": "var(--band)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+
+
+def elo_figure(history: RunHistory, planned_games: int) -> Figure:
+    """Elo over the start by games: matches, the curve through all of them, the rule's estimate."""
+    traces: list[Trace] = []
+    if (curve := history.strength) is not None:
+        elo, errors = curve.curve.elo, curve.curve.errors
+        lower = [value - error for value, error in zip(elo, errors, strict=True)]
+        upper = [value + error for value, error in zip(elo, errors, strict=True)]
+        traces.append(_band("95% interval of all matches together", curve.games, lower, upper))
+        traces.append(_line("all matches together", curve.games, elo, "first"))
+    if (gain := history.gain) is not None and len(gain.elo) > 1:
+        traces.append(_estimate("estimate of the rule's model", history, gain))
+    played = [match for match in history.validations if match.tally.pairs]
+    if played:
+        found = [one for match in played if (one := estimate(match.tally)) is not None]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "a match, with its 95% interval",
+                "x": [match.games for match in played],
+                "y": [one.value for one in found],
+                "error_y": {"type": "data", "array": [one.error for one in found], "width": 5},
+                "marker": {"size": 9, "color": "var(--measured)"},
+                "text": [f"{plural(match.tally.games, 'game')}" for match in played],
+                "hovertemplate": "%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
+            }
+        )
+    end = max(planned_games, *history.games)
+    axis = {"range": [0, end], "rangemode": "tozero"}
+    return _figure(
+        traces,
+        "games",
+        "Elo over the start",
+        xaxis=axis,
+        yaxis={"zeroline": True},
+        annotations=_last_label(history),
+    )
+
+
+def _estimate(name: str, history: RunHistory, gain: EstimatedGain) -> Trace:
+    return _line(
+        name,
+        history.games,
+        gain.elo,
+        "second",
+        line={"dash": "dash"},
+        hovertemplate="%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>",
+    )
+
+
+def _last_label(history: RunHistory) -> list[dict[str, Any]]:
+    """The last measured Elo beside its point."""
+    if history.strength is not None:
+        curve, games = history.strength.curve, history.strength.games
+        at, told = (games[-1], curve.elo[-1]), plus_minus(curve.elo[-1], curve.errors[-1])
+    elif history.validations and (found := estimate(history.validations[-1].tally)) is not None:
+        match = history.validations[-1]
+        at, told = (match.games, found.value), elo_text(match.tally)
+    else:
+        return []
+    look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "yshift": 8, "xshift": -6}
+    return [{"x": at[0], "y": at[1], "text": told, "font": {"color": "var(--text)"}, **look}]
+
+
+def parameters_figure(history: RunHistory) -> Figure:
+    """All paths of theta in steps from the start, those that moved most in front."""
+    paths = history.parameters if len(history.ks) > 1 else ()
+    traces = [_path(history, path, i) for i, path in enumerate(paths)]
+    traces.sort(key=lambda trace: abs(trace["y"][-1]))
+    few = len(traces) <= _LEGEND
+    return _figure(traces, "games", "steps from the start", showlegend=few, hovermode="closest")
+
+
+def _path(history: RunHistory, path: ParameterPath, i: int) -> Trace:
+    name = _name(path.name)
+    return _line(
+        name,
+        history.games,
+        path.in_steps,
+        f"path{i % _COLOURS}",
+        line={"width": 1.5, "dash": ("solid", "dot", "dashdot")[i // _COLOURS % 3]},
+        customdata=[number(value) for value in path.theta],
+        hovertemplate=f"{name} %{{customdata}}, %{{y:+.2f}} steps, %{{x:,}} games<extra></extra>",
+    )
+
+
+def moved_figure(history: RunHistory) -> Figure:
+    """How far each parameter has moved, the farthest on top."""
+    paths = sorted(history.parameters, key=lambda path: abs(path.steps_moved))
+    if len(history.ks) < 2 or not paths:
+        return {"data": [], "layout": {}}
+    names = [_name(path.name) for path in paths]
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "now",
+        "x": [path.steps_moved for path in paths],
+        "y": list(range(len(paths))),
+        "text": names,
+        "customdata": [f"{number(path.theta[0])} → {number(path.theta[-1])}" for path in paths],
+        "marker": {"size": 8, "color": "var(--first)"},
+        "hovertemplate": "%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
+    }
+    ticks = {"tickvals": trace["y"], "ticktext": names, "automargin": True, "zeroline": False}
+    return _figure(
+        [trace],
+        "steps from the start",
+        "",
+        height=max(180, 80 + _ROW * len(paths)),
+        yaxis={**ticks, "range": [-0.7, len(paths) - 0.3]},
+        showlegend=False,
+        hovermode="closest",
+    )
+
+
+def results_figure(history: RunHistory) -> Figure:
+    """Pairs of plus against minus by the points of plus, in % of the pairs of an iteration."""
+    groups = [group for group in merged(history.results, MAX_BARS) if group.tally.pairs]
+    middle = [(group.first_k + group.last_k) / 2 for group in groups]
+    shares = [[100 * n / group.tally.pairs for n in group.tally.pentanomial] for group in groups]
+    told = [f"{group.first_k} to {group.last_k}: Elo {elo_text(group.tally)}" for group in groups]
+    traces = [
+        {
+            "type": "bar",
+            "name": f"{points} of 2 points",
+            "x": middle,
+            "y": [share[i] for share in shares],
+            "width": [group.last_k - group.first_k + 1 for group in groups],
+            "text": told,
+            "textposition": "none",
+            "marker": {"color": f"var(--pair{i})", "line": {"width": 0}},
+            "hovertemplate": f"%{{y:.0f}}% {points} points, iterations %{{text}}<extra></extra>",
+        }
+        for i, points in enumerate(PAIR_POINTS)
+        if groups
+    ]
+    return _figure(traces, "iteration", "% of pairs", barmode="stack", yaxis={"range": [0, 100]})
+
+
+def workers_figure(parts: Sequence[WorkerShare]) -> Figure:
+    """Games an hour of each worker's slots, as a strip of groups of iterations."""
+    groups = sorted({part.group for part in parts})
+    workers = sorted({part.worker for part in parts}, reverse=True)
+    rate = {(part.worker, part.group): part.games_per_hour for part in parts}
+    if not any(rate.values()):
+        return {"data": [], "layout": {}}
+    trace: Trace = {
+        "type": "heatmap",
+        "x": list(range(1, len(groups) + 1)),
+        "y": list(range(len(workers))),
+        "z": [[rate.get((worker, group)) for group in groups] for worker in workers],
+        "text": [[_name(worker)] * len(groups) for worker in workers],
+        "colorscale": "Viridis",
+        "zmin": 0,
+        "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
+        "colorbar": {"title": {"text": "games/h"}, "thickness": 12},
+    }
+    ticks = {"tickvals": trace["y"], "ticktext": list(map(_name, workers)), "automargin": True}
+    return _figure(
+        [trace],
+        "part of the run",
+        "",
+        height=max(160, 90 + _ROW * len(workers)),
+        yaxis={**ticks, "zeroline": False},
+    )
+
+
+def parameter_figures(
+    history: RunHistory, path: ParameterPath | None, effect: EstimatedGain | None
+) -> dict[str, Figure]:
+    """The path of one parameter in its own unit, and its part of the estimated Elo."""
+    if path is None or len(history.ks) < 2:
+        return {}
+    low, high = min(path.theta), max(path.theta)
+    margin = max(high - low, path.step)
+    bounds = [one for one in (path.minimum, path.maximum) if low - margin < one < high + margin]
+    ends = [0, max(1, history.games[-1])]
+    found = {
+        "path": _figure(
+            [
+                *(
+                    _line("bound", ends, [one, one], "faint", line={"dash": "dot"})
+                    for one in bounds
+                ),
+                _line(
+                    "theta",
+                    history.games,
+                    path.theta,
+                    "first",
+                    customdata=path.in_steps,
+                    hovertemplate="%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games<extra></extra>",
+                ),
+            ],
+            "games",
+            "value",
+        )
+    }
+    if effect is not None:
+        estimated = _estimate("its part of the estimated Elo", history, effect)
+        found["effect"] = _figure([estimated], "games", "Elo", yaxis={"zeroline": True})
+    return {name: plain(figure) for name, figure in found.items()}

@@ -1,0 +1,141 @@
+"""How a run becomes HTML: templates in which every name is text, and the report in one file."""
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from json import dumps
+from shlex import quote
+from typing import Any
+
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from spsa import __version__
+from spsa.config.formats import params_file
+from spsa.core.params import Space
+from spsa.db.tables import Run
+from spsa.report.alarm import grouped
+from spsa.report.answer import answer, notes
+from spsa.report.events import EVENTS, SETTINGS, VOIDS
+from spsa.report.figures import figures
+from spsa.report.formats import shown
+from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.parameters import PARAMETERS
+from spsa.report.report import Report, settings_of
+from spsa.report.status import RUNS, STATUS, wanted_games
+from spsa.report.workers import WORKERS
+from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
+
+_PLOTLY = ("plotly", "package_data/plotly.min.js")
+
+
+def environment(*loaders: BaseLoader) -> Environment:
+    """How templates become HTML: every name in them is text on one line, without passwords."""
+    found = Environment(
+        loader=ChoiceLoader([*loaders, PackageLoader("spsa.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "with_commands": lambda text: Markup(
+            html_with_commands(without_passwords(text), LINE_LENGTH)
+        ),
+        "breakable": lambda name: Markup("<wbr>").join(
+            words_of(without_passwords(name), LINE_LENGTH)
+        ),
+        "shown": shown,
+        "grouped": lambda alarms: list(grouped(alarms)),
+    }
+    found.globals |= {
+        "answer_of": answer,
+        "notes_of": notes,
+        "settings_of": settings_of,
+        "take": take,
+        "version": __version__,
+        "views": {
+            "events": EVENTS,
+            "iterations": ITERATIONS,
+            "matches": MATCHES,
+            "parameters": PARAMETERS,
+            "runs": RUNS,
+            "settings": SETTINGS,
+            "status": STATUS,
+            "voids": VOIDS,
+            "workers": WORKERS,
+        },
+    }
+    return found
+
+
+def _printable(value: Any) -> Any:
+    """Text of others on one line without control and bidirectional characters, and passwords."""
+    is_theirs = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(without_passwords(value), LINE_LENGTH) if is_theirs else value
+
+
+def take(run: Run) -> Sequence[tuple[str, str]]:
+    """The command lines that take the result of a run, each with what it prints."""
+    name = quote(run.name)
+    return (
+        (
+            "A patch of the source for `git apply`; for UCI options, `setoption` lines",
+            f"spsa-master params diff --run {name}",
+        ),
+        (
+            "The tuned values as the lines that OpenBench takes",
+            f"spsa-master params export --format openbench --run {name}",
+        ),
+        (
+            "A match of the tuned values against the start",
+            f"spsa-master validate --run {name}",
+        ),
+        ("A run that goes on from here", f"spsa-master run --run NEW --from {name}"),
+        ("Theta, computed again from the results, to the bit", f"spsa-master replay --run {name}"),
+    )
+
+
+def page(report: Report) -> str:
+    """The HTML of a report, in one file with its style, its figures and the script that draws."""
+    scripts = [asset("assets/figures.js"), plotly_script()]
+    drawn = figures(report.history, wanted_games(report.run))
+    data = dumps(drawn, allow_nan=False)
+    html: str = _template().render(
+        report=report,
+        status=report.status,
+        history=report.history,
+        style=Markup(asset("assets/look.css")),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_hash(script) for script in scripts],
+        figures=Markup(data.replace("<", r"\u003c")),
+        params=params_file(Space.from_json(report.run.space)).splitlines(),
+        quoted=quote,
+    )
+    return html
+
+
+def _hash(script: str) -> Markup:
+    return Markup(b64encode(sha256(script.encode()).digest()).decode())
+
+
+def asset(name: str) -> str:
+    """A file of `spsa/report`."""
+    return files("spsa.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def plotly_script() -> str:
+    """The script that the package `plotly` ships, as it can stand inside a page."""
+    package, name = _PLOTLY
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    return re.sub(r"</(script)", r"<\\/\1", text, flags=re.IGNORECASE)
+
+
+@cache
+def _template() -> Any:
+    return environment().get_template("report.html.jinja")

@@ -1,0 +1,205 @@
+"""The tables that only pages and their JSON have, and the order in which a table is shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from spsa.core.scoring import Tally
+from spsa.db.tables import Batch, Iteration
+from spsa.report.formats import by, count, estimate, number, time_text, unless_zero
+from spsa.report.matches import ITERATIONS, RESULT, games_of
+from spsa.report.table import Column, View, values
+
+
+def link(path: str, **query: object) -> str:
+    """A path with its query, without what is None."""
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _voids(batch: Batch) -> str:
+    """`2: 2 engine crashed`: how many, and how many of each reason."""
+    reasons = ", ".join(f"{n} {reason}" for reason, n in (batch.voids or {}).items())
+    return f"{batch.void_games}: {reasons}" if batch.void_games else ""
+
+
+def _a_game(name: str) -> Any:
+    """A sum of a batch, for each of its games."""
+
+    def mean(batch: Batch) -> float | None:
+        games = batch.tally.games
+        return float(getattr(batch, name)) / games if games else None
+
+    return mean
+
+
+BATCHES = View(
+    "batches",
+    (
+        Column("seq", "batch", kind="name"),
+        Column("status", "status", kind="word"),
+        games_of("tally", "games"),
+        *RESULT,
+        Column("worker", "worker", "worker.name", kind="name"),
+        Column("machine", "machine", "worker.host", kind="name", rank=1),
+        Column("slot", "slot", rank=1),
+        Column("attempt", "attempt"),
+        Column("time_losses", "time losses", show=unless_zero, rank=1),
+        Column("plus_time_losses", "of plus", show=unless_zero, rank=1),
+        Column("minus_time_losses", "of minus", show=unless_zero, rank=1),
+        Column("void_games"),
+        Column("", "void games", lambda batch: batch, _voids, kind="text", rank=1),
+        Column("", "seconds a game", _a_game("seconds"), by("{:.2f}"), rank=1),
+        Column("", "plies a game", _a_game("moves"), by("{:.0f}"), rank=1),
+        Column("", "knps", "nodes_per_second", by("{:,.0f}", 1e-3), rank=1),
+        Column("scale", "scale", show=by("{:.3g}"), note="by what its worker multiplied times"),
+        Column("leased_at", "claimed", show=time_text, kind="word", rank=1),
+        Column("reported_at", "reported", show=time_text, kind="word", rank=1),
+        Column("last_error", "last error", kind="text", rank=1),
+        *values("games", "first_pair", "seed", "voids", "plus_nodes", "minus_nodes", "moves"),
+        *values("seconds", "think_seconds"),
+    ),
+    "Each batch with the worker that played it last.",
+)
+
+FAILURES = View(
+    "machines that did not finish it",
+    (
+        Column("machine", "machine", kind="name"),
+        Column("failures", "failures"),
+        Column("lost_leases", "lost leases"),
+        Column("at", "last", show=time_text, kind="word"),
+        Column("reason", "reason", kind="text"),
+    ),
+    "Failures, and leases that ran out before a report.",
+)
+
+PURGED = View(
+    "purged results",
+    (
+        Column("purge", "purge", kind="name"),
+        Column("", "games", "tally.games", count),
+        *RESULT,
+        Column("void_games", "void", show=unless_zero, rank=1),
+        Column("worker", "worker", kind="name"),
+        Column("reported_at", "reported", show=time_text, kind="word"),
+        Column("played_again", "played again", kind="word"),
+    ),
+    "As they were reported; they count no more.",
+)
+
+PLAYED = View(
+    "parameters",
+    (
+        Column("", "parameter", "name", kind="name"),
+        Column("", "theta", "theta", number),
+        Column("", "plus", "plus", number),
+        Column("", "minus", "minus", number),
+        Column("", "gradient, Elo a step", "gradient", by("{:+.1f}"), rank=1),
+    ),
+    "Theta when the iteration was opened, and the values that the engines had.",
+)
+
+ITERATION = View(
+    "iteration",
+    (
+        *ITERATIONS.columns,
+        Column("", "theta after result", "opened_on"),
+        *values("elo_diff", "plus_sha256", "minus_sha256", "base_parameters"),
+        *values("plus_parameters", "minus_parameters", "gradient_estimate"),
+    ),
+)
+"""One iteration with its parameters."""
+
+PAIRS = View(
+    "pairs by the points of plus",
+    (
+        Column("", "points", "points", kind="name"),
+        Column("", "pairs", "pairs", count),
+        Column("", "share", "share", by("{:.0%}")),
+    ),
+    "Pairs by the points that plus made in their two games.",
+    "No result has been reported yet.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of values by name."""
+
+    of: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.of[name]
+
+
+def played_rows(one: Iteration) -> list[Row]:
+    """The parameters of an iteration."""
+    gradient = one.gradient_estimate or {}
+    return [
+        Row(
+            {
+                "name": name,
+                "theta": theta,
+                "plus": one.plus_parameters.get(name),
+                "minus": one.minus_parameters.get(name),
+                "gradient": gradient.get(name),
+            }
+        )
+        for name, theta in one.base_parameters.items()
+    ]
+
+
+def pair_rows(tally: Tally) -> list[Row]:
+    """The pentanomial of a tally, nothing before its first pair."""
+    points = ("0", "½", "1", "1½", "2")
+    return [
+        Row({"points": name, "pairs": pairs, "share": pairs / tally.pairs})
+        for name, pairs in zip(points, tally.pentanomial, strict=True)
+        if tally.pairs
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """By which column a page's table is sorted, and the addresses that sort it otherwise.
+
+    `query` is the rest of the page's own.
+    """
+
+    path: str
+    query: Mapping[str, str | None]
+    by: str | None
+    is_descending: bool
+
+    def state(self, column: Column) -> str | None:
+        """As `aria-sort` has it; None for the other columns."""
+        if column.heading != self.by:
+            return None
+        return "descending" if self.is_descending else "ascending"
+
+    def link(self, column: Column) -> str:
+        """The address that sorts by a column, the other way round if it is so already."""
+        turn = column.heading == self.by and not self.is_descending
+        order = "descending" if turn else None
+        return link(self.path, **self.query, sort=column.heading, order=order)
+
+    def rows(self, view: View, rows: Sequence[Any]) -> Sequence[Any]:
+        """The rows in this order; unknown values come last, and no column leaves the order."""
+        column = next((one for one in view.columns if one.heading and one.heading == self.by), None)
+        if column is None:
+            return rows
+        keys = [(_order(column.value(row)), row) for row in rows]
+        known = [pair for pair in keys if pair[0] is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self.is_descending)
+        return [row for _, row in (*known, *(pair for pair in keys if pair[0] is None))]
+
+
+def _order(value: Any) -> Any:
+    if isinstance(value, Tally):
+        found = estimate(value)
+        return None if found is None else found.value
+    if isinstance(value, int | float):
+        return value
+    return None if value in (None, "", ()) else str(value).casefold()

@@ -1,0 +1,109 @@
+"""The figures of a run: each series is the values of its history, and names are text."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from shutil import copy
+
+import pytest
+from tuned import space_from, tuned, validated
+
+from spsa.db import Store
+from spsa.planning.strength import StrengthCurve
+from spsa.report.figures import MAX_BARS, figures, parameter_figures
+from spsa.report.formats import estimate, number
+from spsa.report.history import RunHistory, Strength, history
+
+HOSTILE = "</text><script>alert(1)</script>\u202e"
+PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))
+
+
+@pytest.fixture(scope="module")
+def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> RunHistory:
+    """Ten iterations of three parameters, and a match of 40 games."""
+    path = copy(sqlite_template, tmp_path_factory.mktemp("figures") / "spsa.db")
+    with Store(f"sqlite:///{path}", durable=False) as store:
+        staged = tuned(store, space_from(PARAMS), 10)
+        validated(staged, games=40)
+        return history(store, staged.now())
+
+
+def traces(found: RunHistory, name: str) -> list[dict[str, object]]:
+    drawn = figures(found, 800)
+    json.dumps(drawn, allow_nan=False)
+    return list(drawn[name]["data"])
+
+
+def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: RunHistory) -> None:
+    model, matches = traces(told, "elo")
+    assert told.gain is not None and model["y"] == list(told.gain.elo)
+    assert model["line"]["dash"] == "dash"  # type: ignore[index]
+    found = estimate(told.validations[0].tally)
+    assert found is not None
+    assert (matches["x"], matches["y"]) == ([80], [found.value])
+    assert matches["error_y"]["array"] == [found.error]  # type: ignore[index]
+    layout = figures(told, 800)["elo"]["layout"]
+    assert layout["xaxis"]["range"] == [0, 800] and layout["yaxis"]["zeroline"] is True
+    assert layout["annotations"][0]["text"] == f"{found.value:+.1f} ± {found.error:.1f}"
+
+
+def test_several_matches_have_one_curve_with_its_band(told: RunHistory) -> None:
+    curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))
+    band, line, *_ = traces(replace(told, strength=Strength(games=(0, 40, 80), curve=curve)), "elo")
+    assert (line["x"], line["y"]) == ([0, 40, 80], [0.0, 8.0, 12.0])
+    lower, upper = 12.0 - curve.errors[2], 12.0 + curve.errors[2]
+    assert band["x"] == [0, 40, 80, 80, 40, 0] and band["fill"] == "toself"
+    assert band["y"][2:4] == [lower, upper]  # type: ignore[index]
+
+
+def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunHistory) -> None:
+    paths = {trace["name"]: trace for trace in traces(told, "parameters")}
+    for path in told.parameters:
+        assert paths[path.name]["y"] == list(path.in_steps)
+        assert paths[path.name]["customdata"] == [number(value) for value in path.theta]
+    (dots,) = traces(told, "moved")
+    moved = {path.name: path.steps_moved for path in told.parameters}
+    assert dots["text"] == sorted(moved, key=lambda name: abs(moved[name]))
+    assert dots["x"] == [moved[name] for name in dots["text"]]  # type: ignore[attr-defined]
+
+
+def test_results_are_shares_of_pairs_and_many_become_few(told: RunHistory) -> None:
+    bars = traces(told, "results")
+    assert len(bars) == 5
+    shares = [sum(column) for column in zip(*(bar["y"] for bar in bars), strict=True)]  # type: ignore[call-overload]
+    assert shares == pytest.approx([100.0] * 10)
+    (one, *_) = told.results
+    long = replace(told, results=tuple(replace(one, first_k=k, last_k=k) for k in range(1, 351)))
+    few = traces(long, "results")[0]
+    assert len(few["x"]) <= MAX_BARS and few["width"][0] == 5  # type: ignore[arg-type, index]
+
+
+def test_workers_have_a_strip_of_games_an_hour(told: RunHistory) -> None:
+    (strip,) = traces(told, "workers")
+    assert strip["text"] == [["machine-1"] * 10]
+    assert strip["z"] == [pytest.approx([3600.0] * 10)]
+
+
+def test_one_parameter_has_its_path_its_bounds_and_its_effect(told: RunHistory) -> None:
+    path = told.parameters[0]
+    found = parameter_figures(told, path, told.gain)
+    assert [trace["name"] for trace in found["path"]["data"]] == ["theta"], "no bound is near"
+    assert found["path"]["data"][0]["y"] == list(path.theta)
+    near = replace(path, maximum=max(path.theta) + 1.0)
+    bound, _ = parameter_figures(told, near, None)["path"]["data"]
+    assert bound["name"] == "bound" and bound["y"] == [near.maximum] * 2
+    assert told.gain is not None and found["effect"]["data"][0]["y"] == list(told.gain.elo)
+    assert parameter_figures(told, None, None) == {}
+
+
+def test_a_run_without_anything_has_no_figure(sqlite_url: str) -> None:
+    with Store(sqlite_url, durable=False) as store:
+        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now()), 800) == {}
+
+
+def test_hostile_names_are_text(told: RunHistory) -> None:
+    parts = tuple(replace(part, worker=HOSTILE) for part in told.parts)
+    odd = replace(told, parameters=(replace(told.parameters[0], name=HOSTILE),), parts=parts)
+    text = json.dumps(figures(odd, 800), ensure_ascii=False)
+    assert "<script" not in text and "\u202e" not in text
+    assert "&lt;/text&gt;&lt;script&gt;alert(1)" in text
