@@ -20,12 +20,11 @@ from spsa.config import Config, project_theta
 from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
-from spsa.lifecycle import Purpose, RunStatus
+from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
 from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.master.start import Prepared, reopened

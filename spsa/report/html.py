@@ -14,7 +14,7 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.config.formats import params_file
+from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
 from spsa.report.alarm import grouped

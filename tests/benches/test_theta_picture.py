@@ -1,29 +1,28 @@
-"""The picture of a run has a line for each parameter and the result of the match."""
+"""The picture of a run is the figure of its report, as SVG."""
 
-import sqlite3
+import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
-from builders import THETA, new_validation, stage
+import pytest
+from served import space
+from tuned import tuned
 
-from benches.theta_picture import draw, paths
+from benches.theta_picture import svg_of
 from spsa.db import Store
+from spsa.report.html import page
+from spsa.report.report import report
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium"),
+]
 
 
-def test_a_run_with_a_match_is_drawn(sqlite_url: str, tmp_path: Path) -> None:
-    space = {"parameters": [{"name": name, "step": 2.0} for name in THETA]}
-    with Store(sqlite_url) as store:
-        tuned = stage(store, space=space)
-        tuned.whole_iteration()
-        tuned.whole_iteration()
-        store.open_iteration(tuned.master, new_validation())
-        tuned.play("match")
-        match = store.tick(tuned.master, 60.0).open[0]
-        store.complete_validation(tuned.master, match.id, 12.0)
-    database = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
-    assert {name: len(path) for name, path in paths(database, "first").items()} == dict.fromkeys(
-        THETA, 3
-    )
-    draw(database, "first", tmp_path / "first.svg")
-    drawn = (tmp_path / "first.svg").read_text(encoding="utf-8")
-    assert f"{match.tally.games} games" in drawn
-    assert all(f"<!-- {name} -->" in drawn for name in THETA)
+def test_a_run_is_drawn(sqlite_url: str, tmp_path: Path) -> None:
+    with Store(sqlite_url, durable=False) as store:
+        html = page(report(store, tuned(store, space(3), 4).now()))
+    root = ElementTree.fromstring(svg_of(html, "parameters"))
+    assert (root.get("width"), root.get("height")) == ("900", "420")
+    text = "".join(root.itertext())
+    assert "steps from the start" in text and "margin" in text

@@ -121,7 +121,9 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(
     over = begun(project_store, name="over")
     project_store.stop("over", "me", "enough")
     listed = ask("status", "--json", "--all").json["runs"]
-    assert [(r["name"], r["priority"], r["share"], r["claimed_batches"], r["live"]) for r in listed] == [
+    assert [
+        (r["name"], r["priority"], r["share"], r["claimed_batches"], r["live"]) for r in listed
+    ] == [
         ("urgent", 2, 0.5, 1, True),
         ("usual", 0, 1.0, 0, True),
         ("over", 0, 1.0, 0, False),

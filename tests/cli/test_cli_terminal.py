@@ -26,7 +26,7 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
         tuned(store, space(40), 3, planned=9)
         command = master("status", "--watch", "--interval", "0.2")
         with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
-            view = ("machine-1", "of 40 parameters, those that moved most", "signal/noise", "●")
+            view = ("machine-1", "of 40 parameters, those that moved most", "steps moved", "path")
             terminal.wait_for(lambda text: all(part in text for part in view))
             assert len(terminal.shown) <= 24 and terminal.shown[0].startswith("run first: running")
             assert not terminal.cursor_is_shown

@@ -58,11 +58,11 @@ def test_all_workers_are_listed_with_their_machines_and_faults(
     assert (found["bad-1"]["machine"], found["bad-1"]["failed_batches"]) == ("bad", 1)
     assert (found["machine-1"]["games"], found["machine-1"]["failed_batches"]) == (8, 0)
     assert found["bad-1"]["set_aside"] == []
-    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("COLUMNS", "240")
     code, out, _ = workers(capsys, "list")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
-    assert any(line[:2] == ["bad-1", "bad"] and line[-1] == "big" for line in lines)
+    assert any(line[:2] == ["bad-1", "bad"] and "big" in line for line in lines)
     assert any(line[:2] == ["machine-1", "machine"] and "8" in line for line in lines)
     assert "set aside" not in out
 

@@ -141,17 +141,14 @@ def test_every_command_shows_the_same_verdict(
     assert f"  verdict: {found.advice}; {found.reason}" in said
     (gain,) = (line for line in said if "believed gain" in line)
     assert f"about {found.gained:+.1f} Elo" in gain and "do not say how wrong" in gain
-    assert (
-        record(STATUS, now)["verdict"]
-        == {
-            "gained": found.gained,
-            "unknown": None,
-            "more_games": 80,
-            "more_elo": 0.25,
-            "advice": "stop",
-            "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1 Elo",
-        }
-    )
+    assert record(STATUS, now)["verdict"] == {
+        "gained": found.gained,
+        "unknown": None,
+        "more_games": 80,
+        "more_elo": 0.25,
+        "advice": "stop",
+        "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1 Elo",
+    }
 
 
 def test_stop_when_ends_a_run_with_all_that_it_has_opened(store: Store) -> None:
