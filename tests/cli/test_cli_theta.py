@@ -97,8 +97,8 @@ def test_a_theta_that_is_not_known_yet_is_said(command: str, theta: str, ask: As
     assert f"run first has no {theta} theta yet, after 0 results: use --theta final" in heard.err
     for parameter in ask("status", "--json").json["parameters"]:
         assert [parameter[what] for what in KNOWN] == [None] * 4
-    _, margin, _ = table_of_parameters(ask("status").out)
-    assert margin[:5] == ["margin", "200", "200", "-", "-"]
+    head, margin, _ = table_of_parameters(ask("status").out)
+    assert head[:4] == ["name", "start", "now", "played"] and margin[1:3] == ["200", "200"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_validation_says_which_theta_it_measured(
     match = {"plus_parameters": plus, "compared": Compared(**compared)}
     tuned.store.open_iteration(tuned.master, new_validation(k=None, opened_on=1, **match))
     (found,) = ask("status", "--json").json["validations"]
-    assert found["theta"] == theta
+    assert found["measured"] == theta
     assert shown in ask("status").out
 
 
