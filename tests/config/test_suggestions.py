@@ -130,6 +130,15 @@ def test_tables_of_squares_are_suggested_by_their_knobs():
     assert all(not one.reason for one in found.values())
 
 
+def test_the_bias_of_a_kings_table_cancels_and_is_not_suggested():
+    numbers = [-40 + 9 * n + n * n for n in range(64)]
+    text = f"const int KingSquares[64] = {{{str(numbers)[1:-1]}}};"
+    found = select({"eval.h": text}).suggestions["eval.h"]
+    assert [one.name for one in found] == ["king_squares_amplitude"]
+    found = select({"eval.h": text.replace("King", "Knight")}).suggestions["eval.h"]
+    assert [one.name for one in found] == ["knight_squares_amplitude", "knight_squares_bias"]
+
+
 def test_a_short_array_of_pairs_is_suggested_by_its_numbers():
     found = select({"eval.h": "const int Passers[] = {S(0, 0), S(5, 9), S(-8, 70), S(40, 99)};"})
     active = [one.name for one in found.suggestions["eval.h"] if not one.reason]

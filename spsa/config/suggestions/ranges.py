@@ -16,6 +16,7 @@ from spsa.config.suggestions.ranking import (
     Objection,
     objection_to_factor,
     objection_to_number,
+    words,
 )
 from spsa.core.params import Location, Number
 
@@ -24,6 +25,7 @@ _WIDEST = 0.25
 """Of the step of an amplitude: four steps from the value to either bound."""
 
 _SHORTEST_TABLE = 3
+_SQUARES = 64
 _MAX_ELEMENTS = 8
 """Numbers of an array that is tuned number by number."""
 _MAX_ROWS = 4
@@ -137,7 +139,10 @@ def _line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
 
 
 def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
-    """Amplitude and bias for a table; a step of each changes at least one entry."""
+    """Amplitude and bias for a table; a step of each changes at least one entry.
+
+    Each side has one king, so the bias of a king's squares cancels.
+    """
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
     step = max(1, round(_PART * max(abs(mean), 2 * deviation)))
@@ -150,8 +155,9 @@ def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
         keys={"knob": "bias"},
     )
     least = ceil(100 / deviation) / 100 if deviation else 1.0
+    biases = () if "KING" in words(name) and len(numbers) == _SQUARES else (bias,)
     if least > _WIDEST:
-        return (bias,)
+        return biases
     amplitude = Suggested(
         name=f"{name}_amplitude",
         value=1.0,
@@ -160,7 +166,7 @@ def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
         step=max(0.1, least),
         keys={"knob": "amplitude"},
     )
-    return amplitude, bias
+    return amplitude, *biases
 
 
 def _fit(knobs: Sequence[Suggested], found: Numbers) -> bool:
