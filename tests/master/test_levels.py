@@ -1,6 +1,6 @@
 """Binaries for several levels of x86-64: which are used, which are refused, and when they go."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,9 +27,6 @@ class NamedEngines:
     name: str
     bench: int | None = 4711
     built: int = 0
-    at_once: int = 1
-    sides: tuple[str, ...] = ()
-    discarded: list[str] = field(default_factory=list)
 
     def build(self, *rendered: object) -> tuple[BuiltEngine, BuiltEngine]:
         self.built += 1

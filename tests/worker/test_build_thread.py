@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import LEASE, new_worker
+from engines.faulty import wait_until
 from served import serving
 
 from spsa.builds import orders
@@ -66,13 +67,8 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
 
 
 def until(store: Store, key: str, reached: Callable[[OrderedBuild], object]) -> OrderedBuild:
-    end = time.monotonic() + 240
-    while time.monotonic() < end:
-        (state,) = store.ordered_builds([key])
-        if reached(state):
-            return state
-        time.sleep(0.05)
-    raise AssertionError(state)
+    wait_until(lambda: reached(*store.ordered_builds([key])), 240)
+    return store.ordered_builds([key])[0]
 
 
 def builder(store: Store, tmp_path: Path, lease: float = LEASE) -> BuildThread:
@@ -154,7 +150,4 @@ def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordere
 
 
 def wait_for_status(sql: Callable[[str], list[tuple[str]]], status: str) -> None:
-    end = time.monotonic() + 240
-    while sql("SELECT status FROM spsa_build") != [(status,)]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: sql("SELECT status FROM spsa_build") == [(status,)], 240)
