@@ -1,8 +1,7 @@
 """One UCI engine: the handshake, the options, the searches.
 
 Of the output of a search only the `bestmove` line and the last line with a score are parsed. Every
-wait has a deadline, and every line a maximum length. `spsa.core.game_settings` has the
-range of every number.
+wait has a deadline, every line a maximum length, and every number a range.
 """
 
 import re
