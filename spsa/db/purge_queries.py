@@ -235,7 +235,10 @@ def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
     connection.execute(update(Batch).where(Batch.id.in_(chosen)).values(purge=number))
     execute(connection, "purge", run_id=run.id, purge=number)
     execute(connection, "purge.again", run_id=run.id, purge=number)
-    withdrawn = _withdraw(connection, run.id, plan.selection)
+    withdrawn = 0
+    if plan.selection.until is None:  # their results would be selected once reported
+        leased = (Iteration.run_id == run.id, *_selected(plan.selection))
+        withdrawn = withdraw_leases(connection, *leased)
     games = _recount(connection, run.id, number)
     if not games:
         raise NothingToDo(f"no counted result of run {run.name} is selected")
@@ -248,13 +251,6 @@ def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
     detail = {"number": number, "reason": row.reason, "games": games, "withdrawn": withdrawn}
     write_event(connection, run.id, "purge", row.actor, detail | {"of": row.selection})
     return rows(connection, select(Purge).where(Purge.id == purge_id))[0]
-
-
-def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> int:
-    """Withdraw leased batches whose results would be selected once reported; how many."""
-    if selection.until is not None:
-        return 0
-    return withdraw_leases(connection, Iteration.run_id == run_id, *_selected(selection))
 
 
 def _lost_by(run_id: int, number: int) -> sa.ColumnElement[bool]:

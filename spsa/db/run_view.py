@@ -40,55 +40,6 @@ class MasterLease:
     epoch: int
 
 
-class MasterLeaseQueries(Database):
-    """Acquire, check and release the master lease of a run."""
-
-    def acquire_master_lease(
-        self,
-        run_id: int,
-        master_id: str,
-        lease_seconds: float,
-        abandoned: datetime | None = None,
-    ) -> MasterLease:
-        """Become the master of a run.
-
-        A lease has expired when the database's clock says so. A clock that was set back, as a
-        laptop's may be, would say so too late, and the clocks of two processes that share an SQLite
-        file may differ. So a lease has expired, too, if its holder has not renewed it for as long
-        as it lasts; the caller has to watch that.
-
-        Args:
-            abandoned: the end of a lease that the caller has seen unchanged for longer than a lease
-                lasts.
-
-        Raises:
-            MasterLeaseLost: another master's lease is live; has its end.
-        """
-        free = sa.or_(
-            Run.master_id.is_(None),
-            Run.master_id == master_id,
-            Run.lease_expires_at < time_from_now(0),
-            Run.lease_expires_at == abandoned,
-        )
-        taken = {"epoch": Run.epoch + 1, "master_id": master_id}
-        taken |= {"lease_expires_at": time_from_now(lease_seconds)}
-        taking = update(Run).where(Run.id == run_id, free).values(taken).returning(Run.epoch)
-        with self._write() as connection:
-            epoch = connection.scalar(taking)
-            if epoch is None:
-                lease = select(Run.master_id, Run.lease_expires_at).where(Run.id == run_id)
-                holder, end = connection.execute(lease).one()
-                raise MasterLeaseLost(f"the master {holder} holds this run", end)
-            return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
-
-    def release_master_lease(self, master_lease: MasterLease) -> None:
-        """Release the lease, so that the next master need not wait until it expires."""
-        free = {"master_id": None, "lease_expires_at": None}
-        own = (Run.id == master_lease.run_id, Run.epoch == master_lease.epoch)
-        with self._write() as connection:
-            connection.execute(update(Run).where(*own).values(free))
-
-
 def locked_run(
     connection: sa.Connection,
     master_lease: MasterLease,
@@ -268,8 +219,56 @@ class RunView:
         return next((one.reason for one in self.obstacles if one.batch_id is None), None)
 
 
-class RunViewQueries(MasterLeaseQueries):
-    """The query that a master repeats; its cost does not grow with the run."""
+class RunViewQueries(Database):
+    """The master lease of a run, and the query that its master repeats.
+
+    The cost of that query does not grow with the run.
+    """
+
+    def acquire_master_lease(
+        self,
+        run_id: int,
+        master_id: str,
+        lease_seconds: float,
+        abandoned: datetime | None = None,
+    ) -> MasterLease:
+        """Become the master of a run.
+
+        A lease has expired when the database's clock says so. A clock that was set back, as a
+        laptop's may be, would say so too late, and the clocks of two processes that share an SQLite
+        file may differ. So a lease has expired, too, if its holder has not renewed it for as long
+        as it lasts; the caller has to watch that.
+
+        Args:
+            abandoned: the end of a lease that the caller has seen unchanged for longer than a lease
+                lasts.
+
+        Raises:
+            MasterLeaseLost: another master's lease is live; has its end.
+        """
+        free = sa.or_(
+            Run.master_id.is_(None),
+            Run.master_id == master_id,
+            Run.lease_expires_at < time_from_now(0),
+            Run.lease_expires_at == abandoned,
+        )
+        taken = {"epoch": Run.epoch + 1, "master_id": master_id}
+        taken |= {"lease_expires_at": time_from_now(lease_seconds)}
+        taking = update(Run).where(Run.id == run_id, free).values(taken).returning(Run.epoch)
+        with self._write() as connection:
+            epoch = connection.scalar(taking)
+            if epoch is None:
+                lease = select(Run.master_id, Run.lease_expires_at).where(Run.id == run_id)
+                holder, end = connection.execute(lease).one()
+                raise MasterLeaseLost(f"the master {holder} holds this run", end)
+            return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
+
+    def release_master_lease(self, master_lease: MasterLease) -> None:
+        """Release the lease, so that the next master need not wait until it expires."""
+        free = {"master_id": None, "lease_expires_at": None}
+        own = (Run.id == master_lease.run_id, Run.epoch == master_lease.epoch)
+        with self._write() as connection:
+            connection.execute(update(Run).where(*own).values(free))
 
     def tick(
         self, master_lease: MasterLease, lease_seconds: float, builds: Builds | None = None
