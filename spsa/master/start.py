@@ -124,8 +124,10 @@ def prepare(
     space = checked_space(config)
     wanted = name or config.run.name
     known = store.find_run(wanted)
-    # a run whose first engines could not be built is replaced, because the files are right now
-    if known is None or (_is_replaceable(known, origin) and store.is_unopened(known.id)):
+    # a run whose first engines could not be built is replaced, because the files are right now, if
+    # they and the origin say all that there is of it
+    is_new = known is None or (known.applied == 0 and (known.start_state is None or origin))
+    if known is None or (is_new and store.is_unopened(known.id)):
         try:
             return _created(config, store, space, wanted, seed, known, origin)
         except IllegalTransition:
@@ -142,11 +144,6 @@ def prepare(
         return again
     note = f"run {known.name} has begun and goes on; --from is for a new run"
     return replace(again, notes=(note, *again.notes))
-
-
-def _is_replaceable(run: Run, origin: Origin | None) -> bool:
-    """Whether a run has no result, and the files and the origin say all that there is of it."""
-    return run.applied == 0 and (run.start_state is None or origin is not None)
 
 
 def has_ended(run: Run) -> bool:
@@ -172,8 +169,21 @@ def _created(
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
     delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
+    run = store.create_run(
+        _row(config, settings, rules, delivery, name),
+        files=shared_files(config),
+        replacing=None if old is None else old.id,
+        origin=settings.origin,
+    )
+    notes = (*begins, *more, *in_flight_warning(settings, config.spsa.algorithm))
+    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+
+
+def _row(
+    config: Config, settings: RunSettings, rules: Tuning, delivery: Delivery, name: str
+) -> Run:
     theta, state = rules.start()
-    new = Run(
+    return Run(
         name=name,
         seed=rules.seed,
         algorithm=config.spsa.algorithm,
@@ -188,14 +198,6 @@ def _created(
         priority=config.run.priority,
         share=config.run.share,
     )
-    run = store.create_run(
-        new,
-        files=shared_files(config),
-        replacing=None if old is None else old.id,
-        origin=settings.origin,
-    )
-    notes = (*begins, *more, *in_flight_warning(settings, config.spsa.algorithm))
-    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
 
 def _tuning(config: Config, space: Space, seed: int | None) -> Tuning:
