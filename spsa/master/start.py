@@ -124,8 +124,7 @@ def prepare(
     space = checked_space(config)
     wanted = name or config.run.name
     known = store.find_run(wanted)
-    # a run whose first engines could not be built is replaced, because the files are right now, if
-    # they and the origin say all that there is of it
+    # one whose first engines could not be built is replaced, if files and origin say all of it
     is_new = known is None or (known.applied == 0 and (known.start_state is None or origin))
     if known is None or (is_new and store.is_unopened(known.id)):
         try:
