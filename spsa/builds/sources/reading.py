@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -20,34 +21,21 @@ LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 
 
-def parse(text: str, name: str = "the constants file") -> SourceFile:
-    """Read a file, called `name` in messages; one whose name tells no language is Rust."""
-    return parse_all({name: text})[name]
+def parse(
+    text: str,
+    name: str = "the constants file",
+    known: Mapping[str, ValueType] = MappingProxyType({}),
+) -> SourceFile:
+    """Read a file, called `name` in messages; one whose name tells no language is Rust.
 
-
-def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Read files by their names. A type of one may be declared in another."""
-    trees = {
-        name: Tree(_BY_SUFFIX.get(name.rpartition(".")[2], RUST), _encoded(text))
-        for name, text in texts.items()
-    }
-    own = {name: tree.types() for name, tree in trees.items()}
-    shared = unambiguous(chain.from_iterable(types.items() for types in own.values()))
-    return {
-        name: _file(name, texts[name], tree, shared | own[name]) for name, tree in trees.items()
-    }
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _file(name: str, text: str, tree: Tree, types: Mapping[str, ValueType]) -> SourceFile:
+    `known` are types that other files declare.
+    """
+    tree = _tree(name, text)
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
     return SourceFile(
         name=name,
         text=text,
-        constants=tuple(_constants(Values(tree, types))),
+        constants=tuple(_constants(Values(tree, {**known, **tree.types()}))),
         comments=tuple(text_of(mark.node) for mark in tree.marked("comment")),
         broken=min(broken, default=None),
         lengths=frozenset(
@@ -56,6 +44,21 @@ def _file(name: str, text: str, tree: Tree, types: Mapping[str, ValueType]) -> S
             for word in re.findall(r"[^\W\d]\w*", text_of(mark.node))
         ),
     )
+
+
+def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
+    """Read files by their names. A type of one may be declared in another.
+
+    Each is parsed twice: the syntax trees of all are too large to be kept.
+    """
+    types = (_tree(name, text).types().items() for name, text in texts.items())
+    known = unambiguous(chain.from_iterable(types))
+    return {name: parse(text, name, known) for name, text in texts.items()}
+
+
+def _tree(name: str, text: str) -> Tree:
+    language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
+    return Tree(language, text.encode("utf-8", "surrogatepass"))
 
 
 class _Around(NamedTuple):
