@@ -4,6 +4,7 @@ Nothing here repeats a request: `DatabaseClient` does, with the same ids.
 """
 
 import json
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -69,8 +70,6 @@ class ServerRequests:
         }
         tls: dict[str, Any] = {}
         if url.startswith("https"):
-            import ssl  # late: plain HTTP does without
-
             tls["ssl_context"] = ssl.create_default_context()
         self._pool = urllib3.PoolManager(maxsize=2, retries=False, **tls)
 

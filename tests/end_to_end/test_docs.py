@@ -149,25 +149,6 @@ def found(name: str) -> object:
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize(
-    ("walk", "most_forms", "most_modules"),
-    [
-        ("From the result of a game to theta", 12, 22),
-        ("From a claim to a move on the board", 9, 18),
-        ("From a value of params.toml to the engine", 14, 27),
-    ],
-)
-def test_a_walk_is_short(walk: str, most_forms: int, most_modules: int) -> None:
-    text = DOCS["architecture.md"].read_text(encoding="utf-8")
-    section = text.partition(f"## {walk}\n")[2].partition("\n## ")[0]
-    steps = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")]
-    forms = [form for _, _, form in steps if "`" in form]
-    names = re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", section)
-    modules = {re.sub(r"\.[A-Z].*|\.\w+$", "", name) for name in names}
-    assert 4 < len(forms) <= most_forms
-    assert 10 < len(modules) <= most_modules
-
-
 def test_every_statement_of_the_walks_exists() -> None:
     text = DOCS["architecture.md"].read_text(encoding="utf-8")
     named = re.findall(
