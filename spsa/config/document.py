@@ -49,16 +49,16 @@ class Faults:
         self._found: list[Fault] = []
 
     @property
-    def file(self) -> str:
-        return self._document.path.name
-
-    @property
     def found(self) -> tuple[Fault, ...]:
         """All faults in the order of the file."""
         return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
 
-    def note(self, key: Key, name: str, found: str, remedy: str) -> None:
-        """Note a fault on the line of `key`. Raises InvalidInput when there are MAX_FAULTS."""
+    def note(self, key: Key, found: str, remedy: str) -> None:
+        """Note a fault on the line of `key`, under the name of its table; () is the whole file.
+
+        Raises InvalidInput when there are MAX_FAULTS.
+        """
+        name = ".".join(key[:-1] or key) or self._document.path.name
         file, line = self._origins.get(key), None
         if file is None:
             file, line = str(self._document.path), self.line(key)

@@ -90,7 +90,7 @@ def _book(tables: Sections, faults: Faults) -> Book:
         pass  # `missing_files` tells
     except OSError as error:
         found = f"book = {shown(games.book)} cannot be read: {error.strerror}"
-        faults.note(("games", "book"), "games", found, NAME_A_BOOK)
+        faults.note(("games", "book"), found, NAME_A_BOOK)
     return Book(name=games.book, sha256=digest, plies=games.plies, chess960=games.chess960)
 
 
@@ -101,8 +101,8 @@ def _hash_of_file(option: str, path: Path, faults: Faults) -> str:
     try:
         return sha256_of(path)
     except TuningError as error:
-        key = ("engine", "files", option)
-        faults.note(key, "engine.files", f"{option}: {error}", "name a file that can be read")
+        found = f"{option}: {error}"
+        faults.note(("engine", "files", option), found, "name a file that can be read")
         return ""
 
 

@@ -136,7 +136,7 @@ def read_table(
             found = _errors(error, model, rest)
         for path, one in found.items():
             if path not in wrong:
-                _note(faults, at, path, *_said(model, rest, path, one))
+                faults.note((*at, *path), *_said(model, rest, path, one))
         wrong |= {path for path, one in found.items() if one["type"] != "extra_forbidden"}
         removed = [_removed(rest, path) for path in found]
         if not any(removed):
@@ -144,14 +144,8 @@ def read_table(
     doubtful = {path[:-1] for path in wrong}
     for section, key, remark, remedy in _between(table):
         if section not in doubtful and (*section, *key) not in wrong:
-            _note(faults, at, (*section, *key), remark, remedy)
+            faults.note((*at, *section, *key), remark, remedy)
     return table
-
-
-def _note(faults: Faults, at: Key, path: Key, found: str, remedy: str) -> None:
-    """Note a fault of the key at `path`, under the name of its table."""
-    whole = (*at, *path)
-    faults.note(whole, ".".join(whole[:-1]) or faults.file, found, remedy)
 
 
 def _between(table: Section, at: Key = ()) -> Iterator[tuple[Key, Key, str, str]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from spsa.config.document import Document, Faults, Key, read_document, shown, suggestion
+from spsa.config.document import Document, Faults, read_document, shown, suggestion
 from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import (
     ROLES,
@@ -29,9 +29,9 @@ _MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart
 _MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
 _MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
 _LONGEST_NAME = 100
+_ORDERS = ("constraints",)
 
 Finite = Annotated[Number, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
-Index = Annotated[int, Field(ge=0)]
 
 
 def _constant(text: str) -> str:
@@ -80,9 +80,9 @@ class ParameterSection(Section):
     """a table that keeps its shape and is spread or shifted"""
     knob: Literal["base", "per_index", "amplitude", "bias"] | None = None
     """the part it plays: "base" or "per_index" of an `array`, "amplitude" or "bias" of a `table`"""
-    first: Index = 0
+    first: Annotated[int, Field(ge=0)] = 0
     """first element of the array to fill"""
-    last: Index | None = None
+    last: Annotated[int | None, Field(ge=0)] = None
     """last element of the array to fill; by default the array's last"""
     option: OptionalText = None
     """UCI option, with `[delivery] kind = "uci"`; by default the parameter's name"""
@@ -201,11 +201,11 @@ def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     tables = {name: table for name, table in document.data.items() if name != "constraints"}
     if len(tables) > MAX_PARAMETERS:
         remedy = f"tune at most {MAX_PARAMETERS}, or whole tables by their knobs"
-        _note(faults, (), f"{len(tables)} parameters are too many", remedy)
+        faults.note((), f"{len(tables)} parameters are too many", remedy)
         return ()
     if not any(not isinstance(t, dict) or t.get("active") is not False for t in tables.values()):
         remedy = "add a table [name] with value, min, max and step; active = false freezes one"
-        _note(faults, (), "nothing is to be tuned", remedy)
+        faults.note((), "nothing is to be tuned", remedy)
     read = (_parameter(name, table, document, faults) for name, table in tables.items())
     return tuple(parameter for parameter in read if parameter is not None)
 
@@ -215,9 +215,9 @@ def _parameter(name: str, table: object, document: Document, faults: Faults) -> 
     before = len(faults.found)
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         remedy = "use letters, digits and _; `constant` and `option` take the engine's own names"
-        _note(faults, (name,), f"{name!r} is not a name for a parameter", remedy)
+        faults.note((name,), f"{name!r} is not a name for a parameter", remedy)
     if not isinstance(table, dict):
-        _note(faults, (name,), f"{shown(table)} is not a table", f"write [{name}] and its keys")
+        faults.note((name,), f"{shown(table)} is not a table", f"write [{name}] and its keys")
         return None
     read = read_table(ParameterSection, table, faults, (name,))
     if read is None or len(faults.found) > before:
@@ -225,35 +225,28 @@ def _parameter(name: str, table: object, document: Document, faults: Faults) -> 
     return read.parameter(name, document.lines.get((name,)))
 
 
-def _note(faults: Faults, key: Key, found: str, remedy: str) -> None:
-    """Note a fault of a parameter, of the constraints, or of the whole file."""
-    faults.note(key, key[0] if key else faults.file, found, remedy)
-
-
 def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
-    key = ("constraints",)
     written = document.data.get("constraints", [])
     if not isinstance(written, list):
         remedy = 'write constraints = ["a < b", "c <= d"]'
-        _note(faults, key, f"{shown(written)} is not a list", remedy)
+        faults.note(_ORDERS, f"{shown(written)} is not a list", remedy)
         return ()
     if len(written) > _MAX_CONSTRAINTS:
-        _note(faults, key, f"{len(written)} are too many", f"write at most {_MAX_CONSTRAINTS}")
+        faults.note(_ORDERS, f"{len(written)} are too many", f"write at most {_MAX_CONSTRAINTS}")
         return ()
     names = set(document.data) - {"constraints"}
     return tuple(one for text in written for one in _constraint(text, names, faults))
 
 
 def _constraint(text: object, names: set[str], faults: Faults) -> Iterator[Constraint]:
-    key = ("constraints",)
     try:
         constraint = Constraint.parse(str(text))
     except ValueError as error:
-        _note(faults, key, str(error), 'write "a < b" or "a <= b"')
+        faults.note(_ORDERS, str(error), 'write "a < b" or "a <= b"')
         return
     unknown = [name for name in (constraint.less, constraint.greater) if name not in names]
     for name in unknown:
-        _note(faults, key, f"{text!r}: no parameter {name}", suggestion(name, names))
+        faults.note(_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names))
     if not unknown:
         yield constraint
 
@@ -269,7 +262,7 @@ def _check_together(
     _check_options(space, faults)
     for earlier, later in ((one.name, two) for one, two in conflicts(space)):
         found = f"{later.place.location} is written by {earlier} already"
-        _note(faults, (later.name,), found, "leave it to one of them")
+        faults.note((later.name,), found, "leave it to one of them")
     for knob in space.parameters if complete else ():
         if knob.place.kind == "array":
             _check_partner(space, knob.name, knob.place, faults)
@@ -281,18 +274,18 @@ def _check_options(space: Space, faults: Faults) -> None:
         owner = owners.setdefault(parameter.option, parameter.name)
         if owner != parameter.name:
             found = f"option {parameter.option!r} is that of {owner} already"
-            _note(faults, (parameter.name, "option"), found, "use another option")
+            faults.note((parameter.name, "option"), found, "use another option")
 
 
 def _check_order(space: Space, faults: Faults) -> None:
     if names := sorted(circle(space.constraints)):
         found = f"{', '.join(names)} are in a circle"
-        _note(faults, ("constraints",), found, "remove one of the constraints")
+        faults.note(_ORDERS, found, "remove one of the constraints")
         return
     for name, (low, high) in feasible(space.parameters, space.constraints).items():
         if low > high:
             found = f"nothing is left of {name}: at least {low:g} and at most {high:g}"
-            _note(faults, ("constraints",), found, "widen min and max, or thaw it")
+            faults.note(_ORDERS, found, "widen min and max, or thaw it")
 
 
 def _check_partner(space: Space, name: str, place: Place, faults: Faults) -> None:
@@ -301,7 +294,7 @@ def _check_partner(space: Space, name: str, place: Place, faults: Faults) -> Non
     partner = next((other for other in there if other.role is wanted), None)
     if partner is None:
         remedy = f'add a parameter with array = "{array}", knob = "{wanted}" (it may be frozen)'
-        _note(faults, (name, "array"), f"{array} has no knob {wanted}", remedy)
+        faults.note((name, "array"), f"{array} has no knob {wanted}", remedy)
     elif (partner.first, partner.last) != (place.first, place.last):
         found = f"the two knobs of {array} fill different elements"
-        _note(faults, (name, "array"), found, "give both the same first and last")
+        faults.note((name, "array"), found, "give both the same first and last")
