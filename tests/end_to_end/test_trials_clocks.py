@@ -3,9 +3,10 @@
 `test_protocol_clock` is the same without chess, on both databases.
 """
 
+import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,48 @@ from invariants import broken
 from shell import Shell
 from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
-from wrong_clock import WrongClock
 
 from spsa.db import Store
 from spsa.history.doctor import check_run
 
 ITERATIONS, GAMES = 2, 4
+
+
+class WrongClock:
+    """The time of day of what is started `inside`: an offset, `+1d` or `-1d`, that may change.
+
+    libfaketime moves it; like a real step, that leaves the monotonic clock alone.
+    """
+
+    def __init__(self, file: Path, offset: str = "+0") -> None:
+        self._library = _libfaketime()
+        self._file = file
+        self.step(offset)
+
+    def step(self, offset: str) -> None:
+        """Within a second it is so much later, or earlier, than it is."""
+        draft = self._file.with_suffix(".new")
+        draft.write_text(offset)
+        draft.replace(self._file)
+
+    @contextmanager
+    def inside(self, zone: str) -> Iterator[None]:
+        """What is started here has this clock for good, and this time zone."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TZ", zone)
+            patch.setenv("LD_PRELOAD", self._library)
+            patch.setenv("FAKETIME_TIMESTAMP_FILE", str(self._file))
+            patch.setenv("FAKETIME_CACHE_DURATION", "1")
+            patch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            yield
+
+
+def _libfaketime() -> str:
+    """The library of the Debian package `faketime`."""
+    found = [str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
+    if not found:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no libfaketime")
+    return found[0]
 
 
 @pytest.fixture
