@@ -10,7 +10,7 @@ both.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log, sqrt
+from math import floor, log, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -237,7 +237,8 @@ def _as_planned(run: Run) -> tuple[Advice, str]:
 
 
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
-    brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
+    elo = floor(100 * more.elo) / 100  # not rounded up to what is worthwhile
+    brings = f"as many games again ({more.games:,}) are expected to bring {elo:+.2f} Elo"
     if run.status is RunStatus.STOPPED:
         goes_on = "`spsa-master run --from` starts a run that goes on from this one"
         return Advice.STOP, f"{brings}; {goes_on}"

@@ -13,7 +13,7 @@ from spsa.report.alarm import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.formats import count, duration, plus_minus, score
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.status import RUNS, Status, building, wanted_games
+from spsa.report.status import RUNS, Status, building, players, wanted_games
 from spsa.report.table import Screen, TextTable, View, sentence
 from spsa.report.workers import WORKERS
 from spsa.text import plural
@@ -141,14 +141,8 @@ def standstill(status: Status) -> str:
 
 def pace(status: Status) -> str:
     """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`."""
-    slots = sum(one.worker.concurrency for one in status.playing)
-    aside = len(status.present) - len(status.playing)
-    return (
-        f"left: {duration(status.seconds_left) or 'not known yet'}, at "
-        f"{3600 * status.games_per_second:,.0f} games an hour; "
-        f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
-        + (f", {aside} set aside" if aside else "")
-    )
+    left, rate = duration(status.seconds_left) or "not known yet", 3600 * status.games_per_second
+    return f"left: {left}, at {rate:,.0f} games an hour; {players(status)}"
 
 
 def alarm_lines(status: Status) -> Iterator[str]:

@@ -83,22 +83,7 @@ def elo_figure(history: RunHistory, planned_games: int) -> Figure:
         traces.append(_line("all matches together", curve.games, elo, "first"))
     if (gain := history.gain) is not None and len(gain.elo) > 1:
         traces.append(_estimate("estimate of the rule's model", history, gain))
-    played = [match for match in history.validations if match.tally.pairs]
-    if played:
-        found = [one for match in played if (one := estimate(match.tally)) is not None]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "a match, with its 95% interval",
-                "x": [match.games for match in played],
-                "y": [one.value for one in found],
-                "error_y": {"type": "data", "array": [one.error for one in found], "width": 5},
-                "marker": {"size": 9, "color": "var(--measured)"},
-                "text": [f"{plural(match.tally.games, 'game')}" for match in played],
-                "hovertemplate": "%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
-            }
-        )
+    traces += _matches("a match, with its 95% interval", history, "measured")
     end = max(planned_games, *history.games)
     axis = {"range": [0, end], "rangemode": "tozero"}
     return _figure(
@@ -111,12 +96,42 @@ def elo_figure(history: RunHistory, planned_games: int) -> Figure:
     )
 
 
-def _estimate(name: str, history: RunHistory, gain: EstimatedGain) -> Trace:
+def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
+    """What each match measured, with its 95% interval; nothing before the first pair of any."""
+    played = [match for match in history.validations if match.tally.pairs]
+    found = [one for match in played if (one := estimate(match.tally)) is not None]
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [match.games for match in played],
+        "y": [one.value for one in found],
+        "error_y": {"type": "data", "array": [one.error for one in found], "width": 5},
+        "marker": {"size": 9, "color": f"var(--{colour})"},
+        "text": [plural(match.tally.games, "game") for match in played],
+        "hovertemplate": "%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
+    }
+    return [trace] if played else []
+
+
+def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
+    """Elo over the start of several runs: what matches measured, and dashed what models believe."""
+    traces: list[Trace] = []
+    for i, history in enumerate(histories):
+        name, colour = _name(history.run), f"path{i % _COLOURS}"
+        if history.gain is not None and len(history.ks) > 1:
+            traces.append(_estimate(f"{name}, estimate", history, history.gain, colour))
+        traces += _matches(f"{name}, matches", history, colour)
+    figure = _figure(traces, "games", "Elo over the start", xaxis={"rangemode": "tozero"})
+    return {"compared": plain(figure)} if traces else {}
+
+
+def _estimate(name: str, history: RunHistory, gain: EstimatedGain, colour: str = "second") -> Trace:
     return _line(
         name,
         history.games,
         gain.elo,
-        "second",
+        colour,
         line={"dash": "dash"},
         hovertemplate="%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>",
     )

@@ -120,9 +120,9 @@ def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[
     if plan.shape.adapts:
         yield f"iterations in flight follow the fleet: up to {plan.shape.in_flight} with this one"
     else:
-        yield f"iterations in flight that cost nothing: up to {plan.free_in_flight}"
-        if plan.busy_in_flight is not None and not slower:
-            yield f"iterations in flight that keep every slot busy: {plan.busy_in_flight} or more"
+        busy = "" if plan.busy_in_flight is None or slower else plan.busy_in_flight
+        keeps = busy and f"; {busy} or more keep every slot busy"
+        yield f"iterations in flight: up to {plan.free_in_flight} cost nothing{keeps}"
     if openings is not None:
         yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
     yield from _warned(plan.warnings)

@@ -139,7 +139,7 @@ RUNS = View(
             "",
             "",
             lambda run: {one: run.status is one for one in RunStatus},
-            metric="spsa_run_status",
+            metric="status",
             label="status",
             note="1 for the status of a run, 0 for the others.",
         ),
@@ -149,28 +149,22 @@ RUNS = View(
             "claimed_batches",
             "claimed batches",
             "slots",
-            metric="spsa_run_claimed_batches",
+            metric="claimed_batches",
             note="Batches that workers have claimed and not yet reported.",
         ),
         Column(
             "", "iterations", lambda run: run, lambda run: f"{run.applied:,}/{run.max_iterations:,}"
         ),
+        Column("applied", metric="iterations_applied", note="Results that were applied to theta."),
         Column(
-            "applied",
-            metric="spsa_run_iterations_applied",
-            note="Results that were applied to theta.",
-        ),
-        Column(
-            "max_iterations",
-            metric="spsa_run_iterations_planned",
-            note="Results that are to be applied.",
+            "max_iterations", metric="iterations_planned", note="Results that are to be applied."
         ),
         Column(
             "has_master",
             "master",
             kind="word",
             rank=1,
-            metric="spsa_run_has_master",
+            metric="has_master",
             note="1 while a master runs it.",
         ),
         *values("live"),
@@ -193,29 +187,23 @@ STATUS = View(
             "games",
             "games.games",
             count,
-            metric="spsa_run_games",
+            metric="games",
             note="Tuning games that count, without purged ones.",
         ),
-        Column("", "workers", lambda status: status, lambda status: _players(status), rank=1),
+        Column("", "workers", lambda status: status, lambda status: players(status), rank=1),
         Column(
             "void_games",
             "void games",
             show=unless_zero,
             rank=1,
-            metric="spsa_run_void_games",
+            metric="void_games",
             note="Void games: played again, never counted.",
         ),
         Column("purged_games", "purged games", show=unless_zero, rank=1),
-        Column("purges", "", "run.purges", metric="spsa_run_purges", note="Purges."),
+        Column("purges", "", "run.purges", metric="purges", note="Purges."),
         Column("bounded_steps", "bounded steps", "bounded", unless_zero, rank=1),
-        Column(
-            "games_per_second",
-            metric="spsa_run_games_per_second",
-            note="Of the last five minutes.",
-        ),
-        Column(
-            "seconds_left", metric="spsa_run_seconds_left", note="Until the end, at this speed."
-        ),
+        Column("games_per_second", metric="games_per_second", note="Of the last five minutes."),
+        Column("seconds_left", metric="seconds_left", note="Until the end, at this speed."),
         Column("algorithm", "rule", "run.algorithm", kind="word"),
         Column("seed", "seed", "run.seed", kind="word"),
         Column("origin", "", lambda status: status._setting("origin")),
@@ -231,33 +219,27 @@ STATUS = View(
         Column("verdict", "", _verdict_json),
         Column("building", "", lambda status: status.builds.to_json()),
         Column("alarms"),
-        Column(
-            "",
-            "",
-            _alarms_by_kind,
-            metric="spsa_run_alarms",
-            label="kind",
-            note="Alarms of each kind.",
-        ),
+        Column("", "", _alarms_by_kind, metric="alarms", label="kind", note="Alarms of each kind."),
         Column(
             "",
             "",
             "measured_elo.value",
-            metric="spsa_run_validation_elo",
+            metric="validation_elo",
             note="Elo over the start that validations measured.",
         ),
         Column(
             "",
             "",
             "measured_elo.error",
-            metric="spsa_run_validation_elo_error",
+            metric="validation_elo_error",
             note="Half of the 95% interval of spsa_run_validation_elo.",
         ),
     ),
 )
 
 
-def _players(status: Status) -> str:
+def players(status: Status) -> str:
+    """`3 workers on 12 slots, 1 set aside`."""
     slots = sum(one.worker.concurrency for one in status.playing)
     aside = len(status.present) - len(status.playing)
     told = f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"

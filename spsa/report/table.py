@@ -40,8 +40,8 @@ class Column:
         rank: 0 is never given up; of the others a narrow terminal goes without the highest first,
             and every table without those in which nothing stands.
         note: what it is, if the heading does not say it: for a tooltip and for the metric.
-        metric: its name in Prometheus' format. A value that is a mapping has a sample for each of
-            its names, as the `label`.
+        metric: its name in Prometheus' format, after the table's prefix. A value that is a mapping
+            has a sample for each of its names, as the `label`.
         link: the address of a page about the row.
         alarm: whether the value is one to look at.
     """
@@ -234,17 +234,20 @@ Labels = Mapping[str, str]
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def gauges(view: View, rows: Sequence[Any], labels: Callable[[Any], Labels]) -> str:
+def gauges(view: View, rows: Sequence[Any], prefix: str, labels: Callable[[Any], Labels]) -> str:
     """The metrics of a table in Prometheus' text format, without unknown values."""
-    return "".join(_gauge(one, rows, labels) for one in view.columns if one.metric)
+    found = (_gauge(one, rows, prefix, labels) for one in view.columns if one.metric)
+    return "".join(found)
 
 
-def _gauge(column: Column, rows: Sequence[Any], labels: Callable[[Any], Labels]) -> str:
+def _gauge(
+    column: Column, rows: Sequence[Any], prefix: str, labels: Callable[[Any], Labels]
+) -> str:
     found = [sample for row in rows for sample in _samples(column, row, labels(row))]
     known = [(of, value) for of, value in found if value is not None and isfinite(value)]
     if not known:
         return ""
-    name = column.metric
+    name = f"{prefix}_{column.metric}"
     lines = (f"{name}{{{_labelled(of)}}} {value:.10g}\n" for of, value in known)
     return f"# HELP {name} {column.note}\n# TYPE {name} gauge\n" + "".join(lines)
 

@@ -17,7 +17,7 @@ from spsa.db.tables import Batch, Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import BatchStatus
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.figures import figures, parameter_figures
+from spsa.report.figures import compared_figures, figures, parameter_figures
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
@@ -26,7 +26,7 @@ from spsa.report.table import Column, View
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
 from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render
-from spsa.server.views import BATCHES, PLAYED, Sorted, link, pair_rows, played_rows
+from spsa.server.views import BATCHES, PLAYED, Sorted, compared_rows, link, pair_rows, played_rows
 from spsa.text import is_printable
 
 EVENTS = 100
@@ -55,7 +55,7 @@ class Pages:
         """The pages, the same under /api as JSON, and the metrics."""
         found = {name: getattr(self, name) for name in IN_JSON}
         pages = {name: read for name, read in found.items() if name not in ("history", "figures")}
-        pages |= {"parameters": self.parameters, "worker": self.worker}
+        pages |= {"parameters": self.parameters, "worker": self.worker, "compare": self.compare}
         return [
             *(
                 Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
@@ -91,6 +91,7 @@ class Pages:
             "events": self._store.events(run.id, RECENT_EVENTS)[::-1],
             "voids": self._store.void_games(run.id, RECENT_EVENTS)[::-1],
             "tables": _linked(run),
+            "others": [one.name for one in self._store.run_overviews() if one.name != run.name],
         }
 
     def history(self, request: Request) -> Values:
@@ -98,12 +99,22 @@ class Pages:
         return {"run": run, "history": self._reader.history(run)}
 
     def figures(self, request: Request) -> Values:
-        """Those of a run, or of one of its parameters."""
+        """Those of a run, of one of its parameters, or of it beside another run."""
         run, name = self._run(request), text(request, "name")
         history = self._reader.history(run)
+        if (other := text(request, "with")) is not None:
+            histories = (history, self._reader.history(self._store.run(other)))
+            return {"figures": compared_figures(histories)}
         if name is None:
             return {"figures": figures(history, wanted_games(run))}
         return {"figures": parameter_figures(history, *self._reader.path(run, name))}
+
+    def compare(self, request: Request) -> Values:
+        """Two runs beside one another."""
+        run, other = self._run(request), self._store.run(needed(request, "with"))
+        both = [self._reader.whole_status(one) for one in (run, other)]
+        rows = compared_rows(*(one.parameters for one in both))
+        return {"run": run, "other": other, "both": both, "rows": rows}
 
     def parameters(self, request: Request) -> Values:
         run = self._run(request)

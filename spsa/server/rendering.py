@@ -22,7 +22,7 @@ from spsa.report.parameters import PARAMETERS
 from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import gauges, record, records
 from spsa.report.workers import WORKERS, FleetMember
-from spsa.server.views import BATCHES, FAILURES, ITERATION, PAIRS, PLAYED, PURGED, link
+from spsa.server.views import BATCHES, COMPARED, FAILURES, ITERATION, PAIRS, PLAYED, PURGED, link
 
 REFRESH_SECONDS = 5
 PLOTLY = f"/static/plotly-{version('plotly')}.min.js"
@@ -75,6 +75,7 @@ def _environment() -> Environment:
         "refresh_seconds": REFRESH_SECONDS,
         "server_views": {
             "batches": BATCHES,
+            "compared": COMPARED,
             "failures": FAILURES,
             "iteration": ITERATION,
             "pairs": PAIRS,
@@ -121,6 +122,11 @@ IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
 }
 """What each address under /api makes of the values of its page."""
 
+
+def _labels_of(member: FleetMember) -> dict[str, str]:
+    return {"worker": member.worker.name, "machine": member.worker.host}
+
+
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -129,7 +135,7 @@ def metrics(
 ) -> str:
     """All runs in short, those of `statuses` in detail, and every worker."""
     return (
-        gauges(RUNS, runs, lambda run: {"run": run.name})
-        + gauges(STATUS, statuses, lambda one: {"run": one.run.name})
-        + gauges(WORKERS, members, lambda m: {"worker": m.worker.name, "machine": m.worker.host})
+        gauges(RUNS, runs, "spsa_run", lambda run: {"run": run.name})
+        + gauges(STATUS, statuses, "spsa_run", lambda one: {"run": one.run.name})
+        + gauges(WORKERS, members, "spsa_worker", _labels_of)
     )

@@ -9,6 +9,7 @@ from spsa.core.scoring import Tally
 from spsa.db.tables import Batch, Iteration
 from spsa.report.formats import by, count, estimate, number, time_text, unless_zero
 from spsa.report.matches import ITERATIONS, RESULT, games_of
+from spsa.report.parameters import ParameterStatus
 from spsa.report.table import Column, View, values
 
 
@@ -112,6 +113,17 @@ ITERATION = View(
 )
 """One iteration with its parameters."""
 
+COMPARED = View(
+    "parameters of both",
+    (
+        Column("", "parameter", "name", kind="name"),
+        Column("", "start", "start", number),
+        Column("", "now", "now", number),
+        Column("", "of the other", "other", number),
+        Column("", "apart, steps", "apart", by("{:+.2f}"), note="the other's minus this one's"),
+    ),
+)
+
 PAIRS = View(
     "pairs by the points of plus",
     (
@@ -149,6 +161,25 @@ def played_rows(one: Iteration) -> list[Row]:
         )
         for name, theta in one.base_parameters.items()
     ]
+
+
+def compared_rows(own: Sequence[ParameterStatus], other: Sequence[ParameterStatus]) -> list[Row]:
+    """The parameters that both runs have, those that are farthest apart first."""
+    there = {one.name: one.value for one in other}
+    rows = [
+        Row(
+            {
+                "name": one.name,
+                "start": one.start,
+                "now": one.value,
+                "other": there[one.name],
+                "apart": (there[one.name] - one.value) / one.step,
+            }
+        )
+        for one in own
+        if one.name in there
+    ]
+    return sorted(rows, key=lambda row: -abs(row.apart))
 
 
 def pair_rows(tally: Tally) -> list[Row]:

@@ -115,10 +115,10 @@ THINGS = View(
     "things",
     (
         Column("name", "name", kind="name"),
-        Column("rate", "games/h", show=by("{:.1f}"), metric="spsa_rate", note="Games an hour."),
+        Column("rate", "games/h", show=by("{:.1f}"), metric="rate", note="Games an hour."),
         Column("", "Elo", "tally", elo_text),
         Column("inner_name", "", "inner.name"),
-        Column("", "", lambda one: {"a": one.rate, "b": 2}, metric="spsa_of", label="kind"),
+        Column("", "", lambda one: {"a": one.rate, "b": 2}, metric="of", label="kind"),
         *values("tally"),
     ),
 )
@@ -139,7 +139,7 @@ def test_one_description_makes_text_json_csv_and_metrics() -> None:
     row, _ = csv.DictReader(io.StringIO(csv_of(THINGS, ROWS).decode()))
     assert (row["name"], row["rate"], row["inner_name"]) == ("'=cmd()", "1.25", 'a"b\\nc')
     assert [int(row[f"pentanomial_{i}"]) for i in range(5)] == list(WIDE.pentanomial)
-    assert gauges(THINGS, ROWS, lambda one: {"name": one.name}) == (
+    assert gauges(THINGS, ROWS, "spsa", lambda one: {"name": one.name}) == (
         "# HELP spsa_rate Games an hour.\n# TYPE spsa_rate gauge\n"
         'spsa_rate{name="=cmd()"} 1.25\n'
         "# HELP spsa_of \n# TYPE spsa_of gauge\n"

@@ -92,6 +92,22 @@ def test_a_worker_has_a_page_with_its_void_games(browser: TestClient, played: St
     assert "Void games" in page and ", version " in page
 
 
+def test_two_runs_are_compared(store: Store) -> None:
+    tuned(store, space(), 3)
+    tuned(store, space(), 4, name="second")
+    browser = client_of(store)
+    assert "<option>first</option>" in html(browser, "/run?run=second")
+    page = html(browser, "/compare?run=first&with=second")
+    runs = [store.run(name) for name in ("first", "second")]
+    for value in (run.theta["margin"] for run in runs):
+        assert f'<td class="number">{number(value)}</td>' in page
+    assert 'href="/run?run=second"' in page and "3 of 3 iterations" in page
+    drawn = browser.get("/api/figures?run=first&with=second").json()["compared"]["data"]
+    assert [trace["name"] for trace in drawn] == ["first, estimate", "second, estimate"]
+    assert browser.get("/compare?run=first&with=none").status_code == 404
+    assert browser.get("/compare?run=first").status_code == 400
+
+
 def test_what_draws_is_sent_compressed_and_kept_for_good(browser: TestClient) -> None:
     (address,) = re.findall(r'data-plotly="([^"]+)"', html(browser, "/run?run=first"))
     packed = browser.get(address)
