@@ -164,7 +164,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert box is not None and box["width"] > 100 and box["height"] > 20
     assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
     told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
-    assert told in seen.page.locator("[data-figure=elo] .annotation").inner_text()
+    assert told in (seen.page.locator("[data-figure=elo] .annotation").text_content() or "")
     assert told in seen.page.locator("#measured").inner_text()
     assert seen.complaints == []
 
@@ -253,7 +253,7 @@ def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, store: 
         assert Axe().run(page).violations_count == 0
         assert store.run(name).status is RunStatus.RUNNING
         page.get_by_role("button", name=f"Stop {name} for good").click()
-        page.get_by_text("stopped", exact=True).wait_for()
+        page.locator("#answer").get_by_text("stopped", exact=True).wait_for()
     assert seen.complaints == []
 
 
