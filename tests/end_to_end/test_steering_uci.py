@@ -2,14 +2,13 @@
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from engines.faulty import wait_until
-from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import Tuner
+from uci_tuner import CONFIG, PARAMS, uci_tuner
 
 from spsa.db import Store
 from spsa.lifecycle import Purpose, RunStatus
@@ -25,13 +24,10 @@ share = 0.5
 
 @pytest.fixture
 def tuner(tmp_path: Path, empty_database_url: str) -> Iterator[Tuner]:
+    made = uci_tuner(tmp_path, empty_database_url)
     text = CONFIG.replace("max_iterations = 3", "max_iterations = 5") + BACKGROUND
     (tmp_path / "config.toml").write_text(f'{text}[database]\nurl = "{empty_database_url}"\n')
     (tmp_path / "params.toml").write_text(PARAMS.partition("[calm]")[0])
-    engine = tmp_path / "optional"
-    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
-    engine.chmod(0o755)
-    made = Tuner(tmp_path, empty_database_url, tmp_path / "engines")
     yield made
     made.kill_all()
 

@@ -16,7 +16,9 @@ from shell import Shell
 
 from spsa.db import Store
 from spsa.errors import IllegalTransition, TuningError
+from spsa.report.status import STATUS
 from spsa.report.status import status as status_of
+from spsa.report.table import record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -212,7 +214,7 @@ class Tuner:
         """As `status`, without a process, which a busy machine starts too late to see a run."""
         try:
             with Store(self.url) as store:
-                return dict(status_of(store, store.run(None)).to_json())
+                return record(STATUS, status_of(store, store.run(None)))
         except TuningError:
             return {}
 
