@@ -149,7 +149,9 @@ def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):
     assert pacer(games_per_iteration=150, batch_size=10).shortage(seen(store)) is None
     large = seen(store, active_slots=2048)
     told = pacer(games_per_iteration=8000, batch_size=2, planned_iterations=200).shortage(large)
-    assert told.startswith("3 iterations in flight would keep 2,048 slots busy, this run allows 2: ")
+    assert told.startswith(
+        "3 iterations in flight would keep 2,048 slots busy, this run allows 2: "
+    )
     assert "games_per_iteration = " in told
     small = pacer(games_per_iteration=150, batch_size=2).shortage(large)
     assert "builds take 30 s and cannot keep up with 2,048 slots" in small
