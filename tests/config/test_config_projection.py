@@ -58,6 +58,7 @@ def test_a_whole_number_stays_one_and_bounds_are_kept(params):
     assert project_theta(params, {"margin": 400.0000001, "depth": 0.9999})
     values = {parameter.name: parameter.value for parameter in load_space(params).parameters}
     assert values == {"margin": 400, "depth": 1.0, "frozen": 0.123456789}
+    assert "value = 400 " in params.read_text()
     assert "value = 400  " in params.read_text()
 
 
