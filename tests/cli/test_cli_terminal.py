@@ -78,7 +78,7 @@ def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
         view = ("games an hour", "no faults", "slot 0", "slot 1", "pairs +")
         hand.wait_for(lambda text: all(part in text for part in view))
         assert "claimed, " in hand.everything, "the log is above"
-        view = ("games/s", "▁", "━", "in its bounds")
+        view = ("games an hour", "▁", "━", "in its bounds")
         seen = lead.wait_for(lambda text: all(part in text for part in view))
         assert "opened: c_k" not in seen
         lead.process.send_signal(signal.SIGTERM)
