@@ -28,7 +28,7 @@ def test_the_table_has_a_line_for_every_rule_and_size() -> None:
     assert done.exit_code == 0, done.output
     title, heading, *lines = done.stdout.splitlines()
     assert title.strip() == "40 iterations of one pair, 210 runs: Elo gained of 2"
-    assert " ".join(heading.split()) == "rule n gained +- z lost +- exact z limit lost/limit"
+    assert " ".join(heading.split()) == "rule n gained +- lost +- exact z limit lost/limit"
     rules = ("spsa", "bspsas", "bspsa", "bspsa-told")
     assert [line.split()[:2] for line in lines] == [
         [rule, str(n)] for rule in rules for n in (1, 4, 16, 64)

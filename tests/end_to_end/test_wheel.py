@@ -71,7 +71,7 @@ def test_the_server_answers(installed: Path, tmp_path: Path) -> None:
             address = _address(server)
             for path, expected in (
                 ("", "There is no run yet"),
-                ("static/pages.css", "color-scheme"),
+                ("static/look.css", "color-scheme"),
                 ("static/pages.js", "use strict"),
             ):
                 with urllib.request.urlopen(address + path, timeout=60) as answer:

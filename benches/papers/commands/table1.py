@@ -121,28 +121,13 @@ def cells_table(found: Sequence[Losses]) -> TextTable:
     """A line for every cell: the gain beside the paper's, the loss beside what is exact."""
     one = found[0]
     title = f"{one.cell.iterations} iterations of one pair, {one.runs} runs: Elo gained of 2"
-    view = View(
-        title,
-        headed(
-            "rule",
-            "n",
-            "paper",
-            "+-",
-            "gained",
-            "+-",
-            "z",
-            "lost",
-            "+-",
-            "exact",
-            "z",
-            "limit",
-            "lost/limit",
-        ),
+    rows = [tuple(_line(losses)) for losses in found]
+    columns = headed(
+        *("rule", "n", "paper", "+-", "gained", "+-", "z"),
+        *("lost", "+-", "exact", "z", "limit", "lost/limit"),
     )
-    rows: list[tuple[str, ...]] = []
-    for losses in found:
-        rows.append((*_line(losses),))
-    return TextTable(view, rows)
+    filled = tuple(column for column in columns if any(map(column.text, rows)))
+    return TextTable(View(title, filled), rows)
 
 
 def _line(losses: Losses) -> list[str]:

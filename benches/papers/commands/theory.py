@@ -12,7 +12,7 @@ from benches.papers.jobs import JobPool, processes_option, seed_option
 from spsa.algorithms import Vector
 from spsa.core.seeds import derived_seed
 from spsa.output import echo_json
-from spsa.report.table import TextTable, View, headed, terminal
+from spsa.report.table import Column, TextTable, View, terminal
 
 _TOGETHER = 1000  # replicas in an array: what a seed stands for does not depend on processes
 
@@ -176,33 +176,19 @@ def findings_lines(experiment: Experiment) -> Iterator[str]:
     yield f"  after the games it loses {scale:.6f} times as much"
 
 
+_FINDINGS = (
+    Column("", "games", "games", str),
+    Column("", "quantity", "quantity", kind="text"),
+    Column("", "formula", "formula", "{:.6f}".format),
+    Column("", "simulated", "simulated", "{:.6f}".format),
+    Column("", "+-", "error", "{:.6f}".format),
+    Column("", "z", "z", "{:+.1f}".format),
+)
+
+
 def findings_table(found: Sequence[Check], replicas: int) -> TextTable:
     """Formula beside simulation."""
-    title = f"{replicas} runs; theta in ranges, off the best"
-    view = View(
-        title,
-        headed(
-            "games",
-            "quantity",
-            "formula",
-            "simulated",
-            "+-",
-            "z",
-        ),
-    )
-    rows: list[tuple[str, ...]] = []
-    for check in found:
-        rows.append(
-            (
-                str(check.games),
-                check.quantity,
-                f"{check.formula:.6f}",
-                f"{check.simulated:.6f}",
-                f"{check.error:.6f}",
-                f"{check.z:+.1f}",
-            )
-        )
-    return TextTable(view, rows)
+    return TextTable(View(f"{replicas} runs; theta in ranges, off the best", _FINDINGS), found)
 
 
 def findings_json(experiment: Experiment, found: Sequence[Check]) -> dict[str, Any]:
