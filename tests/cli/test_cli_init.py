@@ -161,7 +161,8 @@ option name Style type string default 0
 @pytest.fixture
 def uci(engine: Path) -> Path:
     path = Path("many")
-    path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nreadyok\nE\nread -r line\n")
+    waits = 'while read -r line; do test "$line" = quit && exit; done'
+    path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nreadyok\nE\n{waits}\n")
     path.chmod(0o755)
     return path
 
