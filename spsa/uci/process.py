@@ -5,12 +5,12 @@ This module knows pipes and process groups, but not UCI.
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from secrets import token_hex
 from shutil import rmtree
+from threading import Event
 
 from spsa.errors import EngineFault
 from spsa.text import printable
@@ -21,6 +21,7 @@ _KEPT_ERRORS = 8_192
 _MOST_CHUNKS = 16
 _LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
 _EXIT_SECONDS = 1.0
+_EXIT_PAUSE = 0.002
 _BY_SIGNAL = 128
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
@@ -203,9 +204,11 @@ class EngineProcess:
 
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
-        try:
-            status = self._process.wait(_EXIT_SECONDS)
-        except subprocess.TimeoutExpired:
+        # Popen.wait sleeps until a time of the clock, which fails under a clock that is shifted.
+        end, pause = time.monotonic() + _EXIT_SECONDS, Event()
+        while (status := self._process.poll()) is None and time.monotonic() < end:
+            pause.wait(_EXIT_PAUSE)
+        if status is None:
             return EngineFault("exit", "it closed its output but still runs")
         if by := _signal_name(status):
             if by == "SIGKILL" and self._is_overfull():

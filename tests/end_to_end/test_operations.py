@@ -55,8 +55,8 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     masters = [usual.master()]
     usual.wait_for_tables()
     masters.append(urgent.master())
-    urgent.wait_for_work()
-    usual.ask("set", "--run", "urgent", "--priority", "1", "--share", "2")
+    changed = ("set", "--run", "urgent", "--priority", "1", "--share", "2")
+    wait_until(lambda: usual.ask(*changed).returncode == 0)  # its row comes a moment later
     worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
     ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
     assert ended == [0, 0], usual.account() + urgent.account()
