@@ -83,7 +83,7 @@ def _trusted_users() -> set[int]:
 
 
 def opened(path: Path, *, follow: bool = True) -> int:
-    """A descriptor for reading that waits for nobody; without `follow` it refuses a link."""
+    """A descriptor for reading, opened without waiting; without `follow` a link is refused."""
     if not follow and not NO_FOLLOW and path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     return os.open(path, os.O_RDONLY | _READING | (0 if follow else NO_FOLLOW))
