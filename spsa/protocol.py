@@ -5,7 +5,7 @@ A direct worker hands these values to `spsa.db.worker_queries`, a remote one sen
 limits here before any statement is run. `spsa/db/protocol.sql` has the statements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
@@ -328,6 +328,21 @@ class HeldBuild:
     claim_id: ClaimId
     lease_seconds: Lease = DEFAULT_LEASE_SECONDS
     reason: Reason | None = None
+
+
+def provided_text(words: Collection[str]) -> str:
+    """The column `provides` of a worker with these words: in order, each between two spaces."""
+    return "".join(f" {word} " for word in sorted(set(words)))
+
+
+def required_pattern(words: Collection[str]) -> str | None:
+    """A pattern that `provides` is like if it has these words, as `% linux % x86-64 %`."""
+    return "".join(f"% {word} " for word in sorted(set(words))) + "%" if words else None
+
+
+def words_of(pattern: str | None) -> tuple[str, ...]:
+    """The words of such a text or pattern."""
+    return tuple(word for word in (pattern or "").split() if word != "%")
 
 
 class WorkerStore(Protocol):

@@ -25,7 +25,7 @@ from benches.papers.random_losses import (
 )
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.algorithms.rule import total
-from spsa.core.seeds import derived_seed
+from spsa.core import derived_seed
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
 SEED = 20_261_126

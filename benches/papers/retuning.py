@@ -16,7 +16,7 @@ from benches.papers.random_losses import quadratic
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
-from spsa.core.seeds import derived_seed
+from spsa.core import derived_seed
 from spsa.planning.simulated_run import (
     Engine,
     Quadratic,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.rule import Vector, signs
-from spsa.core.seeds import derived_seed
+from spsa.core import derived_seed
 
 Signs = npt.NDArray[np.int8]
 

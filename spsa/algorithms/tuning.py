@@ -15,10 +15,10 @@ import numpy as np
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.observing import Observation, Observed, Spread, observed
-from spsa.core.estimates import Estimates, Update
+from spsa.core import derived_seed
 from spsa.core.params import PlayedValues, Space, Vector
+from spsa.core.run_columns import Estimates, Update
 from spsa.core.scoring import Tally
-from spsa.core.seeds import derived_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

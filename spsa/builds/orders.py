@@ -20,7 +20,7 @@ from spsa.builds.recipe import Recipe, Rendered, digest_of
 from spsa.builds.source import Checkout, Pinned, rename
 from spsa.builds.tree import archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.json_values import from_json, to_json
-from spsa.core.stored_json import as_written
+from spsa.core.limits import as_written
 from spsa.errors import ArtifactMismatch
 
 _KEPT = 4

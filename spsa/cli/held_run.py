@@ -17,9 +17,9 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
-from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
+from spsa.core.run_columns import Builds
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from spsa.config import Config
-from spsa.core.builds import Builds
 from spsa.core.game_settings import Book
+from spsa.core.run_columns import Builds
 from spsa.db import Store
 from spsa.db.read_queries import Costs
 from spsa.db.tables import Run

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from spsa.core.json_values import from_json
-from spsa.core.stored_json import as_written
+from spsa.core.limits import as_written
 
 MAX_NODES = 2**48
 """Of one move. At 10^9 nodes a second that takes 78 hours."""

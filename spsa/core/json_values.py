@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from math import isfinite
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from spsa.core.limits import Limit, shown
+from spsa.core.limits import Limit, is_number, shown
 from spsa.errors import OutOfRange
 
 Value = TypeVar("Value")
@@ -271,15 +270,6 @@ def _consistent(value: Any) -> Any:
     if (why := getattr(value, "inconsistency", None)) is not None:
         raise _Refused(why)
     return value
-
-
-def is_number(data: Any) -> bool:
-    if not isinstance(data, int | float) or isinstance(data, bool):
-        return False
-    try:
-        return isfinite(data)
-    except OverflowError:  # a whole number of hundreds of digits
-        return False
 
 
 _SIMPLE: dict[type, Callable[[Any], bool]] = {

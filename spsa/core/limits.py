@@ -1,17 +1,25 @@
 """What a field of a value may hold: in Python, in SQL and in JSON Schema.
 
 A field says its limit once, as `Annotated[int, Range(0, 100)]`. `spsa.core.json_values` compares
-values with it, and the tables make their CHECK constraints from it.
+values with it, and the tables make their CHECK constraints from it. Columns of JSON have no such
+constraint; they are read with `as_written`.
 """
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Protocol
+
+from spsa.errors import OutOfRange, UnusableState
 
 LEAST_MEASURED = 1e-6
 """The least measured number except 0: what is divided by it stays finite."""
 
 HEX_DIGITS = "0123456789abcdef"
+
+_SIGNS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OutOfRange)
 
 
 class Limit(Protocol):
@@ -123,3 +131,38 @@ def shown(value: Any) -> str:
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
     text = "null" if value is None else ascii(str(value)[:80])
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def is_number(data: Any) -> bool:
+    if not isinstance(data, int | float) or isinstance(data, bool):
+        return False
+    try:
+        return isfinite(data)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+@contextmanager
+def as_written(what: str) -> Iterator[None]:
+    """Read the JSON column `what`; UnusableState if it has another form.
+
+    JSON in another form was changed by hand, and Python's own errors would not say which column
+    that is.
+    """
+    try:
+        yield
+    except _SIGNS as error:
+        raise UnusableState(
+            f"{what} is not as this program wrote it ({type(error).__name__}: {error}): restore "
+            "its value, or the database from a backup"
+        ) from error
+
+
+def finite(values: Mapping[str, Any]) -> Mapping[str, float]:
+    """The same mapping from names to finite numbers; TypeError if it is anything else."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{values!r} is not a mapping from names to numbers")
+    for name, value in values.items():
+        if not is_number(value):
+            raise TypeError(f"{name} is {value!r}")
+    return values

@@ -15,7 +15,6 @@ from sqlalchemy import CheckConstraint, ForeignKey, delete, insert, select, upda
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from spsa.core.json_values import checked, to_json
-from spsa.core.words import provided_text, required_pattern, words_of
 from spsa.db.base import (
     Base,
     Identity,
@@ -43,6 +42,9 @@ from spsa.protocol import (
     HeldBuild,
     LeasedBuild,
     RegisteredWorker,
+    provided_text,
+    required_pattern,
+    words_of,
 )
 
 

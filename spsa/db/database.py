@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
+from spsa.db import sqlite_file
 from spsa.db.base import Base
 from spsa.errors import (
     DatabaseRefused,
@@ -53,13 +54,10 @@ def parsed(text: str) -> sa.URL:
     """
     try:
         if len(text) <= LONGEST and text.isprintable():
-            # late: neither database needs the other one's driver
             if _SQLITE.match(text):
-                from spsa.db import sqlite_file
-
                 return sqlite_file.parsed(text)
             if (found := _POSTGRESQL.match(text)) and not set(text) & {" ", "#"}:
-                from spsa.db import postgresql
+                from spsa.db import postgresql  # late here and below: a file needs no driver of it
 
                 return postgresql.parsed(text[found.end() :])
     except ValueError as error:
@@ -183,11 +181,8 @@ def create_engine(
         is_stopping: whether the program is stopping, so that it waits less for a silent server.
     """
     pool = {"pool_size": CONNECTIONS, "max_overflow": 0}
-    # late: neither database needs the other one's driver
     try:
         if _is_file(url):
-            from spsa.db import sqlite_file
-
             return sqlite_file.create_engine(url, displayed(url), durable, create, pool)
         from spsa.db import postgresql
 
@@ -252,8 +247,6 @@ def _has_code(error: DBAPIError, *codes: str) -> bool:
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     message = _first_line(error)
     if _is_file(url):
-        from spsa.db import sqlite_file
-
         return f"{displayed(url)}: {message}{sqlite_file.remedy(url, message)}"
     from spsa.db import postgresql
 

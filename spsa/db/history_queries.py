@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core.limits import as_written, finite
 from spsa.core.scoring import Tally
-from spsa.core.stored_json import as_written, finite
 from spsa.db.base import COUNTS, sums_of, tally_of
 from spsa.db.database import Database
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values, Worker

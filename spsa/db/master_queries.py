@@ -12,10 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, insert, select, update
 
-from spsa.core.estimates import Update
+from spsa.core import derived_seed
 from spsa.core.game_settings import GameSettings, TimeKind
-from spsa.core.seeds import derived_seed
-from spsa.core.words import required_pattern
+from spsa.core.run_columns import Update
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
 from spsa.db.run_queries import (
@@ -41,6 +40,7 @@ from spsa.db.tables import (
 )
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
+from spsa.protocol import required_pattern
 
 REFUSED = "level_refused"
 """The kind of the event that binaries for a level of x86-64 are not used."""

@@ -115,13 +115,12 @@ def _revision_in(connection: sa.Connection) -> str | None:
 
 def _run_migrations(connection: sa.Connection) -> None:
     # late: alembic takes half a second
-    from alembic import command
-    from alembic.config import Config
+    from alembic import command, config
 
     packaged = Path(str(files("spsa"))) / "_migrations"
     checkout = Path(__file__).resolve().parents[2] / "migrations"
-    config = Config()
+    settings = config.Config()
     folder = checkout if (checkout / "env.py").is_file() else packaged
-    config.set_main_option("script_location", str(folder))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    settings.set_main_option("script_location", str(folder))
+    settings.attributes["connection"] = connection
+    command.upgrade(settings, "head")

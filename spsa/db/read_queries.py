@@ -9,7 +9,6 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, joinedload, load_only
 
 from spsa.core.scoring import Tally
-from spsa.core.words import words_of
 from spsa.db.base import COUNTS, UtcTime, sums_of, tally_of, time_from_now, written_out
 from spsa.db.database import Database, rows
 from spsa.db.tables import (
@@ -33,7 +32,7 @@ from spsa.db.tables import (
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured
+from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured, words_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
-from spsa.core.estimates import Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
 from spsa.core.json_values import from_json
-from spsa.core.stored_json import as_written, finite
+from spsa.core.limits import as_written, finite
+from spsa.core.run_columns import Estimates, Update
 from spsa.db.base import (
     GAMES,
     HALF_POINTS_AGREE,
@@ -153,7 +153,7 @@ class Run(Base, kw_only=True):
     master_id: Mapped[str | None] = optional()
     epoch: Mapped[int] = number_column(kind=sa.BigInteger)
     lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
-    builds: Mapped[Mapping[str, Any] | None] = optional(Json)  # see core.builds
+    builds: Mapped[Mapping[str, Any] | None] = optional(Json)  # see core.run_columns
     created_at: Mapped[datetime] = now_column()
     finished_at: Mapped[datetime | None] = optional(UtcTime)
     # scheduling: the highest priority first, and equal ones by their shares of the slots

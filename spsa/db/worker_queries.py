@@ -16,7 +16,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from spsa.core.json_values import checked, to_json
-from spsa.core.words import provided_text, words_of
 from spsa.db.base import counts_of, execute
 from spsa.db.database import Database, rows
 from spsa.db.tables import Iteration, Run
@@ -48,6 +47,8 @@ from spsa.protocol import (
     RenewRequest,
     ReportOutcome,
     WorkerInfo,
+    provided_text,
+    words_of,
 )
 
 

@@ -7,8 +7,8 @@ from itertools import groupby
 from math import isclose
 from typing import Any
 
+from spsa.core import derived_seed
 from spsa.core.scoring import Tally
-from spsa.core.seeds import derived_seed
 from spsa.db import Store
 from spsa.db.purge_queries import ReportedResult
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Self
 
 from spsa.algorithms.tuning import Proposal
-from spsa.core.builds import Builds
+from spsa.core.run_columns import Builds
 from spsa.db.master_queries import Sides
 from spsa.db.run_view import RunView
 from spsa.db.tables import Values

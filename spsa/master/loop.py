@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning
-from spsa.core.estimates import Update
+from spsa.core.run_columns import Update
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration
 from spsa.db.run_view import MasterLease, RunView

@@ -14,13 +14,12 @@ from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config import Config
-from spsa.core.builds import Builds
-from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import from_json
+from spsa.core.limits import as_written
 from spsa.core.params import Space
+from spsa.core.run_columns import Builds, Update
 from spsa.core.scoring import elo
-from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run

@@ -20,8 +20,8 @@ from spsa.config import (
     read_sources,
     readable_params,
 )
+from spsa.core.limits import as_written
 from spsa.core.params import Parameter, Space, differences
-from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.tables import Run, Values
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo

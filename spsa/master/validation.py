@@ -19,7 +19,8 @@ from math import floor
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.core.scoring import Model, Sprt, Tally, sprt
+from spsa.core.scoring import Tally
+from spsa.core.sprt import Model, Sprt, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView

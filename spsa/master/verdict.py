@@ -18,9 +18,9 @@ import numpy.typing as npt
 from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
+from spsa.core.limits import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
-from spsa.core.stored_json import as_written
 from spsa.db.read_queries import MatchLine
 from spsa.db.tables import Compared, Run
 from spsa.errors import UnusableState

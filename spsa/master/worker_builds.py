@@ -17,13 +17,13 @@ from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS, kind_of, lacking
 from spsa.builds.subprocesses import BuildCancelled
 from spsa.core.json_values import to_json
-from spsa.core.words import required_pattern
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
 from spsa.master.delivery import Delivery, EngineSource, Values, alike
+from spsa.protocol import required_pattern
 
 log = logging.getLogger("spsa.master")
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.params import Space
-from spsa.core.scoring import Tally, score
-from spsa.core.scoring.elo import chi_square_tail
+from spsa.core.scoring import Tally, chi_square_tail, score
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.run_queries import ALARM, ALARM_OVER

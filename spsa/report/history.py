@@ -9,9 +9,9 @@ from math import ceil
 import numpy as np
 
 from spsa.algorithms import Vector
+from spsa.core.limits import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.history_queries import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.tables import Iteration, Run

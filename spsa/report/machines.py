@@ -19,8 +19,7 @@ from statistics import median
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.core.scoring import Tally
-from spsa.core.scoring.elo import chi_square_tail
+from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.history_queries import WorkerShare
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.formats import by, percent

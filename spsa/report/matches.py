@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spsa.core.params import Space
-from spsa.core.scoring import Sprt, Tally, los, nelo
+from spsa.core.scoring import Tally, los, nelo
+from spsa.core.sprt import Sprt
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.master.validation import sprt_of
 from spsa.report.formats import (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
+from spsa.core.limits import as_written
 from spsa.core.params import Parameter, Space
-from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run

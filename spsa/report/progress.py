@@ -5,8 +5,8 @@ from typing import Protocol, Self
 
 from rich.console import Console
 
-from spsa.core.estimates import Update
 from spsa.core.params import Space
+from spsa.core.run_columns import Update
 from spsa.db import Store
 from spsa.db.run_view import RunView
 from spsa.db.tables import Iteration, Run

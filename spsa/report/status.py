@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spsa.core.builds import Builds
+from spsa.core.limits import as_written
+from spsa.core.run_columns import Builds
 from spsa.core.scoring import Estimate, Tally
-from spsa.core.stored_json import as_written
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Iteration, Run

@@ -15,7 +15,7 @@ from spsa.algorithms.registry import create
 from spsa.algorithms.tuning import problem_of
 from spsa.cli import plan
 from spsa.config import load_config, load_space
-from spsa.core.builds import Builds
+from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.migrate import upgrade

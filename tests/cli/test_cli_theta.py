@@ -10,8 +10,8 @@ from masters import settings
 from spsa.algorithms.tuning import tuning
 from spsa.builds.source import pin
 from spsa.config import load_space
-from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues
+from spsa.core.run_columns import Estimates
 from spsa.db import Store
 from spsa.db.tables import Compared
 

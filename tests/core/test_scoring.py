@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from spsa.core.scoring import (
     ELO_PER_SCORE,
-    Model,
     Pentanomial,
     Tally,
     elo,
@@ -21,9 +20,9 @@ from spsa.core.scoring import (
     pair_variance,
     score,
     score_of_elo,
-    sprt,
     standard_error,
 )
+from spsa.core.sprt import Model, sprt
 
 unhurried = settings(deadline=None)  # the machine may be busy with games
 

@@ -18,8 +18,8 @@ from builders import (
 )
 
 from spsa.cli import held_run as master_session
+from spsa.core import derived_seed
 from spsa.core.scoring import Tally
-from spsa.core.seeds import derived_seed
 from spsa.errors import IllegalTransition, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.protocol import Failure

@@ -11,7 +11,7 @@ from builders import LEASE, THETA, new_run, stage, step_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.run_columns import NOTHING_KNOWN, Estimates
 from spsa.db import Store
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
 from spsa.lifecycle import RUN, RunStatus

@@ -1,7 +1,4 @@
-"""A real master and real workers on one SQLite file, in two time zones, with clocks that step.
-
-`test_protocol_clock` is the same without chess, on both databases.
-"""
+"""A real master and real workers on one SQLite file, in two time zones, with clocks that step."""
 
 import os
 import time

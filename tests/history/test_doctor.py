@@ -8,8 +8,8 @@ import pytest
 from builders import LEASE, new_engine, new_validation, result_of, stage
 
 from spsa.algorithms.tuning import PlayedGames, tuning
-from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.params import Location, Parameter, Place, PlayedValues, Space
+from spsa.core.run_columns import NOTHING_KNOWN
 from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.protocol import Failure

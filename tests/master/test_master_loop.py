@@ -21,7 +21,7 @@ from masters import (
 )
 
 from spsa.algorithms import algorithms
-from spsa.core.builds import Builds
+from spsa.core.run_columns import Builds
 from spsa.db import Store
 from spsa.errors import (
     BuildFailed,

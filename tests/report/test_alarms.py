@@ -11,9 +11,8 @@ from builders import LEASE, Stage, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
-from spsa.core.builds import Builds
-from spsa.core.scoring import Tally
-from spsa.core.scoring.elo import chi_square_tail
+from spsa.core.run_columns import Builds
+from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db import Store
 from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve

@@ -10,7 +10,7 @@ from screen import Screen, ScreenFile, console_of
 from served import space
 from tuned import iterate, tuned, validated
 
-from spsa.core.builds import Builds
+from spsa.core.run_columns import Builds
 from spsa.db import Store
 from spsa.live_display import LiveDisplay, Rate
 from spsa.output import StderrLines, echo

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spsa.core.estimates import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
+from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides

@@ -35,7 +35,7 @@ from protocol_model import (
 )
 from shell import Shell
 
-from spsa.core.estimates import Update
+from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
 from spsa.db.purge_queries import PurgePlan, Selection

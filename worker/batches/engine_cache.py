@@ -7,9 +7,8 @@ from pathlib import Path
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
 from spsa.core.game_settings import EngineFile
-from spsa.core.words import words_of
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.protocol import Claim, Engine
+from spsa.protocol import Claim, Engine, words_of
 
 _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""

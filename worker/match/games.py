@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from spsa.core.scoring import Model, Sprt, Tally, sprt
+from spsa.core.scoring import Tally
+from spsa.core.sprt import Model, Sprt, sprt
 from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
 from spsa.protocol import BatchResult
 from spsa.uci.engine import EngineSpec

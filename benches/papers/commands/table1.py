@@ -12,7 +12,7 @@ from benches.papers.jobs import JobPool, processes_option, seed_option
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
 from spsa.algorithms import Vector
 from spsa.algorithms.settings import suggestion
-from spsa.core.seeds import derived_seed
+from spsa.core import derived_seed
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from spsa.core.limits import as_written
 from spsa.core.params.parameter import (
     Bounds,
     Constraint,
@@ -22,7 +23,6 @@ from spsa.core.params.parameter import (
     feasible,
     upwards,
 )
-from spsa.core.stored_json import as_written
 
 Vector = npt.NDArray[np.float64]
 

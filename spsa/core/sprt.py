@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log, sqrt
 
-from spsa.core.scoring.elo import ELO_PER_SCORE, Tally, score_of_elo
+from spsa.core.scoring import ELO_PER_SCORE, Tally, score_of_elo
 
 _SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _UNSEEN = 1e-3  # count of a result that did not occur, so that every hypothesis is possible

@@ -1,10 +1,14 @@
-"""What the games of a run say: theta, and estimates of the optimum besides theta itself."""
+"""What the columns of a run say of its present state: theta, estimates, and builds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Self
+
+from spsa.core.json_values import from_json
+from spsa.core.limits import Range, as_written
 
 Values = Mapping[str, float]
+Seconds = Annotated[float, Range(0, 7 * 86_400)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +51,32 @@ class Update:
     gradient: Values | None = None
     elo: float | None = None
     bounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builds:
+    """The builds of a run at one moment, as the column `builds` of a run has them.
+
+    `iterations` are the k that are being built, the first of them for `seconds`. `sides` are those
+    of its engines that are not done. `usual` is what the last iterations took in seconds, the
+    slowest of a few, None before the first.
+    """
+
+    iterations: tuple[int, ...] = ()
+    sides: tuple[str, ...] = ()
+    seconds: Seconds = 0.0
+    usual: Seconds | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"seconds": round(self.seconds, 1)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Self:
+        """What the column says; nothing where it is empty.
+
+        Raises UnusableState for what no master writes.
+        """
+        if data is None:
+            return cls()
+        with as_written("a column `builds`"):
+            return from_json(cls, data)
