@@ -10,9 +10,10 @@ from queue import PriorityQueue
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered
-from spsa.builds.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
+from spsa.builds.smoke import SmokeTimeouts, declared_options, examine, longest_search
 from spsa.builds.source import Pinned
 from spsa.builds.tree import WorkCopy, disk_errors_as_tuning_errors
+from spsa.core.game_settings import TimeControl
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed
 
@@ -130,7 +131,7 @@ class Builder:
             binary,
             recipe.bench,
             SmokeTimeouts(),
-            first_search=recipe.first_search,
+            first_search=longest_search(recipe.time_control),
             options=recipe.options,
         )
 
@@ -139,7 +140,7 @@ def adopt(
     engine: Path,
     engines_path: Path,
     arguments: Sequence[str] = (),
-    first_search: FirstSearch | None = None,
+    time_control: TimeControl | None = None,
 ) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
@@ -150,7 +151,7 @@ def adopt(
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, SmokeTimeouts(), arguments, first_search)
+        return examine(copy, None, SmokeTimeouts(), arguments, longest_search(time_control))
 
     with disk_errors_as_tuning_errors(), _explained(str(engine)):
         return store.find(key) or store.add(key, binary, here, None, tried)

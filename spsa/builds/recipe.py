@@ -21,10 +21,10 @@ from spsa.builds.cargo import (
     made,
 )
 from spsa.builds.requirements import level_for, own_level, processor_features
-from spsa.builds.smoke import FirstSearch
 from spsa.builds.source import Pinned
 from spsa.builds.subprocesses import Commands, Watch
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
+from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
 
 _METADATA = ("metadata", "--no-deps", "--offline", "--format-version", "1")
@@ -52,7 +52,7 @@ class Recipe:
     each engine. `bench` says whether the engine must have a `bench` command with a node count
     (True), may have one (None), or is not asked for one (False). `level` is the level of x86-64 to
     build for; with a command, the one that the command builds for. In the smoke test the engine has
-    to obey `first_search` and to accept `options`.
+    to obey the longest search of `time_control` and to accept `options`.
     """
 
     command: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Recipe:
     level: str | None = None
     timeout: float = 900.0
     bench: bool | None = None
-    first_search: FirstSearch | None = None
+    time_control: TimeControl | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
 

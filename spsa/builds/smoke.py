@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
 
 from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
@@ -39,36 +38,25 @@ class SmokeTimeouts:
     bench: float = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstSearch:
-    """A `go` line, and the seconds until `bestmove` is due."""
+def longest_search(control: TimeControl | None) -> Limit | None:
+    """The longest search of a run: an engine that ignores this limit would hang in games."""
+    if control is None:
+        return None
+    match control.kind:
+        case TimeKind.NODES:
+            return limit_of_nodes(int(control.high))
+        case TimeKind.DEPTH:
+            return Limit(f"go depth {int(control.high)}\n".encode(), _LONGEST)
+    base, gain = (max(1, round(s * 1000)) for s in (control.high, control.increment))
+    clock = f"wtime {base} btime {base} winc {gain} binc {gain}"
+    time = f"movetime {base}" if control.kind is TimeKind.MOVETIME else clock
+    return Limit(f"go {time}\n".encode(), control.high + _GRACE)
 
-    go: str
-    seconds: float
 
-    @classmethod
-    def of(cls, control: TimeControl) -> Self:
-        """The longest search of a run: an engine that ignores this limit would hang in games."""
-        match control.kind:
-            case TimeKind.NODES:
-                return cls.of_nodes(int(control.high))
-            case TimeKind.DEPTH:
-                return cls(go=f"go depth {int(control.high)}", seconds=_LONGEST)
-            case TimeKind.MOVETIME:
-                go = f"go movetime {max(1, round(control.high * 1000))}"
-                return cls(go=go, seconds=control.high + _GRACE)
-        base, gain = (max(1, round(s * 1000)) for s in (control.high, control.increment))
-        go = f"go wtime {base} btime {base} winc {gain} binc {gain}"
-        return cls(go=go, seconds=control.high + _GRACE)
-
-    @classmethod
-    def of_nodes(cls, nodes: int) -> Self:
-        slowest = UciTimeouts().slowest
-        return cls(go=f"go nodes {nodes}", seconds=min(nodes / slowest + _GRACE, _LONGEST))
-
-    @property
-    def limit(self) -> Limit:
-        return Limit(f"{self.go}\n".encode(), self.seconds)
+def limit_of_nodes(nodes: int) -> Limit:
+    """A search of so many nodes, with the time that the slowest engine may take."""
+    seconds = min(nodes / UciTimeouts().slowest + _GRACE, _LONGEST)
+    return Limit(f"go nodes {nodes}\n".encode(), seconds)
 
 
 def examine(
@@ -76,7 +64,7 @@ def examine(
     bench: bool | None,
     timeouts: SmokeTimeouts,
     arguments: Sequence[str] = (),
-    first_search: FirstSearch | None = None,
+    first_search: Limit | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
@@ -101,7 +89,7 @@ def declared_options(
     binary: Path,
     timeouts: SmokeTimeouts,
     arguments: Sequence[str] = (),
-    first_search: FirstSearch | None = None,
+    first_search: Limit | None = None,
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
@@ -157,17 +145,18 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
         yield stop_signal, EngineLimits(isolation=isolation(), folders=folders)
 
 
-def _obey(engine: UciEngine, first: FirstSearch) -> None:
+def _obey(engine: UciEngine, first: Limit) -> None:
     """Search with the run's own limit. An engine that knows only its clock may move at once."""
+    asked = f"asked `{first.go.decode().strip()}`"
     try:
-        if engine.search(b"position startpos", first.limit).info:
+        if engine.search(b"position startpos", first).info:
             return
     except EngineFault as fault:
-        words = f"asked `{first.go}`: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
+        words = f"{asked}: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
         raise SmokeTestFailed(f"{words}{_indented(engine.last_lines)}") from fault
     with suppress(EngineFault):
         if engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
-            raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
+            raise SmokeTestFailed(f"{asked}, it moves without a search{_OTHER_KIND}")
 
 
 def _bench(binary: Path, seconds: float, arguments: Sequence[str]) -> tuple[int | None, str]:

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from spsa.builds.searches import A_GAME
 from spsa.cli.common import json_option, with_config
 from spsa.config import Config
 from spsa.core.params import Number, Space
 from spsa.live_display import working
 from spsa.master.delivery_setup import temporary_delivery
-from spsa.master.probe import Probed, Prober, proposed_steps
+from spsa.master.probe import A_GAME, Probed, Prober, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
@@ -83,7 +82,7 @@ def probe(
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
         echo(*_told(probed))
-    return 1 if any(one.is_dead or _failures(one) for one in probed) else 0
+    return 1 if any(one.is_dead or one.fails for one in probed) else 0
 
 
 def _progress(name: str, done: int, count: int, each: float | None) -> str:
@@ -104,10 +103,6 @@ def _openings(config: Config, count: int) -> tuple[str, ...]:
     openings = load(config.game_settings.book).openings
     places = (i * len(openings) // count for i in range(min(count, len(openings))))
     return tuple(openings[place].board().fen() for place in places)
-
-
-def _failures(one: Probed) -> bool:
-    return any(tried.failure for tried in one.tried.values())
 
 
 def _table(proposed: Mapping[str, Number]) -> View:

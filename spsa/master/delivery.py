@@ -1,9 +1,15 @@
-"""How values get into engines: by rewriting and building a source, or over UCI into one binary."""
+"""How values get into engines: by rewriting and building a source, or over UCI into one binary.
+
+`BuildThreads` does it beside the master, which goes on meanwhile.
+"""
 
 import logging
+import time
+from collections import deque
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
@@ -11,6 +17,7 @@ from spsa.builds.recipe import Rendered
 from spsa.builds.source import Pinned
 from spsa.builds.sources import render
 from spsa.core.params import Space
+from spsa.core.run_columns import Builds
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 
@@ -170,3 +177,71 @@ def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:
         path=str(engine.path),
         content=engine.path.read_bytes() if keep_bytes else None,
     )
+
+
+ASSUMED_SECONDS = 30.0
+"""The assumed time of a build before the first one has been measured."""
+
+_MEASURED = 8
+
+
+class BuildThreads:
+    """Runs as many builds at a time as the delivery allows.
+
+    A context manager: its end cancels the builds that are not finished.
+    """
+
+    def __init__(self, delivery: Delivery, usual: float | None = None) -> None:
+        """`usual` is what builds of this run took before, in seconds."""
+        self._delivery = delivery
+        self._threads = ThreadPoolExecutor(delivery.at_once, "build")
+        self._assumed = 0.0 if delivery.source_sha256 is None else ASSUMED_SECONDS
+        self._seconds = deque([] if usual is None else [usual], maxlen=_MEASURED)
+        self._begun: dict[int, float] = {}
+
+    @property
+    def builders(self) -> int:
+        """How many iterations are built at a time."""
+        return self._delivery.at_once
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the slowest of the last few builds took."""
+        return max(self._seconds, default=self._assumed)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether `seconds` was measured, not assumed."""
+        return bool(self._seconds)
+
+    def builds(self) -> Builds | None:
+        """What is being built; None where nothing ever is."""
+        if self._delivery.source_sha256 is None:
+            return None
+        begun = dict(self._begun)
+        return Builds(
+            iterations=tuple(sorted(begun)),
+            sides=self._delivery.sides if begun else (),
+            seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
+            usual=self.seconds if self.is_measured else None,
+        )
+
+    def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
+        """Start to build two engines with these values, for iteration k or for a match."""
+        return self._threads.submit(self._prepared, k, plus, minus)
+
+    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
+        began = self._begun[k] = time.monotonic()
+        try:
+            sides = self._delivery.prepare(plus, minus)
+        finally:
+            del self._begun[k]
+        self._seconds.append(time.monotonic() - began - sides.waited)
+        return sides
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._delivery.cancel()
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -18,7 +18,6 @@ from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import lacking, provided
-from spsa.builds.smoke import FirstSearch
 from spsa.builds.source import Pinned, pin
 from spsa.config import Config, read_sources
 from spsa.core.params import Space
@@ -94,7 +93,7 @@ def delivery_of(
             Path(wanted["engine"]),
             config.build.engines_path,
             config.game_settings.engine_arguments,
-            FirstSearch.of(config.game_settings.time_control),
+            config.game_settings.time_control,
         )
         return UciDelivery(space, engine, keep_bytes, require), ()
     if wanted.get("where") != "worker":
@@ -215,7 +214,7 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str) -> Recipe:
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=True if len(wanted["levels"]) > 1 else config.build.bench,
-        first_search=FirstSearch.of(config.game_settings.time_control),
+        time_control=config.game_settings.time_control,
         options=config.game_settings.engine_options,
     )
 

@@ -6,21 +6,22 @@ params.toml, deleting binaries) happens when the next view shows that it was don
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import wait
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TypeVar
 
-from spsa.algorithms.tuning import Tuning
+from spsa.algorithms.tuning import Proposal, Tuning
 from spsa.core.run_columns import Update
 from spsa.db import Store
-from spsa.db.master_queries import NewIteration
+from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import RunStatus
-from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
     Apply,
     BuildProgress,
@@ -34,7 +35,7 @@ from spsa.master.decide import (
     Stop,
     next_decision,
 )
-from spsa.master.delivery import Delivery
+from spsa.master.delivery import BuildThreads, Delivery
 from spsa.master.pacing import Pacer
 from spsa.master.session import (
     TICK_SECONDS,
@@ -53,6 +54,21 @@ T = TypeVar("T")
 
 KEPT_ITERATIONS = 50
 """Binaries of older iterations are deleted; each can be built again from its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedBuild:
+    """The engines of a proposal that are being built, and the run that it was computed from."""
+
+    proposal: Proposal
+    opened_on: int
+    purges: int
+    sides: Future[Sides]
+
+    def fits(self, run: Run, k: int) -> bool:
+        """Whether it is for iteration k, and was computed on results that still count."""
+        is_next = self.proposal.k == k <= run.max_iterations
+        return is_next and self.purges == run.purges and self.opened_on <= run.applied
 
 
 @dataclass(slots=True)
@@ -78,7 +94,7 @@ class Master:
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
     _background: Background = field(init=False)
-    _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
+    _builds: deque[QueuedBuild] = field(init=False, default_factory=deque)
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
     # results and purges of the theta that was last written to params.toml
     _projected: tuple[int, int] | None = field(init=False, default=None)
@@ -117,7 +133,7 @@ class Master:
         if (run.applied, run.purges) != self._projected:
             self._follow_up(run)
         self._background.prepare(self.store, run)
-        self._builds.drop_outdated(view)
+        self._drop_outdated(view)
         self._warn_of_shortage(view)
         notify(self.watcher.saw, view)
         return view
@@ -131,7 +147,7 @@ class Master:
                 self.store.pause(
                     view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH)
                 )
-                self._builds.first.sides.result()  # raises what went wrong
+                self._builds[0].sides.result()  # raises what went wrong
             case OpenIteration():
                 self._open(view)
             case Apply(iteration):
@@ -147,11 +163,20 @@ class Master:
                 self._session.carry_out(view, decision)
         return True
 
+    def _drop_outdated(self, view: RunView) -> None:
+        """Remove builds whose iteration is open, and those that the run no longer fits."""
+        while self._builds and self._builds[0].proposal.k <= view.opened:
+            self._builds.popleft()
+        numbered = enumerate(self._builds, view.opened + 1)
+        fitting = sum(1 for _ in takewhile(lambda one: one[1].fits(view.run, one[0]), numbered))
+        while len(self._builds) > fitting:
+            self._builds.pop().sides.cancel()
+
     def _progress(self) -> BuildProgress:
-        progress = self._builds.progress
-        error = self._builds.first.sides.exception() if progress.built else None
+        built = bool(self._builds) and self._builds[0].sides.done()
+        error = self._builds[0].sides.exception() if built else None
         failure = error.lines[0] if isinstance(error, BuildFailed) else None
-        return replace(progress, failure=failure)
+        return BuildProgress(count=len(self._builds), built=built, failure=failure)
 
     def _enough(self, run: Run) -> str | None:
         """Why the run needs no more iterations, computed once after each result."""
@@ -163,18 +188,18 @@ class Master:
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""
         if self._builds and run.status is RunStatus.RUNNING:
-            wait([self._builds.first.sides], timeout=self.tick)
+            wait([self._builds[0].sides], timeout=self.tick)
         else:
             self._session.wait()
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
         sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
-        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
+        self._builds.append(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
         """Open the iteration of the first build; raises what went wrong in it."""
-        build, settings = self._builds.first, self.settings
+        build, settings = self._builds[0], self.settings
         proposal, sides = build.proposal, build.sides.result()
         row = Iteration(
             k=proposal.k,
@@ -196,7 +221,7 @@ class Master:
         )
         beside = self._background.round_beside(view.run, proposal.k)
         number = self.store.open_iteration(self.master_lease, new, beside=beside)
-        self._builds.remove_first()
+        self._builds.popleft()
         notify(self.watcher.opened, number, proposal)
 
     def _apply(self, run: Run, iteration: Iteration) -> None:

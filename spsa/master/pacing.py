@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from spsa.algorithms import rule_entry
 from spsa.core.uci_options import whole_option
 from spsa.db.run_view import RunView
-from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
+from spsa.master.delivery import BuildThreads
 from spsa.master.session import AUTO, RunSettings
 from spsa.planning.games_needed import (
     GamesNeeded,

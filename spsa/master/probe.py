@@ -4,21 +4,38 @@ An engine that finds the same with another value does not use it there. A parame
 plus and minus find what the start finds, and clamped if a bound finds no more than plus or minus.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
-from statistics import median
+from itertools import islice
+from statistics import fmean, median
+from typing import NamedTuple
 
-from spsa.builds.searches import Searches, positions_of_games, search_all
+from spsa.builds.smoke import SmokeTimeouts, engine_under_test, limit_of_nodes
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.tables import EngineFile
-from spsa.errors import BuildFailed
+from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery
+from spsa.text import LINE_LENGTH, printable
+from spsa.uci.engine import UciEngine
+
+A_GAME = 6
+"""Positions of one game."""
+
+_APART = 9
+"""Plies between two positions of a game: odd, so that both sides are to move."""
 
 _QUICKER = 10  # moves of the games that positions come from have so many nodes less
+_CAP = 100
+"""Centipawns: a greater difference says no more than that the game is decided."""
+
 _FARTHEST = 4.0
 """A step is proposed at most so many times longer or shorter: the effect is not linear."""
+
+_REFUSAL = re.compile(r"no such option|unknown|unrecogni|invalid|illegal|no option", re.IGNORECASE)
 
 
 class Point(StrEnum):
@@ -30,15 +47,32 @@ class Point(StrEnum):
     MAX = "max"
 
 
+class Search(NamedTuple):
+    """The reply to one search, without its time; the move is empty where the game is over."""
+
+    move: str
+    score: int | None
+    nodes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One value of a parameter: what the engine found, or why it failed."""
+    """One value of a parameter: what the engine finds in every position, or why it fails.
+
+    `objections` are the lines in which it refuses its options.
+    """
 
     value: Number
     sha256: str = ""
     bench: int | None = None
-    searches: Searches | None = None
+    searches: tuple[Search, ...] = ()
+    objections: tuple[str, ...] = ()
     failure: str = ""
+
+    def finds_as(self, other: "Tried") -> bool:
+        """Whether both search, and say and find the same."""
+        said = (self.searches, self.objections) == (other.searches, other.objections)
+        return said and not self.failure and not other.failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +86,12 @@ class Probed:
     @property
     def moves_changed(self) -> float:
         """The part of the positions in which a step changes the move; plus and minus together."""
-        return self._mean([searches.moves_changed(base) for searches, base in self._steps])
+        return _mean([one.move != other.move for side in self._steps for one, other in side])
 
     @property
     def score_change(self) -> float:
         """How far a step changes the score, in centipawns; the mean of plus and minus."""
-        return self._mean([searches.score_change(base) for searches, base in self._steps])
+        return _mean([_score_change(side) for side in self._steps])
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -67,9 +101,13 @@ class Probed:
     @property
     def is_dead(self) -> bool:
         """Whether a step changes neither a search nor the bench."""
-        benches = {one.bench for one in self._sides} | {self.start.bench}
-        same = all(searches.replies == base.replies for searches, base in self._steps)
-        return bool(self._steps) and same and len(benches) == 1
+        same = all(one.bench == self.start.bench for one in self._sides)
+        return bool(self._sides) and same and all(a == b for side in self._steps for a, b in side)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the engine fails with a value of it."""
+        return any(one.failure for one in self.tried.values())
 
     @property
     def _sides(self) -> list[Tried]:
@@ -77,20 +115,15 @@ class Probed:
         return [one for one in both if one is not None and not one.failure]
 
     @property
-    def _steps(self) -> list[tuple[Searches, Searches]]:
-        base = self.start.searches
-        found = [one.searches for one in self._sides if one.searches is not None]
-        return [] if base is None else [(searches, base) for searches in found]
-
-    def _mean(self, changes: Sequence[float]) -> float:
-        return sum(changes) / len(changes) if changes else 0.0
+    def _steps(self) -> list[list[tuple[Search, Search]]]:
+        """The searches of each side beside those of the start."""
+        return [list(zip(one.searches, self.start.searches, strict=True)) for one in self._sides]
 
     def _findings(self) -> Iterator[str]:
         for point, one in self.tried.items():
             if one.failure:
                 yield f"fails at {point} = {one.value}: {one.failure}"
-            if one.searches is not None:
-                yield from (f"at {point} = {one.value}: {said}" for said in one.searches.objections)
+            yield from (f"at {point} = {one.value}: {said}" for said in one.objections)
         if self.is_dead:
             differs = len({one.sha256 for one in self.tried.values()} - {""}) > 1
             binary = ", although the binary differs" if differs else ""
@@ -101,15 +134,23 @@ class Probed:
 
     def _clamped(self, bound: Point, step: Point) -> Iterator[str]:
         outer, inner = self.tried.get(bound), self.tried.get(step)
-        if outer is None or inner is None or outer.value == inner.value:
-            return
-        if outer.searches is not None and outer.searches == inner.searches:
+        if outer and inner and outer.value != inner.value and outer.finds_as(inner):
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
+
+
+def _score_change(side: Sequence[tuple[Search, Search]]) -> float:
+    """The mean difference over the positions that have two scores."""
+    scores = [(one.score, other.score) for one, other in side]
+    return _mean([min(abs(a - b), _CAP) for a, b in scores if a is not None and b is not None])
+
+
+def _mean(changes: Sequence[float]) -> float:
+    return fmean(changes) if changes else 0.0
 
 
 @dataclass(slots=True)
 class Prober:
-    """Makes engines of a delivery and searches with them."""
+    """Makes engines of a delivery and searches with them; `openings` are FENs."""
 
     space: Space
     delivery: Delivery
@@ -121,17 +162,19 @@ class Prober:
     def start(self) -> tuple[Tried, bool]:
         """The engine at the start of theta, and whether it finds the same twice.
 
-        It plays the games from which the positions come.
+        It plays the games from which the positions come. Positions of a book alone are too quiet:
+        few parameters change a search there.
 
         Raises BuildFailed if it cannot be built or cannot search.
         """
         values = self.space.rounded(self.space.start())
         sides = self.delivery.prepare(values, values)
-        engine, options, quick = sides.plus, sides.plus_options, max(1, self.nodes // _QUICKER)
-        self._positions = positions_of_games(*self._call(engine, options), self.openings, quick)
-        searches, again = (self._searches(engine, options) for _ in range(2))
-        start = Tried(value=0, sha256=engine.sha256, bench=engine.bench, searches=searches)
-        return start, searches == again
+        with self._running(sides.plus, sides.plus_options) as (engine, _):
+            games = (_game(engine, fen, max(1, self.nodes // _QUICKER)) for fen in self.openings)
+            spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
+            self._positions = [position for game in spaced for position in game]
+        start, again = (self._searched(0, sides.plus, sides.plus_options) for _ in range(2))
+        return start, start == again
 
     def probed(self, parameter: Parameter, start: Tried, *, bounds: bool) -> Probed:
         """Try one parameter at plus and minus, and at its bounds."""
@@ -147,9 +190,10 @@ class Prober:
             sides = self.delivery.prepare(values[one], values[two])
         except BuildFailed:
             return {point: self._alone(parameter, values[point]) for point in (one, two)}
+        first, second = (values[point][parameter.name] for point in (one, two))
         return {
-            one: self._tried(parameter, values[one], sides.plus, sides.plus_options),
-            two: self._tried(parameter, values[two], sides.minus, sides.minus_options),
+            one: self._tried(first, sides.plus, sides.plus_options),
+            two: self._tried(second, sides.minus, sides.minus_options),
         }
 
     def _alone(self, parameter: Parameter, values: Values) -> Tried:
@@ -157,27 +201,37 @@ class Prober:
             sides = self.delivery.prepare(values, values)
         except BuildFailed as failure:
             return Tried(value=values[parameter.name], failure=failure.lines[0])
-        return self._tried(parameter, values, sides.plus, sides.plus_options)
+        return self._tried(values[parameter.name], sides.plus, sides.plus_options)
 
-    def _tried(
-        self, parameter: Parameter, values: Values, engine: EngineFile, options: Mapping[str, str]
-    ) -> Tried:
-        found = Tried(value=values[parameter.name], sha256=engine.sha256)
+    def _tried(self, value: Number, engine: EngineFile, options: Mapping[str, str]) -> Tried:
         try:
-            searches = self._searches(engine, options)
+            return self._searched(value, engine, options)
         except BuildFailed as failure:
-            return replace(found, failure=failure.lines[0])
-        return replace(found, bench=engine.bench, searches=searches)
+            return Tried(value=value, sha256=engine.sha256, failure=failure.lines[0])
 
-    def _searches(self, engine: EngineFile, options: Mapping[str, str]) -> Searches:
-        return search_all(*self._call(engine, options), self._positions, self.nodes)
+    def _searched(self, value: Number, engine: EngineFile, options: Mapping[str, str]) -> Tried:
+        """Search every position, each as the first move of a new game.
 
-    def _call(
+        Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
+        """
+        with self._running(engine, options) as (running, heard):
+            return Tried(
+                value=value,
+                sha256=engine.sha256,
+                bench=engine.bench,
+                searches=tuple(_search(running, place, self.nodes) for place in self._positions),
+                objections=tuple(
+                    printable(line, LINE_LENGTH) for line in heard if _REFUSAL.search(line)
+                ),
+            )
+
+    def _running(
         self, engine: EngineFile, options: Mapping[str, str]
-    ) -> tuple[list[str], dict[str, str]]:
-        """The command line of an engine, and all options that are sent to it."""
+    ) -> AbstractContextManager[tuple[UciEngine, list[str]]]:
+        """An engine with all its options, and what it says to them."""
         command = [engine.path, *self.settings.engine_arguments]
-        return command, {**self.settings.common_options, **options}
+        every = {**self.settings.common_options, **options}
+        return engine_under_test(command, SmokeTimeouts().handshake, every)
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {
@@ -189,6 +243,26 @@ class Prober:
         return self.space.rounded(
             self.space.steps({**self.space.rounded(self.space.start()), parameter.name: value})
         )
+
+
+def _game(engine: UciEngine, fen: str, nodes: int) -> Iterator[str]:
+    """Every position of one game against itself until it ends, as it follows `position fen`."""
+    position = f"{fen} moves"
+    while move := _search(engine, position, nodes).move:
+        position += f" {move}"
+        yield position
+
+
+def _search(engine: UciEngine, position: str, nodes: int) -> Search:
+    engine.prepare()
+    engine.await_ready()
+    try:
+        reply = engine.search(f"position fen {position}".encode(), limit_of_nodes(nodes))
+    except EngineFault as fault:
+        if fault.reason != "no move":
+            raise
+        return Search("", None, 0)
+    return Search(reply.move, reply.score, reply.nodes)
 
 
 def proposed_steps(probed: Sequence[Probed]) -> dict[str, Number]:

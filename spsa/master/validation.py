@@ -27,9 +27,8 @@ from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import upkeep
-from spsa.master.delivery import Delivery
+from spsa.master.delivery import BuildThreads, Delivery
 from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log, notify
 from spsa.planning.games_needed import evenly
 

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.smoke import (
-    FirstSearch,
     SmokeTimeouts,
     declared_options,
     examine,
+    longest_search,
     node_count,
 )
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.errors import SmokeTestFailed
+from spsa.uci.engine import Limit
 
 PATIENT = SmokeTimeouts(handshake=10, bench=10)
 LISTEN = """
@@ -169,7 +170,7 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
     tmp_path: Path, answer: str, seconds: float, said: str
 ) -> None:
     engine = script(tmp_path, ASKED.format(answer=answer))
-    first = FirstSearch(go="go nodes 500", seconds=seconds)
+    first = Limit(b"go nodes 500\n", seconds)
     with pytest.raises(SmokeTestFailed) as failure:
         examine(engine, False, PATIENT, first_search=first)
     assert f"asked `go nodes 500`: {said}" in str(failure.value)
@@ -178,7 +179,7 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
 def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> None:
     clock = '"go wtime"*) echo info depth 1 score cp 3; echo bestmove e2e4;;'
     silent = ASKED.format(answer="echo bestmove a2a3")
-    first = FirstSearch(go="go nodes 500", seconds=20.0)
+    first = Limit(b"go nodes 500\n", 20.0)
     engine = script(tmp_path, silent.replace("    quit)", f"    {clock}\n    quit)"))
     with pytest.raises(SmokeTestFailed, match="`go nodes 500`, it moves without a search; if the"):
         examine(engine, False, PATIENT, first_search=first)
@@ -197,7 +198,7 @@ def test_an_engine_that_obeys_the_limit_passes(tmp_path: Path) -> None:
     engine = script(
         tmp_path, ASKED.format(answer="echo info depth 1 score cp 3; echo bestmove e2e4")
     )
-    examine(engine, False, PATIENT, first_search=FirstSearch(go="go nodes 500", seconds=20.0))
+    examine(engine, False, PATIENT, first_search=Limit(b"go nodes 500\n", 20.0))
 
 
 @pytest.mark.parametrize(
@@ -214,4 +215,4 @@ def test_an_engine_that_obeys_the_limit_passes(tmp_path: Path) -> None:
     ],
 )
 def test_every_time_control_has_a_deadline(control: TimeControl, go: str, seconds: float) -> None:
-    assert FirstSearch.of(control) == FirstSearch(go=go, seconds=seconds)
+    assert longest_search(control) == Limit(f"{go}\n".encode(), seconds)

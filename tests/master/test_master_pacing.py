@@ -13,7 +13,7 @@ from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.build_queue import ASSUMED_SECONDS, BuildThreads
+from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads
 from spsa.master.pacing import Pacer
 from spsa.master.session import AUTO
 
