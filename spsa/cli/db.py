@@ -8,7 +8,6 @@ from spsa.cli.common import FileToWrite, with_store, with_url
 from spsa.db import Store, migrate
 from spsa.db.tables import Run
 from spsa.history.doctor import check_run
-from spsa.history.invariants import Comparison
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo
@@ -55,7 +54,7 @@ def doctor(store: Store, name: str | None) -> int:
     Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
     """
     chosen = store.runs() if name is None else [store.run(name)]
-    violations = [str(found) for run in chosen for found in _violations(store, run)]
+    violations = [found for run in chosen for found in _violations(store, run)]
     echo(*violations)
     if not violations:
         names = ", ".join(run.name for run in chosen) or "no run yet"
@@ -63,6 +62,6 @@ def doctor(store: Store, name: str | None) -> int:
     return 1 if violations else 0
 
 
-def _violations(store: Store, run: Run) -> list[Comparison]:
+def _violations(store: Store, run: Run) -> list[str]:
     with working(f"checking run {run.name}, {run.applied} results"):
         return check_run(store, run, tuning_of(run))

@@ -10,7 +10,6 @@ opened.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -25,9 +24,9 @@ from spsa.history.invariants import (
     CHECKS,
     ENDED,
     LOG_CHECKS,
-    Check,
     Comparison,
     RunRows,
+    compare_values,
     read,
 )
 from spsa.history.replay import counted_after, replay
@@ -37,22 +36,26 @@ _TOLERANCE = 1e-9
 Chain = Sequence[Update]
 
 
-def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Comparison]:
-    """All violations of a run's invariants.
+def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[str]:
+    """All violations of a run's invariants, each a sentence.
 
     Args:
         tuning: the run's rule, to compute all its proposals and theta again; None skips that, and
             so do gaps in the log.
     """
     rows = read(store, run)
-    gaps, found = ([*_wrong(rows, checks)] for checks in (LOG_CHECKS, CHECKS))
+    gaps, found = (
+        _different(one for check in checks for one in check(rows))
+        for checks in (LOG_CHECKS, CHECKS)
+    )
     if tuning is not None and not gaps:  # else there is no log to replay
         found += _replayed(rows, tuning)
-    return [*gaps, *found, *_engines(store, rows)]
+    found += _different(_engines(store, rows))
+    return [f"run {rows.run.name}{one}" for one in (*gaps, *found)]
 
 
-def _wrong(rows: RunRows, checks: Sequence[Check]) -> Iterator[Comparison]:
-    return (one for check in checks for one in check(rows) if not one.is_same())
+def _different(compared: Iterable[Comparison], tolerance: float = 0.0) -> list[str]:
+    return [str(one) for one in compared if not one.is_same(tolerance)]
 
 
 def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
@@ -64,10 +67,10 @@ def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
                 if store.file(sha256) is None:
                     verify(Path(paths[sha256]), sha256)
             except TuningError as error:
-                yield rows.compare(it, "the engine", error, "its hash", sha256)
+                yield Comparison(it, "the engine", error, "its hash", sha256)
 
 
-def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[Comparison]:
+def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[str]:
     """Where steps and proposals differ from the replay.
 
     After a step that differs, all later ones differ too: together they are one violation.
@@ -77,20 +80,30 @@ def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[Comparison]:
         list(replay(tuning, counted_after(purges, steps, rows.purged)))
         for purges in range(max(0, rows.run.purges) + 1)
     ]
-    first, last = chains[0][0], chains[-1][-1]
-    theta = rows.run.start_theta
-    yield from _differing(rows.compare_values(None, "the start", theta, "the rule's", first.theta))
-    different = [(k, wrong) for k, one in _steps(rows, chains) if (wrong := _differing(one))]
-    yield from _summed_up([wrong for _, wrong in different], _span(rows, tuning, last))
-    if not different:
-        yield from _differing(_state(rows, last))
-    sound = min((k for k, _ in different), default=inf)
+    start, last = chains[0][0].theta, chains[-1][-1]
+    same_start = compare_values(None, "the start", rows.run.start_theta, "the rule's", start)
+    yield from _different(same_start, _TOLERANCE)
+    logged = [(k, _different(one, _TOLERANCE)) for k, one in _steps(rows, chains)]
+    sound = min((k for k, wrong in logged if wrong), default=inf)
+    yield from _summed_up([wrong for _, wrong in logged if wrong], _span(rows, tuning, last))
+    if sound == inf:
+        yield from _different(_state(rows, last), _TOLERANCE)
     openings = (_opening(rows, tuning, chains, it) for it in rows.tuned if it.opened_on < sound)
-    yield from _summed_up([wrong for one in openings if (wrong := _differing(one))], "")
+    yield from _summed_up([wrong for one in openings if (wrong := _different(one, _TOLERANCE))])
 
 
-def _differing(compared: Iterable[Comparison]) -> list[Comparison]:
-    return [one for one in compared if not one.is_same(_TOLERANCE)]
+def _summed_up(wrong: Sequence[list[str]], more: str = "") -> Iterator[str]:
+    """The first violation, with the number of those that follow."""
+    for (first, *_), *others in [wrong] if wrong else []:
+        follow = f"; {len(others)} more differ from there on{more}: "
+        yield first + f"{follow}did another version of the rule move it?" if others else first
+
+
+def _span(rows: RunRows, tuning: Tuning, last: Update) -> str:
+    """How far the run's theta is from the end of the replay."""
+    found, active = rows.run.theta, tuning.space.active
+    apart = (abs(found.get(p.name, inf) - last.theta[p.name]) / p.step for p in active)
+    return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
 
 
 def _steps(rows: RunRows, chains: Sequence[Chain]) -> Iterator[tuple[int, list[Comparison]]]:
@@ -101,33 +114,18 @@ def _steps(rows: RunRows, chains: Sequence[Chain]) -> Iterator[tuple[int, list[C
         k = entry.applied if isinstance(entry, Purge) else entry.k
         right = chains[purges][k]
         delta = right.delta if isinstance(entry, Purge) else entry.delta
-        moved = rows.compare_values(it, f"delta of {name}", delta, source, right.delta)
+        moved = compare_values(it, f"delta of {name}", delta, source, right.delta)
         what, theta = f"theta after {name}", entry.theta_after
-        yield k, [*moved, *rows.compare_values(it, what, theta, source, right.theta)]
-
-
-def _summed_up(wrong: Sequence[list[Comparison]], more: str) -> Iterator[Comparison]:
-    """The first violation, with the number of those that follow."""
-    for (first, *_), *others in [wrong] if wrong else []:
-        follow = f"; {len(others)} more differ from there on{more}: "
-        asks = "did another version of the rule move it?"
-        yield replace(first, more=follow + asks) if others else first
-
-
-def _span(rows: RunRows, tuning: Tuning, last: Update) -> str:
-    """How far the run's theta is from the end of the replay."""
-    found, active = rows.run.theta, tuning.space.active
-    apart = (abs(found.get(p.name, inf) - last.theta[p.name]) / p.step for p in active)
-    return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
+        yield k, [*moved, *compare_values(it, what, theta, source, right.theta)]
 
 
 def _state(rows: RunRows, last: Update) -> Iterator[Comparison]:
     """The rule's state and the estimates in the run's row."""
     same, found = alike(rows.run.state, last.state, _TOLERANCE), rows.run.estimates.by_name()
-    yield rows.compare(None, "the rule's state matches its results", same, "always", True)
+    yield Comparison(None, "the rule's state matches its results", same, "always", True)
     for name, right in last.estimates.by_name().items():
         what = f"the run's theta_{name}"
-        yield from rows.compare_values(None, what, found[name] or {}, "replayed", right or {})
+        yield from compare_values(None, what, found[name] or {}, "replayed", right or {})
 
 
 def _opening(
@@ -136,7 +134,7 @@ def _opening(
     """An iteration was opened on the right results, and plays the proposal of the rule."""
     k = it.k or 0
     allowed = min(max(it.opened_on, 0, k - it.in_flight), k - 1)
-    yield rows.compare(it, "opened_on", it.opened_on, f"with {it.in_flight} in flight", allowed)
+    yield Comparison(it, "opened_on", it.opened_on, f"with {it.in_flight} in flight", allowed)
     chain = chains[it.opened_purges] if it.opened_purges < len(chains) else ()
     if not 0 <= it.opened_on < len(chain):
         return
@@ -149,4 +147,4 @@ def _opening(
         ("plus", it.plus_parameters, proposal.played.plus),
         ("minus", it.minus_parameters, proposal.played.minus),
     ):
-        yield from rows.compare_values(it, what, found, "proposed", right)
+        yield from compare_values(it, what, found, "proposed", right)

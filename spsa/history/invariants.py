@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isclose
-from typing import Any
+from typing import Any, NamedTuple
 
 from spsa.core import derived_seed
 from spsa.core.scoring import Tally
@@ -20,25 +20,21 @@ Entry = Step | Purge
 ENDED = terminal(ITERATION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Two values that have to be the same, of a run or of one of its iterations, by its number.
+class Comparison(NamedTuple):
+    """Two values that have to be the same, of an iteration or of a whole run.
 
     `found` is that of `what`; `right` is that of `source`, which is believed.
     """
 
-    run: str
-    iteration: int | None
+    iteration: Iteration | None
     what: str
     found: Any
     source: str
     right: Any
-    more: str = ""
 
     def __str__(self) -> str:
-        place = "" if self.iteration is None else f" iteration {self.iteration}"
-        found, right = f"{self.what}: {self.found}", f"{self.source}: {self.right}"
-        return f"run {self.run}{place}: {found}; {right}{self.more}"
+        place = "" if self.iteration is None else f" iteration {self.iteration.iteration_number}"
+        return f"{place}: {self.what}: {self.found}; {self.source}: {self.right}"
 
     def is_same(self, tolerance: float = 0.0) -> bool:
         """Whether both values are the same.
@@ -85,20 +81,13 @@ class RunRows:
         for purge in between:
             yield f"purge {purge.number}", None, purge
 
-    def compare(
-        self, it: Iteration | None, what: str, found: Any, source: str, right: Any
-    ) -> Comparison:
-        number = None if it is None else it.iteration_number
-        return Comparison(
-            run=self.run.name, iteration=number, what=what, found=found, source=source, right=right
-        )
 
-    def compare_values(
-        self, it: Iteration | None, what: str, found: Values, source: str, right: Values
-    ) -> Iterator[Comparison]:
-        """The values of each parameter; one that is missing is None."""
-        for name in sorted(found.keys() | right.keys()):
-            yield self.compare(it, f"{what}, {name}", found.get(name), source, right.get(name))
+def compare_values(
+    it: Iteration | None, what: str, found: Values, source: str, right: Values
+) -> Iterator[Comparison]:
+    """The values of each parameter; one that is missing is None."""
+    for name in sorted(found.keys() | right.keys()):
+        yield Comparison(it, f"{what}, {name}", found.get(name), source, right.get(name))
 
 
 def read(store: Store, run: Run) -> RunRows:
@@ -124,42 +113,42 @@ def _counts(rows: RunRows) -> Iterator[Comparison]:
         gone = [b for b in rows.purged if b.iteration_id == it.id and not b.played_again]
         lost = sum(b.tally.games for b in gone)
         added = f"the sum over its {len(done)} done batches"
-        yield rows.compare(it, "its tally", tally, added, sum(done, Tally()))
-        yield rows.compare(it, "games_played", it.games_played, "the sum of results", tally.games)
-        yield rows.compare(it, "wins match pairs", tally.consistent, "always", True)
-        yield rows.compare(it, "void_games", it.void_games, "the sum over its batches", voids)
-        yield rows.compare(it, "purged_games", it.purged_games, "the sum over those batches", lost)
+        yield Comparison(it, "its tally", tally, added, sum(done, Tally()))
+        yield Comparison(it, "games_played", it.games_played, "the sum of results", tally.games)
+        yield Comparison(it, "wins match pairs", tally.consistent, "always", True)
+        yield Comparison(it, "void_games", it.void_games, "the sum over its batches", voids)
+        yield Comparison(it, "purged_games", it.purged_games, "the sum over those batches", lost)
 
 
 def _whole_pairs(rows: RunRows) -> Iterator[Comparison]:
     """The batches of an iteration are whole pairs, and add up to its target."""
     for it in rows.iterations.values():
         games = sum(b.games for b in rows.of(it))
-        yield rows.compare(it, "target_games", it.target_games, "the sum over its batches", games)
+        yield Comparison(it, "target_games", it.target_games, "the sum over its batches", games)
         for batch in rows.of(it):
             name = f"batch {batch.seq}, which is {batch.status}"
             is_played = batch.status in (BatchStatus.DONE, BatchStatus.PURGED)
             played, tally = batch.games if is_played else 0, batch.tally
-            yield rows.compare(it, f"results of {name}", tally.games, "its games", played)
-            yield rows.compare(it, f"wins match pairs, {name}", tally.consistent, "always", True)
-            yield rows.compare(it, f"odd games of {name}", batch.games % 2, "in whole pairs", 0)
+            yield Comparison(it, f"results of {name}", tally.games, "its games", played)
+            yield Comparison(it, f"wins match pairs, {name}", tally.consistent, "always", True)
+            yield Comparison(it, f"odd games of {name}", batch.games % 2, "in whole pairs", 0)
 
 
 def _numbers(rows: RunRows) -> Iterator[Comparison]:
     """Iterations and pairs are numbered without gaps, and every batch has its own seed."""
     for place, it in enumerate(rows.iterations.values(), start=1):
         number = it.iteration_number
-        yield rows.compare(it, "iteration_number", number, "its place in the run", place)
+        yield Comparison(it, "iteration_number", number, "its place in the run", place)
     for place, it in enumerate(rows.tuned, start=1):
-        yield rows.compare(it, "k", it.k, "its place among the tuning iterations", place)
+        yield Comparison(it, "k", it.k, "its place among the tuning iterations", place)
     pair = 0
     for it in rows.iterations.values():
         for place, batch in enumerate(rows.of(it)):
             name, number = f"batch {batch.seq}", it.iteration_number
             seed = derived_seed(rows.run.seed, "batch", number, batch.seq)
-            yield rows.compare(it, "seq", batch.seq, "its place in the iteration", place)
-            yield rows.compare(it, f"first_pair of {name}", batch.first_pair, "the next pair", pair)
-            yield rows.compare(it, f"seed of {name}", batch.seed, "that of its place", seed)
+            yield Comparison(it, "seq", batch.seq, "its place in the iteration", place)
+            yield Comparison(it, f"first_pair of {name}", batch.first_pair, "the next pair", pair)
+            yield Comparison(it, f"seed of {name}", batch.seed, "that of its place", seed)
             pair = batch.first_pair + batch.games // 2
 
 
@@ -169,47 +158,41 @@ def _steps(rows: RunRows) -> Iterator[Comparison]:
     complete = {it.id for it in rows.tuned if it.status is IterationStatus.COMPLETE}
     for it in rows.tuned:
         wanted = it.k if it.id in complete else None
-        yield rows.compare(it, "k of its step", logged.get(it.id), f"as it is {it.status}", wanted)
+        yield Comparison(it, "k of its step", logged.get(it.id), f"as it is {it.status}", wanted)
     ks, applied = [step.k for step in rows.steps], list(range(1, rows.run.applied + 1))
-    yield rows.compare(None, "the steps of the log", ks, "the results applied, each once", applied)
+    yield Comparison(None, "the steps of the log", ks, "the results applied, each once", applied)
 
 
-def _theta(rows: RunRows) -> Iterator[Comparison]:
-    """Theta is the start plus the log, purges and all, to the bit."""
-    theta, source = rows.run.start_theta, "theta at the start"
+def _log(rows: RunRows) -> Iterator[Comparison]:
+    """Theta is the start plus the log, purges and all, to the bit, and epochs never decrease.
+
+    A master that lost its lease moves theta no more.
+    """
+    theta, source, highest = rows.run.start_theta, "theta at the start", 0
     for name, it, entry in rows.log():
-        what = f"theta before {name}"
-        yield from rows.compare_values(it, what, entry.theta_before, source, theta)
+        yield from compare_values(it, f"theta before {name}", entry.theta_before, source, theta)
         theta, source = entry.theta_after, f"theta after {name}"
         if isinstance(entry, Step):
             moved = {n: x + entry.delta.get(n, 0.0) for n, x in entry.theta_before.items()}
-            yield from rows.compare_values(it, source, theta, "before it, plus delta", moved)
-    yield from rows.compare_values(None, "the run's theta", rows.run.theta, source, theta)
-
-
-def _epochs(rows: RunRows) -> Iterator[Comparison]:
-    """Epochs never decrease: a master that lost its lease moves theta no more."""
-    latest = 0
-    for name, it, entry in rows.log():
-        if isinstance(entry, Step):
-            latest = max(latest, entry.epoch)
-            source = "the highest epoch so far"
-            yield rows.compare(it, f"the epoch of {name}", entry.epoch, source, latest)
-    epoch, source = rows.run.epoch, "that of its log, at least"
-    yield rows.compare(None, "the run's epoch", epoch, source, max(latest, epoch))
+            yield from compare_values(it, source, theta, "before it, plus delta", moved)
+            what, highest = f"the epoch of {name}", max(highest, entry.epoch)
+            yield Comparison(it, what, entry.epoch, "the highest epoch so far", highest)
+    yield from compare_values(None, "the run's theta", rows.run.theta, source, theta)
+    epoch, least = rows.run.epoch, "that of its log, at least"
+    yield Comparison(None, "the run's epoch", epoch, least, max(highest, epoch))
 
 
 def _purges(rows: RunRows) -> Iterator[Comparison]:
     """Purges are numbered without gaps, in the order of results, and say what they removed."""
     numbers, wanted = [p.number for p in rows.purges], list(range(1, rows.run.purges + 1))
-    yield rows.compare(None, "the purges", numbers, "in the run's row", wanted)
+    yield Comparison(None, "the purges", numbers, "in the run's row", wanted)
     held = [purge.applied for purge in rows.purges]
     right = [min(applied, rows.run.applied) for applied in sorted(held)]
-    yield rows.compare(None, "the results that purges held", held, "in order", right)
+    yield Comparison(None, "the results that purges held", held, "in order", right)
     for purge in rows.purges:
         games = sum(one.tally.games for one in rows.purged if one.purge == purge.number)
         what = f"the games of purge {purge.number}"
-        yield rows.compare(None, what, purge.games, "the sum over its batches", games)
+        yield Comparison(None, what, purge.games, "the sum over its batches", games)
 
 
 def _statuses(rows: RunRows) -> Iterator[Comparison]:
@@ -218,19 +201,19 @@ def _statuses(rows: RunRows) -> Iterator[Comparison]:
     for it in rows.iterations.values():
         is_complete = it.status is IterationStatus.COMPLETE
         has_time = it.completed_at is not None
-        yield rows.compare(it, "whether it has completed_at", has_time, it.status, is_complete)
+        yield Comparison(it, "whether it has completed_at", has_time, it.status, is_complete)
         games = it.games_played + it.purged_games
         if is_complete:
-            yield rows.compare(it, "games when complete", games, "target_games", it.target_games)
+            yield Comparison(it, "games when complete", games, "target_games", it.target_games)
         begun = {BatchStatus.LEASED, BatchStatus.DONE} & {b.status for b in rows.of(it)}
         if begun and it.status is IterationStatus.PENDING:
             source = "with a batch that was begun"
-            yield rows.compare(it, "status", it.status, source, IterationStatus.IN_PROGRESS)
+            yield Comparison(it, "status", it.status, source, IterationStatus.IN_PROGRESS)
         if it.purpose is Purpose.TUNE:
             yield from _tuning_statuses(rows, it)
     if run.status is RunStatus.FINISHED:
         what, most = "results when finished", run.max_iterations
-        yield rows.compare(None, what, run.applied, "max_iterations", most)
+        yield Comparison(None, what, run.applied, "max_iterations", most)
 
 
 def _tuning_statuses(rows: RunRows, it: Iteration) -> Iterator[Comparison]:
@@ -238,13 +221,13 @@ def _tuning_statuses(rows: RunRows, it: Iteration) -> Iterator[Comparison]:
     run_ended = run.finished_at is not None
     is_abandoned = it.status is IterationStatus.ABANDONED
     what, source = f"whether it is {it.status}", f"in a run that is {run.status}"
-    yield rows.compare(it, what, not is_over, source, not (is_over or run_ended))
-    yield rows.compare(it, "whether it is abandoned", is_abandoned and not run_ended, source, False)
+    yield Comparison(it, what, not is_over, source, not (is_over or run_ended))
+    yield Comparison(it, "whether it is abandoned", is_abandoned and not run_ended, source, False)
     if run.status is RunStatus.RUNNING and not is_over:
         failed = [(b.seq, b.last_error) for b in rows.of(it) if b.status is BatchStatus.FAILED]
-        yield rows.compare(it, "its failed batches", failed, source, [])
+        yield Comparison(it, "its failed batches", failed, source, [])
 
 
 Check = Callable[[RunRows], Iterator[Comparison]]
 LOG_CHECKS: Sequence[Check] = (_numbers, _steps, _purges)
-CHECKS: Sequence[Check] = (_counts, _whole_pairs, _theta, _epochs, _statuses)
+CHECKS: Sequence[Check] = (_counts, _whole_pairs, _log, _statuses)

@@ -190,18 +190,20 @@ def test_what_the_machine_plays_right_now_is_taken_back(store, sql):
 def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
     run = stage(store)
     store.open_iteration(run.master, new_validation())
-    run.play()
+    while (claim := run.claim(uuid.uuid4().hex)) is not None:
+        store.report(claim, result_of(claim, voids={"crash": 1 + claim.seq}))
     (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
     store.complete_validation(run.master, row.id, 99.0)
-    for seq, games in ((0, 4), (1, 0)):
+    for seq, games, voids in ((0, 4, 2), (1, 0, 0)):
         selection = Selection(batches=((1, seq),))
         planned = plan(store, run.now(), None, selection)
         carry_out(store, None, planned, "me", "why")
         (row,) = store.iterations(run.run.id)
         assert (row.games_played, row.games_played + row.purged_games) == (games, 8)
+        assert row.void_games == voids
+        assert violations(store, run.now()) == []
     assert row.elo_diff is None
     assert broken(sql) == []
-    assert violations(store, run.now()) == []
 
 
 def test_times_are_those_of_the_reports(store, sql):

@@ -34,8 +34,7 @@ def pure(tested, k=None):
 
 def violations(store, run, tuning=None):
     """What the doctor says, but that the made-up engines of these rows are nowhere."""
-    found = (str(violation) for violation in check_run(store, run, tuning))
-    return [words for words in found if "/engines/" not in words]
+    return [words for words in check_run(store, run, tuning) if "/engines/" not in words]
 
 
 def healthy(tested, sql):
