@@ -450,9 +450,11 @@ def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path,
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
     path = tmp_path / "config.toml"
     shape = Shape(iterations=250, games=8, batch_games=2, in_flight=2, adapts=True)
-    path.write_text(starter_config('../my "engine"', "src/consts.rs", shape), encoding="utf-8")
+    path.write_text(
+        starter_config('../my "engine" \N{ROBOT FACE}', "src/consts.rs", shape), encoding="utf-8"
+    )
     config = load_config(path, {})
-    assert config.build.source_path == tmp_path.parent / 'my "engine"'
+    assert config.build.source_path == tmp_path.parent / 'my "engine" \N{ROBOT FACE}'
     assert config.build.constants_file == "src/consts.rs"
     assert (config.games.games_per_iteration, config.games.batch_size) == (8, 8)
     assert config.spsa.max_iterations == 250
