@@ -50,22 +50,24 @@ def refuse_unbuildable(source: Path) -> None:
     if not (source / "Cargo.toml").is_file():
         remedy = "name the directory that holds the engine's Cargo.toml"
         raise InvalidInput.of(source, "source_path", "there is no Cargo.toml here", remedy)
-    for root in source.parents:
-        if _has_member(root, source):
-            raise InvalidInput.of(
-                source,
-                "source_path",
-                f"this crate is a member of the workspace {root}, whose profiles it would lose",
-                f'set source_path to "{root}" and name the engine with `package`',
-            )
+    if (root := workspace_of(source)) is not None:
+        raise InvalidInput.of(
+            source,
+            "source_path",
+            f"this crate is a member of the workspace {root}, whose profiles it would lose",
+            f'set source_path to "{root}" and name the engine with `package`',
+        )
+
+
+def workspace_of(crate: Path) -> Path | None:
+    """The folder above whose Cargo.toml names this crate as one of its workspace."""
+    if _workspace(crate) is not None:
+        return None
+    return next((folder for folder in crate.parents if _has_member(folder, crate)), None)
 
 
 def _has_member(directory: Path, crate: Path) -> bool:
-    """Whether the Cargo.toml of a directory above names the crate as one of its workspace."""
-    workspace = _workspace(directory)
-    if workspace is None or _workspace(crate) is not None:
-        return False
-    relative = crate.relative_to(directory).as_posix()
+    workspace, relative = _workspace(directory) or {}, crate.relative_to(directory).as_posix()
     named = _matches(relative, workspace.get("members", ()))
     return named and not _matches(relative, workspace.get("exclude", ()))
 

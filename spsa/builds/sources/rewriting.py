@@ -167,7 +167,7 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
     result, parsed again, holds anything but the same constants with these numbers.
     """
     if not numbers:
-        return text  # also one that this parser does not take for Rust
+        return text  # also one that the parser does not understand
     before = parse(text, name)
     wanted: dict[int, tuple[Element, Number]] = {}
     for location, number in numbers.items():
@@ -194,7 +194,7 @@ def _splice(text: str, numbers: Sequence[tuple[Element, Number]]) -> str:
 def _compare(before: SourceFile, after: SourceFile, wanted: Mapping[int, Number]) -> None:
     """Raise RewriteDiffers unless `after` is `before` with the wanted numbers, by their bytes."""
     if after.broken is not None:
-        raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
+        raise RewriteDiffers(f"{after.name}:{after.broken} cannot be parsed after rewriting")
     if before.comments != after.comments or len(before.constants) != len(after.constants):
         raise RewriteDiffers(f"{after.name}: comments or constants were lost in rewriting")
     for old, new in zip(before.constants, after.constants, strict=True):

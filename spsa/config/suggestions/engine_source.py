@@ -5,10 +5,9 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from posixpath import normpath
 
+from spsa.builds.cargo import workspace_of
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput
 from spsa.files import content
@@ -128,7 +127,7 @@ def read_source(source: Path) -> EngineSource:
                 root=source, binary=made.binary, command=made.command, texts=texts, unread=unread
             )
     manifest = _manifest(source)
-    root = _workspace(source)
+    root = workspace_of(source.resolve())
     texts, unread = _read(root or source, (".rs",))
     return EngineSource(
         root=root or source,
@@ -137,19 +136,6 @@ def read_source(source: Path) -> EngineSource:
         texts=texts,
         unread=unread,
     )
-
-
-def _workspace(source: Path) -> Path | None:
-    """The root of the workspace that the crate in `source` is a member of, None for no member.
-
-    Raises InvalidInput without a Cargo.toml that can be read.
-    """
-    for folder in source.resolve().parents:
-        workspace = _manifest(folder).get("workspace") if (folder / "Cargo.toml").is_file() else {}
-        relative = source.resolve().relative_to(folder).as_posix()
-        if isinstance(workspace, dict) and _includes(workspace.get("members"), relative):
-            return folder
-    return None
 
 
 def _package(manifest: Mapping[str, object]) -> str | None:
@@ -190,11 +176,6 @@ def _manifest(folder: Path) -> Mapping[str, object]:
         raise _refused(folder, "has no Cargo.toml") from None
     except (OSError, ValueError) as error:
         raise _refused(folder, f"has a Cargo.toml that cannot be read: {error}") from None
-
-
-def _includes(members: object, relative: str) -> bool:
-    patterns = members if isinstance(members, list) else []
-    return any(fnmatch(relative, normpath(str(pattern))) for pattern in patterns)
 
 
 def _binary(source: Path, manifest: Mapping[str, object]) -> str | None:
