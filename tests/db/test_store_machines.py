@@ -1,4 +1,9 @@
-"""Which machine is given which batch, and when a batch, or a machine, has failed often enough."""
+"""Which machine is given which batch, and when a batch, or a machine, has failed often enough.
+
+A story has one step a comma: what a machine does with the batch that it claims (`-`: there is none
+for it), or what the master sees. Machines are letters; each has one worker. `test_protocol_model`
+has those of three machines and three attempts; here are the others.
+"""
 
 import hashlib
 from dataclasses import replace
@@ -26,19 +31,21 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
-from spsa.master.decide import SetAside, upkeep
 from spsa.protocol import MAX_WORKERS, Failure, Measured
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
+BINARIES = {"all": None, "plus": PLUS, "minus": MINUS, "another": "a" * 64}
+LONG_AGO = "2000-01-01 00:00:00.000"
 
 
 class Fleet:
-    """A run with an open iteration of two batches, and machines that are named by letters."""
+    """A run with an open iteration; only the machines that a test names are there."""
 
-    def __init__(self, store) -> None:
-        self.store, self.on = store, stage(store)
-        self.on.open()
-        self.workers, self.asked = {}, 0
+    def __init__(self, store, sql, batches=2, **over) -> None:
+        self.store, self.sql, self.asked, self.workers = store, sql, 0, {}
+        self.on = stage(store)
+        self.on.open(target_games=4 * batches, **over)
+        sql("DELETE FROM spsa_worker")
 
     def here(self, machine):
         if machine not in self.workers:
@@ -58,32 +65,124 @@ class Fleet:
 
     def plays(self, machine):
         claim = self.claim(machine)
-        self.store.report(claim, result_of(claim))
+        assert self.store.report(claim, result_of(claim)) == "accepted"
+        return claim.seq
 
-    def tick(self):
-        return self.on.view()
+    def leaves(self, machine):
+        claim = self.claim(machine)
+        self.sql.expire(claim.batch_id)
+        return claim.seq
+
+    def returns(self, machine):
+        claim = self.claim(machine)
+        self.store.release(claim)
+        return claim.seq
+
+    def holds(self, machine):
+        claim = self.claim(machine)
+        return "-" if claim is None else claim.seq
+
+    def leave(self, machine):
+        """A machine has not been heard of for longer than counts as present."""
+        silent = "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :machine"
+        self.sql(silent, then=LONG_AGO, machine=machine)
+
+    def step(self, *words):
+        match words:
+            case ("there", *machines):
+                for machine in machines:
+                    self.here(machine)
+            case ("silent", machine):
+                self.leave(machine)
+            case ("registered", machine):
+                self.store.register_worker(new_worker(f"{machine}-1", host=machine))
+            case ("aside", machine, binary):
+                self.here(machine)
+                self.store.set_aside(machine, "broken", "me", sha256=BINARIES[binary])
+            case ("running",):
+                assert self.on.view().run.status is RunStatus.RUNNING
+            case ("paused", machine, tried):
+                self.assert_paused(machine, "machine" if tried == "1" else "machines", tried)
+            case (machine, verb, *seq):
+                assert str(getattr(self, verb)(machine)) == (seq or ["0"])[0]
+
+    def assert_paused(self, machine, word, tried):
+        why = f"{machine} has no book"
+        if machine == "-":
+            why = "every worker that claimed it disappeared without a report"
+        run = self.on.view().run
+        assert run.status is RunStatus.PAUSED
+        assert run.reason == f"iteration 1 batch 0: {why} (tried by {tried} {word})"
+        (told,) = self.store.events(run.id, kinds=["paused"])
+        assert told.detail == {"reason": run.reason}
 
     def batches(self):
         return self.store.batches(self.on.run.id)
 
 
-@pytest.fixture
-def fleet(store, sql):
-    """The worker of `stage` has left: only the machines that a test names are there."""
-    made = Fleet(store)
-    sql("DELETE FROM spsa_worker")
-    yield made
+# the attempts and the batches of the iteration, and the story
+STORIES = {
+    "one that a batch was lost to for good plays no more of it": (
+        *(3, 1),
+        "there o, a leaves, running, a leaves, running, a leaves, running, a holds -, o plays,"
+        " running",
+    ),
+    "a lone machine that leaves every time": (2, 1, "a leaves, running, a leaves, paused - 1"),
+    "all that are there have failed": (5, 1, "there b, a fails, running, b fails, paused b 2"),
+    "as many as may are enough": (
+        *(3, 2),
+        "there b c d, a fails, b fails, c fails, d returns 1, paused c 3",
+    ),
+    "where one may fail, another still tries": (
+        *(1, 1),
+        "there b, a fails, running, b fails, paused b 2",
+    ),
+    "one that was left by its only machine": (1, 1, "a leaves, a holds -, paused - 1"),
+    "one that registers again is waited for": (
+        *(9, 1),
+        "there b, silent b, a fails, registered b, a holds -",
+    ),
+    "a batch waits while no machine is there": (1, 1, "a fails, silent a, running"),
+    "failures of other batches do not count": (
+        *(2, 2),
+        "a fails 0, b holds 0, c fails 1, running",
+    ),
+    "one set aside for these binaries is not waited for": (
+        *(9, 1),
+        "there b c, aside b plus, aside c another, a fails, a holds -, aside c minus, a fails",
+    ),
+    "one set aside for another binary plays this one": (
+        *(3, 1),
+        "aside b another, a fails, running, b plays",
+    ),
+    "one that returned a batch has not tried it": (
+        *(3, 1),
+        "there b c d, a fails, b fails, c returns, d plays",
+    ),
+    "alone, as the other is set aside": (
+        *(3, 1),
+        "there b, aside b minus, a fails, a fails, a fails, b holds -, paused a 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_batch_is_tried_by_other_machines_until_the_run_pauses(store, sql, name):
+    attempts, batches, story = STORIES[name]
+    fleet = Fleet(store, sql, batches, max_attempts=attempts)
+    for step in story.split(", "):
+        fleet.step(*step.split())
+    paused = fleet.on.now().status is RunStatus.PAUSED
+    failed = [row.seq for row in fleet.batches() if row.status is BatchStatus.FAILED]
+    assert failed == [0] * paused
     assert broken(sql) == []
 
 
 @pytest.fixture
-def leave(sql):
-    """A machine has not been heard of for longer than counts as present."""
-    return lambda machine: sql(
-        "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :machine",
-        then="2020-01-01 00:00:00.000",
-        machine=machine,
-    )
+def fleet(store, sql):
+    made = Fleet(store, sql)
+    yield made
+    assert broken(sql) == []
 
 
 def test_a_machine_that_may_play_another_iteration_only_is_none_to_wait_for(fleet):
@@ -94,39 +193,11 @@ def test_a_machine_that_may_play_another_iteration_only_is_none_to_wait_for(flee
     assert [fleet.fails("a") for _ in range(2)] == [0, 0]
 
 
-@pytest.mark.slow
-def test_what_every_machine_has_failed_pauses_the_run_with_their_number(fleet):
-    fleet.here("b")
-    fleet.fails("a", void_games=1)
-    assert fleet.tick().run.status is RunStatus.RUNNING
-    fleet.fails("b", void_games=2)
-    view = fleet.tick()
-    assert (view.run.status, view.run.reason) == (
-        RunStatus.PAUSED,
-        "iteration 1 batch 0: b has no book (tried by 2 machines)",
-    )
-    row = fleet.batches()[0]
-    assert (row.status, row.void_games) == (BatchStatus.FAILED, 3)
-    assert fleet.claim("c") is None
-    told = [event.detail for event in fleet.store.events(view.run.id) if event.kind == "paused"]
-    assert told == [{"reason": view.run.reason}]
-
-
-def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
-    for machine in "abc":
-        lost = fleet.claim(machine)
-        assert lost.seq == 0
-        expire(lost.batch_id)
+def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet):
+    assert [fleet.leaves(machine) for machine in "abc"] == [0, 0, 0]
     assert fleet.claim("d").seq == 1
-    view = fleet.tick()
-    assert view.run.status is RunStatus.PAUSED
-    assert "every worker that claimed it disappeared without a report" in view.run.reason
-    assert view.machine_failures == []
-    fleet.store.release(lost)
-    fleet.store.fail(lost, Failure(reason="I am back"))
-    with pytest.raises(LeaseLost):
-        fleet.store.report(lost, result_of(lost))
-    assert fleet.batches()[0].status is BatchStatus.FAILED
+    view = fleet.on.view()
+    assert (view.run.status, view.machine_failures) == (RunStatus.PAUSED, [])
 
 
 def test_a_batch_that_another_one_plays_after_all_counts(fleet):
@@ -136,7 +207,7 @@ def test_a_batch_that_another_one_plays_after_all_counts(fleet):
     fleet.plays("b")
     (iteration,) = fleet.store.iterations(fleet.on.run.id)
     assert (iteration.is_played, iteration.void_games) == (True, 3)
-    (failed,) = fleet.tick().machine_failures
+    (failed,) = fleet.on.view().machine_failures
     assert (failed.machine, failed.batches, failed.sha256, failed.reason) == (
         *("a", 1, PLUS),
         "a has no book",
@@ -174,13 +245,6 @@ def test_a_machine_set_aside_for_one_binary_plays_the_others(fleet):
     assert fleet.claim("a").iteration_number == 2
 
 
-def test_what_a_machine_holds_is_withdrawn_for_others(fleet):
-    held = fleet.claim("a")
-    assert fleet.store.withdraw_batches("a", "me") == 1
-    assert fleet.claim("b").batch_id == held.batch_id
-    assert fleet.store.renew(fleet.here("a"), [held.claim_id], LEASE) == frozenset()
-
-
 def test_a_batch_of_the_validation_of_a_run_that_has_ended_is_withdrawn_too(store):
     on = stage(store, max_iterations=1)
     on.whole_iteration()
@@ -196,8 +260,7 @@ def test_only_workers_that_are_gone_and_never_had_a_batch_are_forgotten(store, s
     on.open()
     on.claim("held")
     store.register_worker(new_worker("machine-2"))
-    then = "2020-01-01 00:00:00.000"
-    sql("UPDATE spsa_worker SET last_seen_at = :then", then=then)
+    sql("UPDATE spsa_worker SET last_seen_at = :then", then=LONG_AGO)
     store.register_worker(new_worker("machine-3"))
     names = [row.name for row in sql("SELECT name FROM spsa_worker ORDER BY name")]
     assert names == ["machine-1", "machine-3"]
@@ -215,7 +278,7 @@ def test_the_failures_of_a_machine_name_the_binaries_that_it_alone_is_set_aside_
     fleet.fails("a", sha256=PLUS)
     fleet.fails("b", sha256=MINUS)
     fleet.store.set_aside("a", "no such book", "me", sha256=PLUS)
-    found = {one.machine: one.binaries_set_aside for one in fleet.tick().machine_failures}
+    found = {one.machine: one.binaries_set_aside for one in fleet.on.view().machine_failures}
     assert found == {"a": frozenset({PLUS}), "b": frozenset()}
 
 
@@ -225,7 +288,7 @@ def test_a_released_machine_has_a_clean_record(fleet):
     assert fleet.store.failed_batches() == {"a": 1}
     fleet.store.release_machine("a", "me")
     assert fleet.store.failed_batches() == {}
-    assert fleet.tick().machine_failures == []
+    assert fleet.on.view().machine_failures == []
     assert fleet.claim("a").seq == 0
 
 
@@ -238,32 +301,6 @@ def test_a_machine_that_is_not_there_cannot_be_set_aside(fleet):
     ):
         with pytest.raises(NothingToDo, match=r"named 'z'; machines: a, machine"):
             call()
-
-
-@pytest.mark.slow
-def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store, sql):
-    """What a master decides from its tick, until the bad machine is given nothing more."""
-    on = stage(store)
-    on.open(target_games=40)
-    workers = {name: store.register_worker(new_worker(name, host=name)) for name in ("bad", "good")}
-    asked = 0
-    while on.now().status is RunStatus.RUNNING:
-        claims = {name: store.claim(f"{name} {asked}", w, LEASE) for name, w in workers.items()}
-        asked += 1
-        if claims["bad"] is not None:
-            store.fail(claims["bad"], Failure(reason="no such book", sha256=PLUS))
-        if claims["good"] is not None:
-            store.report(claims["good"], result_of(claims["good"]))
-        bad = upkeep(on.view())
-        if isinstance(bad, SetAside):
-            store.set_aside(bad.machine, bad.reason, "master", sha256=bad.sha256)
-        if claims == {"bad": None, "good": None}:
-            break
-    (aside,) = store.machines_set_aside()
-    assert (aside.machine, aside.sha256) == ("bad", PLUS)
-    assert "no such book" in aside.reason
-    (iteration,) = store.iterations(on.run.id)
-    assert (on.now().status, iteration.is_played, broken(sql)) == (RunStatus.RUNNING, True, [])
 
 
 def test_machines_of_one_name_are_told_apart_by_their_secrets(store):
@@ -291,8 +328,8 @@ def test_a_worker_is_not_named_like_the_machine_of_another(fleet):
         fleet.store.register_worker(namesake)
 
 
-def test_binaries_are_found_by_the_first_characters_of_their_hash(store):
-    Fleet(store)
+def test_binaries_are_found_by_the_first_characters_of_their_hash(fleet):
+    store = fleet.store
     assert store.binaries_starting("") == sorted((PLUS, MINUS))
     assert store.binaries_starting(PLUS[:7]) == [PLUS]
     assert store.binaries_starting(PLUS[1:7]) == []
@@ -348,14 +385,11 @@ def test_a_machine_is_invited_by_a_printable_name(store, name):
 
 
 def test_a_machine_that_is_revoked_holds_nothing_and_gets_nothing(far):
-    held, other = far.claim("far"), far.claim("near")
+    held = far.claim("far")
     assert far.store.revoke_machine("far-1", "me") == 1
-    assert far.store.renew(far.here("far"), [held.claim_id], LEASE) == frozenset()
     with pytest.raises(LeaseLost):
         far.store.report(held, result_of(held))
     assert far.claim("far") is None
-    assert far.store.report(other, result_of(other)) == "accepted"
-    assert far.claim("near").batch_id == held.batch_id
     machine, owner = far.store.machine_of_token(hashed(far.token), far.here("far").id)
     assert (machine.revoked_at is not None, owner) == (True, "far")
     assert far.store.revoke_machine("far", "me") == 0
@@ -387,13 +421,13 @@ def test_a_direct_machine_that_is_revoked_does_not_register_again(fleet):
         fleet.store.register_worker(new_worker("a-2", host="a"))
 
 
-def test_a_machine_has_so_many_workers_at_a_time(fleet, leave):
+def test_a_machine_has_so_many_workers_at_a_time(fleet):
     for number in range(MAX_WORKERS):
         fleet.store.register_worker(new_worker(f"a-{number}", host="a"))
     with pytest.raises(TooManyRequests, match=f"{MAX_WORKERS} workers of the machine 'a'"):
         fleet.store.register_worker(new_worker("one too many", host="a"))
     assert fleet.store.register_worker(new_worker("a-1", host="a")).machine == "a"
-    leave("a")
+    fleet.leave("a")
     assert fleet.store.register_worker(new_worker("one too many", host="a")).machine == "a"
 
 

@@ -1,12 +1,15 @@
-"""Which batch the next claim gets, at the edges: runs without work, machines that come and go."""
+"""Which batch the next claim gets: by priority, share and age of runs, and by what suits a worker."""
 
+import random
+from collections import Counter
 from itertools import count
-from random import Random
 
 import pytest
+import sqlalchemy as sa
 from builders import (
     LEASE,
     looked,
+    new_engine,
     new_iteration,
     new_run,
     new_validation,
@@ -14,35 +17,81 @@ from builders import (
     result_of,
 )
 
-from spsa.errors import LeaseLost
-from spsa.protocol import Failure, Measured
+from spsa.db.database import parse_url
+from spsa.errors import IllegalTransition
+from spsa.protocol import Failure
 
-OTHER = "2000-01-01 00:00:00.000"
+OLD = "2000-01-01 00:00:00.000"
+PLAYED = 120
+PLENTY = 160  # batches
 
 
 class Runs:
-    """Several runs of one database, and one worker."""
+    """Runs of one database with their masters, and workers that ask for batches of one pair."""
 
     def __init__(self, store, sql) -> None:
-        self.store, self.sql, self.asked = store, sql, count()
-        self.worker = store.register_worker(new_worker())
+        self.store, self.sql, self.asked, self.masters = store, sql, count(), {}
 
-    def open(self, name, batches=2, share=1.0, max_attempts=3):
-        run = self.store.create_run(new_run(name=name, share=share))
-        master = self.store.acquire_master_lease(run.id, f"m-{name}", LEASE)
-        new = new_iteration(target_games=4 * batches, max_attempts=max_attempts)
-        self.store.open_iteration(master, new)
+    def start(self, name, batches=1, *, priority=0, share=1.0, max_iterations=3, **over):
+        """A run with an iteration of so many batches; with 0 it has none yet."""
+        facts = {"priority": priority, "share": share, "max_iterations": max_iterations}
+        run = self.store.create_run(new_run(name=name, **facts))
+        self.masters[name] = self.store.acquire_master_lease(run.id, f"m-{name}", LEASE)
+        if batches:
+            self.open(name, batches, **over)
         return run
+
+    def open(self, name, batches, **over):
+        new = new_iteration(target_games=2 * batches, batch_games=2, **over)
+        self.store.open_iteration(self.masters[name], new)
+
+    def worker(self, name="w", **over):
+        return self.store.register_worker(new_worker(name, host=name, **over))
 
     def claim(self, low=0.0, high=1.0, worker=None):
         """By a claim whose first two draws fall between these."""
-        ids = ((f"claim {n}", Random(f"claim {n}")) for n in self.asked)
+        ids = ((f"claim {n}", random.Random(f"claim {n}")) for n in self.asked)
         drawn = next(
             claim_id
             for claim_id, chance in ids
             if low < chance.random() < high and low < chance.random() < high
         )
-        return self.store.claim(drawn, worker or self.worker, LEASE)
+        return self.store.claim(drawn, worker or self.worker(concurrency=16), LEASE)
+
+    def play(self, claim):
+        self.store.report(claim, result_of(claim))
+
+    def next_runs(self, claims):
+        return [self.claim().run_name for _ in range(claims)]
+
+    def served(self, worker):
+        """The runs of all batches that this worker is given and plays, in order."""
+        names = []
+        while (claim := self.claim(worker=worker)) is not None:
+            names.append(claim.run_name)
+            self.play(claim)
+        return names
+
+    def view(self, name):
+        return looked(self.store, self.masters[name])
+
+    def slots_held(self, slots, claims, seconds):
+        """The mean number of slots of each run while a fleet plays so many batches.
+
+        `seconds` is how long a batch of a run takes: the next slot to fall free is drawn by it.
+        """
+        chance = random.Random(1)
+        playing = [self.claim() for _ in range(slots)]
+        held = Counter()
+        for _ in range(claims):
+            rates = [1 / seconds.get(claim.run_name, 1.0) for claim in playing]
+            lasted = 1 / sum(rates)
+            for claim in playing:
+                held[claim.run_name] += lasted
+            done = chance.choices(range(slots), rates)[0]
+            self.play(playing[done])
+            playing[done] = self.claim()
+        return {name: slots * time / held.total() for name, time in held.items()}
 
 
 @pytest.fixture
@@ -50,8 +99,69 @@ def runs(store, sql):
     return Runs(store, sql)
 
 
+def test_the_higher_priority_is_served_as_long_as_it_has_anything_free(runs):
+    runs.start("old", batches=4)
+    runs.start("urgent", batches=3, priority=1)
+    first = [runs.claim() for _ in range(4)]
+    assert [claim.run_name for claim in first] == ["urgent", "urgent", "urgent", "old"]
+    for claim in first[:3]:
+        runs.play(claim)
+    runs.start("more urgent", priority=7)
+    assert runs.next_runs(3) == ["more urgent", "old", "old"]
+
+
+def test_no_slot_idles_while_a_lower_priority_has_work(runs):
+    runs.start("low", batches=2, priority=-3)
+    runs.start("high", batches=0, priority=5)
+    runs.start("higher", priority=6)
+    runs.store.pause("higher", "me", "a pause")
+    assert runs.next_runs(2) == ["low", "low"]
+    assert runs.claim() is None
+    runs.open("high", 1)
+    assert runs.next_runs(1) == ["high"]
+
+
+def test_within_a_run_the_oldest_iteration_goes_first(runs):
+    runs.start("first", batches=2, in_flight=2)
+    runs.open("first", batches=2, k=2, in_flight=2)
+    order = [(claim.iteration_number, claim.seq) for claim in iter(runs.claim, None)]
+    assert order == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_a_validation_of_an_ended_run_has_the_priority_of_its_run(runs):
+    runs.start("tuned", priority=1)
+    runs.start("tuning")
+    runs.play(runs.claim())
+    runs.store.stop("tuned", "me", "enough")
+    match = new_validation(target_games=2, batch_games=2)
+    runs.store.open_iteration(runs.masters["tuned"], match)
+    assert runs.next_runs(2) == ["tuned", "tuning"]
+
+
+SHARES = [
+    pytest.param(8, {"a": 3.0, "b": 1.0}, {}, 0.35, id="whole slots"),
+    pytest.param(8, {"a": 3.0, "b": 1.0}, {"b": 10.0}, 0.35, id="games of other lengths"),
+    pytest.param(7, {"a": 1.0, "b": 1.0, "c": 0.5}, {"a": 3.0}, 0.6, id="parts of slots"),
+    pytest.param(2, {"a": 1.0, "b": 1.0, "c": 1.0}, {}, 0.2, id="more runs than slots"),
+    pytest.param(1, {"a": 3.0, "b": 1.0}, {}, 0.1, id="one slot"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("slots", "shares", "seconds", "tolerance"), SHARES)
+def test_runs_of_one_priority_have_their_shares_of_the_slots(
+    runs, slots, shares, seconds, tolerance
+):
+    runs.start("of lower priority", batches=PLENTY, share=9.0, priority=-1)
+    for name, share in shares.items():
+        runs.start(name, batches=PLENTY, share=share)
+    held = runs.slots_held(slots, PLAYED, seconds)
+    due = {name: slots * share / sum(shares.values()) for name, share in shares.items()}
+    assert held == pytest.approx(due, abs=tolerance)
+
+
 def played(runs, claim):
-    runs.store.report(claim, result_of(claim))
+    runs.play(claim)
 
 
 def held(runs, claim):
@@ -65,7 +175,7 @@ def paused(runs, claim):
 
 def tried_enough(runs, claim):
     runs.store.release(claim)
-    tried = "INSERT INTO spsa_failure (batch_id, machine, lost_leases) VALUES (:id, 'machine', 3)"
+    tried = "INSERT INTO spsa_failure (batch_id, machine, lost_leases) VALUES (:id, 'w', 3)"
     runs.sql(tried, id=claim.batch_id)
     runs.sql("UPDATE spsa_batch SET attempt = 3 WHERE id = :id", id=claim.batch_id)
 
@@ -79,95 +189,219 @@ def left_and_tried_enough(runs, claim):
 @pytest.mark.parametrize("idle", [played, held, paused, tried_enough, left_and_tried_enough])
 def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
     """Else the run of the next number would get the share of the idle one."""
-    runs.open("idle", batches=1, share=10.0)
+    runs.start("idle", share=10.0)
     idle(runs, runs.claim())
-    runs.open("b")
-    runs.open("c")
+    runs.start("b", batches=2)
+    runs.start("c", batches=2)
     assert runs.claim(0.55, 0.65).run_name == "c"
     assert runs.claim(0.2, 0.3).run_name == "b"
 
 
 def test_batches_that_were_left_behind_take_part_in_the_draw(runs):
-    runs.open("idle", batches=1, share=10.0)
-    played(runs, runs.claim())
-    runs.open("b", batches=1)
-    runs.claim()
-    runs.open("c", batches=1)
-    runs.claim()
-    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then WHERE status = 'leased'", then=OTHER)
+    runs.start("idle", share=10.0)
+    runs.play(runs.claim())
+    for name in ("b", "c"):
+        runs.start(name)
+        runs.claim()
+    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then WHERE status = 'leased'", then=OLD)
     assert runs.claim(0.55, 0.65).run_name == "c"
 
 
 def test_slots_in_use_are_those_of_open_iterations_and_live_leases(runs):
     """b has two of three slots, so that c is due all of the draw."""
-    runs.open("b", batches=5)
-    for _ in range(2):
-        runs.claim()
-    runs.open("c", batches=5)
+    runs.start("b", batches=5)
+    runs.next_runs(2)
+    runs.start("c", batches=5)
     assert runs.claim(0.0, 0.1).run_name == "c"
 
 
 def test_a_reported_batch_is_no_slot_in_use(runs):
     """Both runs are due the same, and b begins the draw."""
-    runs.open("b", batches=3)
+    runs.start("b", batches=3)
     for _ in range(2):
-        played(runs, runs.claim())
-    runs.open("c")
+        runs.play(runs.claim())
+    runs.start("c", batches=2)
     assert runs.claim(0.0, 0.1).run_name == "b"
 
 
 def test_a_batch_of_an_abandoned_validation_is_no_slot_in_use(runs):
-    run = runs.open("b", batches=1)
+    run = runs.start("b")
     tuning = runs.claim()
-    master = runs.store.acquire_master_lease(run.id, "m-b", LEASE)
-    runs.store.open_iteration(master, new_validation())
-    for _ in range(2):
-        runs.claim()
-    runs.store.abandon_validation(master, runs.store.open_iterations(run.id)[-1].id)
+    runs.store.open_iteration(runs.masters["b"], new_validation())
+    runs.next_runs(2)
+    match = runs.store.open_iterations(run.id)[-1]
+    runs.store.abandon_validation(runs.masters["b"], match.id)
     runs.store.release(tuning)
-    runs.open("c")
+    runs.start("c", batches=2)
     assert runs.claim(0.0, 0.1).run_name == "b"
 
 
-def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):
-    runs.open("stopped", batches=1)
-    stopped = runs.claim()
-    runs.open("going", batches=1)
-    going = runs.claim()
-    runs.store.stop("stopped", "me", "why")
-    assert runs.store.renew(runs.worker, [stopped.claim_id, going.claim_id], LEASE) == {
-        going.claim_id
-    }
-    with pytest.raises(LeaseLost):
-        played(runs, stopped)
-    played(runs, going)
+def test_an_expired_lease_is_no_slot_in_use(runs, expire):
+    runs.start("gone", batches=9)
+    lost = [runs.claim() for _ in range(4)]
+    runs.start("here", batches=9)
+    for claim in lost:
+        expire(claim.batch_id)
+    assert Counter(runs.next_runs(8)) == {"gone": 4, "here": 4}
+
+
+def test_where_others_are_taking_all_of_one_run_the_next_one_is_served(runs, database_url):
+    if runs.store.is_file:
+        return  # one writer at a time: nobody ever finds a row locked
+    runs.start("low")
+    runs.start("high", batches=2, priority=1)
+    engine = sa.create_engine(parse_url(database_url))
+    with engine.begin() as other:
+        other.execute(
+            sa.text(
+                "SELECT b.id FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id"
+                " JOIN spsa_run r ON r.id = i.run_id WHERE r.name = 'high' FOR UPDATE OF b"
+            )
+        )
+        assert runs.next_runs(1) == ["low"]
+        assert runs.claim() is None
+    assert runs.next_runs(1) == ["high"]
+    engine.dispose()
+
+
+def test_priority_and_share_are_changed_while_a_run_is_live_and_told(runs):
+    runs.start("first", batches=9)
+    runs.start("second", batches=9)
+    runs.store.prioritize("second", "me", priority=2, share=0.5)
+    changed = runs.store.run("second")
+    assert (changed.priority, changed.share) == (2, 0.5)
+    assert runs.next_runs(3) == ["second"] * 3
+    runs.store.prioritize("second", "me", priority=-1)
+    assert runs.store.run("second").share == 0.5
+    assert runs.next_runs(1) == ["first"]
+    told = [e.detail for e in runs.store.events(changed.id) if e.kind == "prioritize"]
+    assert sorted(told, key=str) == [{"priority": -1}, {"priority": 2, "share": 0.5}]
+    with pytest.raises(IllegalTransition, match="no run named 'nobody'"):
+        runs.store.prioritize("nobody", "me", priority=1)
+
+
+def test_an_overview_has_the_slots_and_the_master_of_each_run(runs):
+    runs.start("ended")
+    runs.store.stop("ended", "me", "enough")
+    runs.start("waiting", batches=2)
+    runs.start("busy", batches=3, priority=1)
+    runs.store.release_master_lease(runs.masters["busy"])
+    runs.next_runs(2)
+    rows = runs.store.run_overviews()
+    assert [(row.name, row.slots, row.has_master, row.live) for row in rows] == [
+        ("busy", 2, False, True),
+        ("waiting", 0, True, True),
+        ("ended", 0, True, False),
+    ]
+
+
+def test_a_master_is_there_until_its_lease_expires(runs):
+    runs.start("first", batches=0)
+
+    def has_master(seconds):
+        runs.store.tick(runs.masters["first"], seconds)
+        (row,) = runs.store.run_overviews()
+        return row.has_master
+
+    assert any(has_master(0.9) for _ in range(20))  # a busy machine may be late
 
 
 def test_a_failure_does_not_replace_the_reason_of_a_pause(runs):
-    run = runs.open("only", batches=1, max_attempts=1)
+    run = runs.start("only", max_attempts=1)
     claim = runs.claim()
     runs.store.pause("only", "me", "dinner")
     runs.store.fail(claim, Failure(reason="it broke"))
-    master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
-    view = looked(runs.store, master)
-    assert (view.run.status, view.run.reason) == ("paused", "dinner")
+    now = runs.view("only").run
+    assert (now.status, now.reason) == ("paused", "dinner")
     (event,) = runs.store.events(run.id, kinds=["failed"])
     assert "it broke" in event.detail["reason"]
 
 
-def test_a_worker_that_registers_again_brings_its_row_up_to_date(store, sql):
-    store.register_worker(new_worker("w"))
-    sql("UPDATE spsa_worker SET last_seen_at = :then", then=OTHER)
-    changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "sandbox": "x"}
-    store.register_worker(new_worker("w", **changed))
-    (row,) = sql("SELECT * FROM spsa_worker")
-    assert {name: row._mapping[name] for name in changed} == changed
-    (seen,) = store.workers()
-    assert seen.seconds_since_seen < 60
+def test_a_worker_takes_the_runs_that_it_names(runs):
+    for name in ("a", "b", "c"):
+        runs.start(name)
+    assert runs.served(runs.worker("one", only_runs=("b", "not there"))) == ["b"]
+    assert runs.served(runs.worker("two", not_runs=("a", "b"))) == ["c"]
+    assert runs.served(runs.worker("three", only_runs=("a",), not_runs=("a",))) == []
+    assert runs.served(runs.worker("four")) == ["a"]
 
 
-def test_a_worker_says_its_speed_where_it_knows_it(store, sql):
-    worker = store.register_worker(new_worker("w"))
-    for told, kept in ((None, None), (5.0, 5.0), (None, 5.0), (7.0, 7.0)):
-        store.touch_worker(worker, Measured(nps=told))
-        assert [row.nps for row in store.workers()] == [kept]
+@pytest.mark.parametrize("name", ["a.b", '"', "a'b", "$", "ä b", "[0]", "%"])
+def test_the_name_of_a_run_is_no_pattern(runs, name):
+    runs.start("axb")
+    runs.start(name)
+    assert runs.served(runs.worker(only_runs=(name,))) == [name]
+
+
+def test_a_worker_gets_what_requires_nothing_that_it_lacks(runs):
+    runs.start("any")
+    runs.start("new", requires=("linux", "x86-64-v3"))
+    runs.start("fast", requires=("linux", "fast"))
+    old = runs.worker("old", provides=("linux", "x86-64", "x86-64-v2"))
+    assert runs.served(old) == ["any"]
+    assert runs.served(runs.worker("nothing")) == []
+    new = runs.worker("new", provides=("linux", "x86-64", "x86-64-v2", "x86-64-v3", "slow"))
+    assert runs.served(new) == ["new"]
+    again = runs.worker("nothing", provides=("fast", "linux"))  # it starts with other options
+    assert runs.served(again) == ["fast"]
+
+
+def test_shares_are_drawn_among_the_runs_that_a_worker_may_play(runs):
+    """The others would lengthen its turns, and it would be served the oldest run instead."""
+    for name in ("a", "b"):
+        runs.start(name, batches=20)
+    runs.start("c", batches=40, requires=("fast",))
+    runs.worker("fast", provides=("fast",))
+    served = Counter(runs.next_runs(20))
+    assert served == {"a": 10, "b": 10}
+
+
+def test_a_machine_tries_again_what_no_other_may_play(runs):
+    runs.start("fast", requires=("fast",))
+    worker = runs.worker("fast", provides=("fast",))
+    runs.worker("slow")
+    for _ in range(2):
+        runs.store.fail(runs.claim(worker=worker), Failure(reason="it broke"))
+    assert runs.claim(worker=worker).attempt == 3
+    assert runs.view("fast").run.status == "running"
+
+
+def test_a_machine_that_may_not_play_a_batch_does_not_keep_it_from_failing(runs):
+    runs.start("fast", requires=("fast",))
+    runs.worker("slow")
+    for name in ("one", "two"):
+        worker = runs.worker(name, provides=("fast",))
+        runs.store.fail(runs.claim(worker=worker), Failure(reason="it broke"))
+    assert runs.view("fast").run.status == "paused"
+
+
+def test_the_slots_of_a_run_are_those_of_workers_that_may_play_it(runs):
+    runs.worker("slow", concurrency=16)
+    runs.worker("fast", concurrency=3, provides=("fast",))
+    runs.start("fast", requires=("fast",))
+    view = runs.view("fast")
+    assert (view.active_workers, view.active_slots) == (1, 3)
+
+
+def test_what_is_left_is_told_with_what_it_requires(runs):
+    """Also what binaries for other machines require, while they are played."""
+    sides = (new_engine("plus for arm"), new_engine("minus for arm"))
+    for name in ("a", "b"):
+        runs.start(name, requires=("x86-64",), variants={"% aarch64 % linux %": sides})
+    runs.start("c")
+    runs.start("unopened", batches=0)
+    runs.store.pause("b", "me", "dinner")
+    runs.store.stop("c", "me", "enough")
+    left = sorted((one.run, one.requires) for one in runs.store.work_left())
+    assert left == [("a", ("aarch64", "linux")), ("a", ("x86-64",)), ("unopened", ())]
+
+
+def test_a_claim_has_the_binaries_of_all_kinds(runs):
+    plus, minus = new_engine("plus for v3"), new_engine("minus for v3")
+    runs.start("a", variants={"x86-64-v3": (plus, minus)})
+    claim = runs.claim()
+    ((kind, sides),) = claim.variants.items()
+    assert kind == "x86-64-v3"
+    assert [side.sha256 for side in sides] == [plus.sha256, minus.sha256]
+    assert [side.path for side in sides] == [plus.path, minus.path]
+    assert [side.options for side in sides] == [claim.plus.options, claim.minus.options]

@@ -1,12 +1,27 @@
-"""A worker's verbs: claim, renew, report, release, fail."""
+"""A worker's verbs: claim, renew, report, release, fail; and what is kept of a batch.
+
+`test_protocol_model` has what may be claimed, and what counts, in any order of calls.
+"""
+
+import json
 
 import pytest
 from builders import LEASE, new_iteration, new_worker, result_of, stage
 
-from spsa.core.scoring import Tally
-from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
+from spsa.errors import LeaseLost, ReportConflict
 from spsa.lifecycle import IterationStatus
-from spsa.protocol import BatchResult, Measured
+from spsa.protocol import BatchResult, Failure, KeptVoid, Measured
+
+COSTS = {
+    "plus_nodes": 11,
+    "minus_nodes": 12,
+    "moves": 13,
+    "plus_time_losses": 1,
+    "minus_time_losses": 2,
+    "seconds": 1.5,
+    "think_seconds": 1.25,
+    "slot": 3,
+}
 
 
 @pytest.fixture
@@ -17,27 +32,26 @@ def run(store):
     return started
 
 
-def batches(run):
-    return run.store.batches(run.run.id)
+@pytest.fixture
+def short(store):
+    """A run whose only batch may be tried nine times."""
+    started = stage(store)
+    started.open(target_games=4, max_attempts=9)
+    return started
 
 
 def iteration(run):
     return run.store.iterations(run.run.id)[-1]
 
 
-def test_claims_hand_out_batches_in_order_and_start_the_iteration(run):
+def test_a_claim_says_all_that_has_to_be_played(run):
     assert iteration(run).status is IterationStatus.PENDING
-    first, second = run.claim("a"), run.claim("b")
-    assert [(c.seq, c.attempt, c.first_pair, c.pairs) for c in (first, second)] == [
+    claim, second, new = run.claim("a"), run.claim("b"), new_iteration()
+    assert iteration(run).status is IterationStatus.IN_PROGRESS
+    assert [(c.seq, c.attempt, c.first_pair, c.pairs) for c in (claim, second)] == [
         (0, 1, 0, 2),
         (1, 1, 2, 2),
     ]
-    assert run.claim("c") is None
-    assert iteration(run).status is IterationStatus.IN_PROGRESS
-
-
-def test_a_claim_says_all_that_has_to_be_played(run):
-    claim, new = run.claim("a"), new_iteration()
     assert (claim.run_name, claim.run_seed, claim.iteration_number) == ("first", 42, 1)
     assert (claim.plus.sha256, claim.plus.path) == (new.sides.plus.sha256, new.sides.plus.path)
     assert claim.plus.options == new.sides.plus_options
@@ -46,37 +60,19 @@ def test_a_claim_says_all_that_has_to_be_played(run):
     assert claim.lease_seconds == LEASE
 
 
-def test_a_claim_id_that_was_reported_gets_no_second_batch(run):
-    run.store.report(claim := run.claim("a"), result_of(claim))
-    with pytest.raises(LeaseLost, match="was already reported"):
-        run.claim("a")
-
-
-def test_a_report_counts_once_and_a_repeated_one_is_answered_already(run):
-    claim = run.claim("a")
-    result = result_of(claim, voids={"crash": 2}, plus_nodes=10, minus_nodes=20, seconds=1.5)
-    assert run.store.report(claim, result) == "accepted"
-    assert run.store.report(claim, result) == "already"
-    row = iteration(run)
-    assert (row.tally, row.games_played, row.void_games) == (result.tally, 4, 2)
-    assert batches(run)[0].tally == result.tally
-    assert batches(run)[0].void_games == 2
-
-
-def test_other_counts_under_the_same_claim_are_a_conflict(run):
-    claim = run.claim("a")
+def test_a_refusal_says_why(run):
+    claim, other = run.claim("a"), run.claim("b")
     right = result_of(claim)
     run.store.report(claim, right)
+    with pytest.raises(LeaseLost, match="was already reported"):
+        run.claim("a")
     with pytest.raises(ReportConflict, match="iteration 1 batch 0 of run first"):
         run.store.report(claim, BatchResult(tally=right.tally + -right.tally))
-    assert iteration(run).tally == right.tally
-
-
-def test_an_expired_lease_is_taken_over_before_a_free_batch(run, expire):
-    released, lost = run.claim("a"), run.claim("b")
-    run.store.release(released)
-    expire(lost.batch_id)
-    assert [run.claim(name).batch_id for name in "cd"] == [lost.batch_id, released.batch_id]
+    run.store.stop("first", "me", "enough")
+    assert iteration(run).status is IterationStatus.ABANDONED
+    with pytest.raises(LeaseLost, match="its iteration is over"):
+        run.store.report(other, result_of(other))
+    assert not run.store.work_left()
 
 
 def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
@@ -87,57 +83,17 @@ def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
     assert run.store.report(claim, result_of(claim)) == "accepted"
 
 
-def test_results_of_several_iterations_count_where_they_belong(run):
-    run.open(k=2, in_flight=2)
-    claims = [run.claim(name) for name in "abc"]
-    assert [(c.iteration_number, c.seq) for c in claims] == [(1, 0), (1, 1), (2, 0)]
-    for voids, claim in enumerate(claims, 1):
-        run.store.report(claim, result_of(claim, voids={"crash": voids}))
-    one, two = run.store.iterations(run.run.id)
-    assert one.tally == result_of(claims[0]).tally + result_of(claims[1]).tally
-    assert two.tally == result_of(claims[2]).tally
-    assert (one.void_games, two.void_games) == (3, 3)
-
-
-def test_a_stop_takes_the_work_away(run):
-    claim = run.claim("a")
-    run.store.stop("first", "me", "enough")
-    assert iteration(run).status is IterationStatus.ABANDONED
-    assert run.store.renew(run.worker, ["a"], LEASE) == frozenset()
-    with pytest.raises(LeaseLost, match="its iteration is over"):
-        run.store.report(claim, result_of(claim))
-    assert batches(run)[0].tally == Tally()
-    assert iteration(run).games_played == 0
-    assert run.claim("b") is None
-    assert not run.store.work_left()
-
-
-@pytest.mark.parametrize(
-    "tally",
-    [
-        Tally.of_pair(2, 2),
-        Tally.of_pair(2, 2) + Tally.of_pair(1, 1) + Tally.of_pair(0, 0),
-        Tally(2, 1, 1, (0, 1, 0, 1, 0)),
-        Tally(4, 0, 0, (0, 0, 2, 0, 0)),
-        Tally(5, -1, 0, (0, 0, 0, 0, 2)),
-    ],
-    ids=["half a batch", "too many", "a game off", "pairs that disagree", "negative"],
-)
-def test_the_database_refuses_counts_that_are_not_this_batch(run, tally):
-    claim = run.claim("a")
-    with pytest.raises((IllegalTransition, OutOfRange)):
-        run.store.report(claim, BatchResult(tally=tally))
-    assert iteration(run).games_played == 0
-    assert run.store.report(claim, result_of(claim)) == "accepted"
-
-
-def test_registering_again_is_the_same_worker_brought_up_to_date(store):
+def test_registering_again_is_the_same_worker_brought_up_to_date(store, sql):
     first = store.register_worker(new_worker())
-    assert store.register_worker(new_worker(concurrency=7)) == first
-    store.touch_worker(first, Measured(nps=1.5e6, scale=1.25))
-    store.touch_worker(first, Measured())
+    sql("UPDATE spsa_worker SET last_seen_at = :then", then="2000-01-01 00:00:00.000")
+    changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "sandbox": "x"}
+    assert store.register_worker(new_worker(**changed)) == first
+    for told in (Measured(nps=1.0), Measured(nps=1.5e6, scale=1.25), Measured()):
+        store.touch_worker(first, told)
+    (stored,) = sql("SELECT * FROM spsa_worker")
+    assert {name: stored._mapping[name] for name in changed} == changed
     (row,) = store.workers()
-    assert (row.concurrency, row.nps, row.scale) == (7, 1.5e6, 1.25)
+    assert (row.nps, row.scale) == (1.5e6, 1.25)
     assert 0 <= row.seconds_since_seen < 60
     assert store.register_worker(new_worker("machine-2")) != first
 
@@ -148,3 +104,74 @@ def test_a_workers_row_tells_what_it_has_done(run):
     (row,) = run.store.workers()
     assert (row.batches, row.games, row.games_leased, row.time_losses) == (1, 4, 4, 1)
     assert {type(value) for value in (row.batches, row.games, row.games_leased)} == {int}
+
+
+def test_a_batch_keeps_what_its_games_have_cost(short, sql):
+    claim = short.claim("a")
+    short.store.report(claim, result_of(claim, voids={"crash": 2, "hang": 1}, **COSTS))
+    (row,) = sql("SELECT * FROM spsa_batch")
+    kept = row._mapping
+    assert {name: kept[name] for name in COSTS} == COSTS
+    voids = kept["voids"]
+    assert (json.loads(voids) if isinstance(voids, str) else voids) == {"crash": 2, "hang": 1}
+    assert (kept["void_games"], kept["worker_id"]) == (3, short.worker.id)
+    assert kept["claim_id"] == claim.claim_id
+    assert kept["leased_at"] <= kept["reported_at"] <= kept["lease_expires_at"]
+
+
+def test_the_last_void_games_are_kept_with_the_machine_that_had_them(short):
+    store = short.store
+    other, third = (
+        store.register_worker(new_worker(name, host=name)) for name in ("other", "third")
+    )
+
+    def report(name, worker, **over):
+        claim = store.claim(name, worker, LEASE)
+        store.report(claim, result_of(claim, **over))
+
+    def kept(pair):
+        where = {"white": "plus", "position": "position startpos", "output": ""}
+        return [KeptVoid(pair=pair, culprit="minus", detail="crash", **where)]
+
+    def known():
+        return [(void.machine, void.kept.pair) for void in store.void_games(short.run.id, 9)]
+
+    store.fail(short.claim("a"), Failure(reason="it broke", void_games=1, kept_voids=kept(1)))
+    assert known() == [("machine", 1)]
+    store.fail(store.claim("b", other, LEASE), Failure(reason="no book"))
+    assert known() == [("machine", 1)]
+    report("c", third, voids={"crash": 1}, kept_voids=kept(2))
+    assert known() == [("third", 2)]
+    short.open(k=2, in_flight=2, target_games=4)
+    store.fail(short.claim("d"), Failure(reason="it broke", void_games=1, kept_voids=kept(3)))
+    report("e", other)
+    assert known() == [("third", 2), ("machine", 3)]
+
+
+def failure(sql):
+    (row,) = sql("SELECT * FROM spsa_failure")
+    return row.machine, row.failures, row.lost_leases, row.sha256, row.reason
+
+
+def test_leases_that_a_machine_lost_and_batches_that_it_failed_are_told_apart(short, sql):
+    for name in ("a", "b"):
+        sql.expire(short.claim(name).batch_id)
+    claim = short.claim("c")
+    assert failure(sql) == ("machine", 0, 2, None, None)
+    short.store.fail(claim, Failure(reason="no engine", sha256="a" * 64))
+    assert failure(sql) == ("machine", 1, 2, "a" * 64, "no engine")
+    sql.expire(short.claim("d").batch_id)
+    claim = short.claim("e")
+    assert failure(sql) == ("machine", 1, 3, "a" * 64, "no engine")
+    short.store.fail(claim, Failure(reason="no book", sha256="b" * 64))
+    assert failure(sql) == ("machine", 2, 3, "b" * 64, "no book")
+    assert [row.last_error for row in sql("SELECT last_error FROM spsa_batch")] == ["no book"]
+
+
+def test_a_failure_is_dated_by_its_latest_time(short, sql):
+    short.store.fail(short.claim("a"), Failure(reason="no engine"))
+    sql("UPDATE spsa_failure SET at = :then", then="2000-01-01 00:00:00.000")
+    assert short.store.tick(short.master, LEASE).machine_failures == [], "it is too long ago"
+    short.store.fail(short.claim("b"), Failure(reason="no engine"))
+    view = short.store.tick(short.master, LEASE)
+    assert [(f.machine, f.batches) for f in view.machine_failures] == [("machine", 1)]
