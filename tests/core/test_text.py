@@ -4,10 +4,7 @@ import html
 import io
 import json
 import logging
-import os
-import pty
 import re
-import subprocess
 import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +14,7 @@ from typing import Any
 
 import pytest
 from builders import Stage, stage
-from console import call, environment, master, write_project
+from console import call, master, write_project
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -34,7 +31,6 @@ from spsa.report.status import status
 from spsa.text import (
     ELLIPSIS,
     FAILURE_LENGTH,
-    NAME_LENGTH,
     html_with_commands,
     is_printable,
     printable,
@@ -220,30 +216,6 @@ def played(store: Store, folder: Path) -> Stage:
     staged.open()
     staged.claim("c")
     return staged
-
-
-@pytest.mark.slow
-def test_a_terminal_hears_no_sequence_of_a_row(
-    sqlite_url: str, tmp_path: Path, sql: Callable[..., Any]
-) -> None:
-    """On a terminal rich writes sequences of its own; none of them is the row's."""
-    with Store(sqlite_url) as opened:
-        played(opened, tmp_path)
-    sql("UPDATE spsa_worker SET name = :said", said="box\x1b[2J")
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        master("status"), cwd=tmp_path, env=environment(DATABASE_URL=sqlite_url, TERM="xterm"),
-        stdout=theirs, stderr=theirs, timeout=120,
-    )  # fmt: skip
-    os.close(theirs)
-    said = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert done.returncode == 0 and "workers" in said
-    assert "\x1b[2J" not in said
-
-
-def test_the_limits_are_what_columns_may_rely_on() -> None:
-    assert (NAME_LENGTH, FAILURE_LENGTH) == (200, 2_000)
 
 
 def test_a_command_between_backticks_is_code() -> None:

@@ -197,22 +197,6 @@ def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: s
             assert store.runs() == []
 
 
-def test_a_master_and_a_worker(postgresql_url: str) -> None:
-    with (
-        pooling(postgresql_url, connections=1) as pooler,
-        Store(pooler.url) as master,
-        Store(pooler.url, durable=False) as worker,
-    ):
-        on = stage(master)
-        on.open()
-        player = worker.register_worker(new_worker("machine-2"))
-        while (claim := worker.claim(uuid.uuid4().hex, player, LEASE)) is not None:
-            assert worker.renew(player, [claim.claim_id], LEASE) == {claim.claim_id}
-            worker.report(claim, result_of(claim))
-        on.apply()
-        assert check_run(master, on.now()) == []
-
-
 @pytest.mark.slow
 def test_a_real_master_and_two_workers(pooler: Pooler, tmp_path: Path) -> None:
     tuner = uci_tuner(tmp_path / "tuner", pooler.url, iterations=2)

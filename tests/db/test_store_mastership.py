@@ -91,14 +91,6 @@ def test_opening_writes_the_iteration_as_it_was_decided(store):
     assert {e.path for e in store.engines(run.run.id)} == {"/engines/plus", "/engines/minus"}
 
 
-def test_opening_twice_finds_the_first(store):
-    run = stage(store)
-    assert store.open_iteration(run.master, new_iteration()) == 1
-    assert store.open_iteration(run.master, new_iteration(target_games=80)) == 1
-    assert [(i.iteration_number, i.target_games) for i in iterations(run)] == [(1, 8)]
-    assert len(store.batches(run.run.id)) == 2
-
-
 def test_opening_on_other_results_than_the_run_holds_is_refused(store):
     run = stage(store)
     with pytest.raises(IllegalTransition, match=r"k=2 was decided on 1 results, the run has 0"):
@@ -106,15 +98,6 @@ def test_opening_on_other_results_than_the_run_holds_is_refused(store):
     run.whole_iteration()
     with pytest.raises(IllegalTransition):
         store.open_iteration(run.master, new_iteration(k=2, opened_on=0))
-
-
-@pytest.mark.parametrize("end", ["stop", "pause"])
-def test_nothing_is_opened_for_a_run_that_was_halted_meanwhile(store, end):
-    run = stage(store)
-    getattr(store, end)("first", "me", "changed my mind")
-    with pytest.raises(IllegalTransition):
-        store.open_iteration(run.master, new_iteration())
-    assert iterations(run) == []
 
 
 def test_nothing_is_opened_past_the_end_of_the_run(store):
@@ -183,18 +166,6 @@ def test_applying_moves_theta_and_logs_it_at_once(store):
     assert store.totals(run.run.id).bounded_steps == 1
 
 
-@pytest.mark.slow
-def test_a_result_is_applied_once(store):
-    run = stage(store)
-    run.open()
-    run.play()
-    step = step_from(run.now(), iterations(run)[0].tally)
-    store.apply(run.master, iterations(run)[0].id, *step)
-    with pytest.raises(IllegalTransition, match="k=1 is not the next result of run first"):
-        store.apply(run.master, iterations(run)[0].id, *step)
-    assert run.now().applied == 1
-
-
 def test_a_step_from_another_theta_is_refused(store):
     run = stage(store)
     run.open()
@@ -218,15 +189,6 @@ def test_another_runs_iteration_is_not_applied(store):
     with pytest.raises(IllegalTransition):
         store.complete_validation(foreign, row.id, 0.0)
     assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
-
-
-@pytest.mark.slow
-def test_a_tuning_iteration_is_not_closed_as_a_validation(store):
-    run = stage(store)
-    run.open()
-    run.play()
-    with pytest.raises(IllegalTransition):
-        store.complete_validation(run.master, iterations(run)[0].id, 1.0)
 
 
 @pytest.mark.slow
@@ -370,16 +332,6 @@ def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     assert [batch.last_error for batch in view.failed] == ["it broke"]
     assert view.run.status is RunStatus.FINISHED
     assert store.events(run.run.id)[-1].kind == "failed"
-
-
-@pytest.mark.slow
-def test_engines_that_something_younger_names_are_kept(store):
-    run = stage(store)
-    same = new_engine("same", content=b"same")
-    run.whole_iteration(plus=same)
-    run.open(minus=same)
-    assert same.sha256 not in store.retire_engines(run.master, 1)
-    assert store.file(same.sha256) == b"same"
 
 
 def test_an_engine_that_was_published_again_is_found_at_its_new_place(store):

@@ -179,15 +179,6 @@ def test_estimates_are_those_of_the_last_step(store):
         assert run.now().estimates == known
 
 
-def test_a_step_that_is_refused_leaves_no_estimates(store):
-    run = stage(store)
-    run.open()
-    run.play()
-    with pytest.raises(IllegalTransition):
-        run.apply(k=2, estimates=Estimates(averaged=THETA))
-    assert run.now().estimates.averaged is None
-
-
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -242,17 +233,6 @@ def test_the_ledger_narrows_as_asked(store):
     assert [i.k for i in store.open_iterations(run.run.id)] == [4]
     assert [s.k for s in store.steps(run.run.id)] == [1, 2, 3]
     assert store.iterations(run.run.id + 1) == []
-
-
-def test_theta_is_the_replay_of_the_log(store):
-    run = stage(store, max_iterations=9)
-    for _ in range(5):
-        run.whole_iteration()
-    theta = dict(THETA)
-    for step in store.steps(run.run.id):
-        assert theta == step.theta_before
-        theta = {name: theta[name] + step.delta[name] for name in theta}
-    assert bits(theta) == bits(run.now().theta)
 
 
 @pytest.mark.parametrize(

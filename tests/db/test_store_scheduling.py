@@ -1,4 +1,4 @@
-"""Which batch the next claim gets: by priority, share and age of runs, and by what suits a worker."""
+"""Which batch the next claim gets: by priority, share and age of runs, and by the worker."""
 
 import random
 from collections import Counter

@@ -1,7 +1,7 @@
 """Two runs in one database: what is done to one of them changes nothing of the other."""
 
 import pytest
-from builders import LEASE, Stage, new_engine, new_validation, result_of, stage, step_from
+from builders import LEASE, Stage, new_engine, new_validation, result_of, stage
 from invariants import broken
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
@@ -170,15 +170,6 @@ def test_a_validation_is_abandoned_by_its_master_only(two):
     acquire(two)
     with pytest.raises(MasterLeaseLost):
         two.store.abandon_validation(two.one.master, row.id)
-
-
-def test_a_step_is_of_its_own_run(two):
-    """A master that names an iteration of another run moves neither."""
-    two.store.report(two.claim, result_of(two.claim))
-    run = two.two.now()
-    foreign = two.store.iterations(two.one.run.id)[-1]
-    with pytest.raises(IllegalTransition):
-        two.store.apply(two.two.master, foreign.id, *step_from(run, foreign.tally))
 
 
 def test_failures_are_of_their_own_run(two):

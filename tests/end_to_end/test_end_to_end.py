@@ -121,15 +121,6 @@ def test_what_has_ended_is_not_started_again(
     assert "small is finished" in again.stderr and "--run NAME" in again.stderr
 
 
-@pytest.mark.slow
-def test_three_workers_on_postgresql_come_to_the_same_theta(
-    tuner: Tuner, postgresql_url: str, reference: tuple[Tuner, Run, list[Iteration]]
-) -> None:
-    tuner.url = postgresql_url
-    finish(tuner, workers=3)
-    assert_same_as(reference, tuner)
-
-
 @pytest.mark.long_on("sqlite")
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -166,22 +157,6 @@ def is_taken_on(tuner: Tuner, before: str | None) -> bool:
     """Whether another master than the one before moves the run, or has ended it already."""
     run, _ = outcome(tuner)
     return run.status == "finished" or run.master_id not in (None, before)
-
-
-@pytest.mark.slow
-def test_no_engine_outlives_a_killed_worker(tuner: Tuner) -> None:
-    tuner.master()
-    tuner.wait_for_tables()
-    worker = tuner.worker("--drain", "0")  # it stays, however soon the run ends
-    tuner.wait_until("games", 2)
-    tuner.kill_all()
-    assert worker.returncode == -signal.SIGKILL
-    wait_until(lambda: running_engines(tuner) == [])
-
-
-def running_engines(tuner: Tuner) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in listed.stdout.splitlines() if tuner.cache in line]
 
 
 @pytest.mark.slow

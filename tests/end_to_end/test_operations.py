@@ -10,7 +10,7 @@ import pytest
 from builders import evenly, new_engine, stage
 from engines.faulty import wait_until
 from tuner import Tuner
-from uci_tuner import engines_of, uci_tuner, wait_for_engines
+from uci_tuner import CONFIG, PARAMS, engines_of, uci_tuner, wait_for_engines
 
 from spsa.db import Store
 from spsa.db.migrate import upgrade
@@ -67,6 +67,29 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
         assert found == {"usual": theta, "urgent": theta}
         assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
     assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
+
+
+def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
+    start: Start, tmp_path: Path
+) -> None:
+    tuner = start("wrong")
+    wrong = PARAMS.replace('option = "patience"', "").replace("max = 50", "max = 51", 1)
+    (tuner.folder / "params.toml").write_text(wrong)
+    with (tuner.folder / "config.toml").open("a") as config:
+        config.write("[engine.options]\nHash = 16\n")
+    refused = tuner.ask("run")
+    said = refused.stderr.splitlines()
+    assert refused.returncode == 2, refused.stderr
+    assert [line.partition(";")[0] for line in said] == [
+        f"config.toml:{CONFIG.count(chr(10)) + 2}: [engine.options] "
+        "the engine would not accept it: it declares no option 'Hash'",
+        f"{tuner.folder}/params.toml:2: [boldness] "
+        "the engine would not accept it: boldness = 51 is outside 0 .. 50",
+        f"{tuner.folder}/params.toml:8: [calm] "
+        "the engine would not accept it: it declares no option 'calm'",
+        "3 faults",
+    ]
+    assert not (tmp_path / "spsa.db").exists()
 
 
 @pytest.fixture

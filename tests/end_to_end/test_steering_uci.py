@@ -58,7 +58,10 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     said(tuner, "doctor")
     with Store(tuner.url) as store:
         run = store.run()
-        assert run.applied == 5
+        assert run.applied == 5 and run.source_sha256 is None
+        rows = store.iterations(run.id)
+        assert len({sha for it in rows for sha in (it.plus_sha256, it.minus_sha256)}) == 1
+        assert store.file(rows[-1].plus_sha256), "the binary travels through the database"
         measured = store.iterations(run.id, purpose=Purpose.VALIDATE)
         assert measured and all(it.is_background and it.is_played for it in measured)
 

@@ -1,7 +1,7 @@
 """Real workers for an iteration of scripted engines: two batches of four games, all won by plus."""
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,30 @@ from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
 
 GAMES = 8
+NO_SWITCHES: Mapping[str, object] = {}
 UNHURRIED = TimeControl(low=30.0, high=30.0)
 """Its engines move at once, however long they may think."""
+
+
+def opened(
+    store: Store,
+    folder: Path,
+    time_control: TimeControl,
+    plus: Mapping[str, object] = NO_SWITCHES,
+    minus: Mapping[str, object] = NO_SWITCHES,
+) -> Stage:
+    """A run with an open iteration of scripted engines that have these switches."""
+    staged = stage(store)
+    staged.open(
+        plus=published(engine(folder, "plus", **{"moves": WINNER} | dict(plus))),
+        minus=published(engine(folder, "minus", **{"moves": LOSER} | dict(minus))),
+        plus_options={},
+        minus_options={},
+        game_settings=GameSettings(
+            time_control=time_control, book=Book(name=str(start_book(folder)))
+        ),
+    )
+    return staged
 
 
 @dataclass
@@ -74,19 +96,8 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
     """One whose plus engine has these switches, and whose processes are gone afterwards."""
     folder.mkdir(exist_ok=True)
     upgrade(url)
-    plus = engine(folder, "plus", **{"moves": WINNER} | switches)
     with Store(url) as store:
-        staged = stage(store)
-        staged.open(
-            plus=published(plus),
-            minus=published(engine(folder, "minus", moves=LOSER)),
-            plus_options={},
-            minus_options={},
-            game_settings=GameSettings(
-                time_control=UNHURRIED, book=Book(name=str(start_book(folder)))
-            ),
-        )
-        made = Trial(folder, url, staged)
+        made = Trial(folder, url, opened(store, folder, UNHURRIED, plus=switches))
         try:
             yield made
         finally:
@@ -102,18 +113,8 @@ class OneIteration:
         self.url, self.folder = url, folder
 
     def open(self, time_control: TimeControl, **minus: object) -> None:
-        plus_path = engine(self.folder, "plus", moves=WINNER)
-        minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
         with Store(self.url, durable=False) as store:
-            stage(store).open(
-                plus=published(plus_path),
-                minus=published(minus_path),
-                plus_options={},
-                minus_options={},
-                game_settings=GameSettings(
-                    time_control=time_control, book=Book(name=str(start_book(self.folder)))
-                ),
-            )
+            opened(store, self.folder, time_control, minus=minus)
 
     def start(self, *words: object) -> subprocess.Popen[str]:
         cache = self.folder / "cache"
