@@ -9,7 +9,7 @@ is 0.3 to 2.5 steps away in every parameter.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import pi
+from math import log, pi
 from types import MappingProxyType
 
 import numpy as np
@@ -28,7 +28,7 @@ from spsa.algorithms.rule import total
 from spsa.core import derived_seed
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
-SEED = 20_261_126
+SEED = 20_261_127
 BUDGETS = (2_000, 30_000, 100_000, 400_000)  # games
 PAIRS = 75  # of an iteration: the 150 games of a build
 _DRAW_RATE = 0.6
@@ -49,6 +49,17 @@ class Shaped:
 
     def elo(self, theta: Vector) -> Vector:
         return -total(self.curvature * self.shape((theta - self.optimum) * self.side))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misjudged:
+    """An engine whose steps are `factor` times what its parameters should have, shape (n,)."""
+
+    engine: Engine
+    factor: Vector
+
+    def elo(self, theta: Vector) -> Vector:
+        return self.engine.elo(theta * self.factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +121,9 @@ def plateau(away: Vector) -> Vector:
 
 Family = Callable[[np.random.Generator, int, int, float], RandomLosses]
 """Draws problems: generator, number of problems, of parameters, and the Elo to gain."""
+
+Factors = Callable[[np.random.Generator, tuple[int, ...]], Vector]
+"""Draws how many times too large each step is."""
 
 
 def _usual(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
@@ -179,6 +193,32 @@ def _drifting(rng: np.random.Generator, runs: int, n: int, elo: float) -> Random
     return replace(base, engine=Drifting(engine=inner, phase=rng.uniform(0, 2 * pi, (runs, n))))
 
 
+def _spread(
+    of: Family, factors: Factors, rng: np.random.Generator, runs: int, n: int, elo: float
+) -> RandomLosses:
+    """Another family, every step of it wrong by a factor of its own."""
+    base, factor = of(rng, runs, n, elo), factors(rng, (runs, n))
+    start, optimum = base.start / factor, base.optimum / factor
+    room = np.maximum(ROOM, np.abs(optimum - start) + 1.0)
+    return replace(
+        base,
+        engine=Misjudged(engine=base.engine, factor=factor),
+        start=start,
+        optimum=optimum,
+        lower=start - room,
+        upper=start + room,
+    )
+
+
+def _log_uniform(most: float, rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
+    """Factors of 1 / `most` to `most`."""
+    return np.exp(rng.uniform(-log(most), log(most), shape))
+
+
+def _twice(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
+    return rng.choice([0.5, 2.0], shape)
+
+
 def _all(runs: int, elo: float) -> Vector:
     return np.full((runs, 1), elo)
 
@@ -198,6 +238,8 @@ class LockedGroup:
     settled: bool = False
 
 
+_BY_4 = partial(_log_uniform, 4.0)
+
 GROUPS: Mapping[str, LockedGroup] = MappingProxyType(
     {
         "usual": LockedGroup(family=_usual),
@@ -215,6 +257,22 @@ GROUPS: Mapping[str, LockedGroup] = MappingProxyType(
         "rotated": LockedGroup(family=_rotated),
         "integers": LockedGroup(family=_integers),
         "drifting": LockedGroup(family=_drifting),
+        "spread": LockedGroup(family=partial(_spread, _usual, _BY_4)),
+        "spread, 8 parameters": LockedGroup(family=partial(_spread, _usual, _BY_4), parameters=8),
+        "spread, 64 parameters": LockedGroup(
+            family=partial(_spread, _usual, _BY_4), parameters=64, runs=16
+        ),
+        "spread, 2 Elo": LockedGroup(family=partial(_spread, _usual, _BY_4), elo=2.0),
+        "spread cliff": LockedGroup(family=partial(_spread, partial(_shaped, cliff), _BY_4)),
+        "spread asymmetric": LockedGroup(
+            family=partial(_spread, partial(_shaped, asymmetric), _BY_4)
+        ),
+        "spread plateau": LockedGroup(family=partial(_spread, partial(_shaped, plateau), _BY_4)),
+        "spread shoulder": LockedGroup(family=partial(_spread, partial(_shaped, shoulder), _BY_4)),
+        "steps x1/2 or x2": LockedGroup(family=partial(_spread, _usual, _twice)),
+        "steps by 2, spread": LockedGroup(
+            family=partial(_spread, _usual, partial(_log_uniform, 2.0))
+        ),
         "settled": LockedGroup(family=_settled, settled=True, runs=100),
         "settled, 100 Elo a step": LockedGroup(family=_settled, elo=100.0, settled=True, runs=100),
     }
@@ -237,10 +295,23 @@ class GroupResult:
     move: Vector
 
 
-def group_result(group: str, rule: str, games: int) -> GroupResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How runs are played; any other seed than the locked one is to choose rules by."""
+
+    seed: int = SEED
+    pairs: int = PAIRS
+    draw_rate: float = _DRAW_RATE
+    in_flight: int = 1
+
+
+def group_result(
+    group: str, rule: str, games: int, conditions: Conditions = Conditions()
+) -> GroupResult:
     """A rule of `RULES` on a group of `GROUPS`; equal problems for all rules."""
-    chosen, iterations = GROUPS[group], max(1, round(games / (2 * PAIRS)))
-    drawn = np.random.default_rng(derived_seed(SEED, group))
+    chosen, seed = GROUPS[group], conditions.seed
+    iterations = max(1, round(games / (2 * conditions.pairs)))
+    drawn = np.random.default_rng(derived_seed(seed, group))
     losses = chosen.family(drawn, chosen.runs, chosen.parameters, chosen.elo)
     problem = Problem(
         start=losses.start,
@@ -248,16 +319,19 @@ def group_result(group: str, rule: str, games: int) -> GroupResult:
         upper=losses.upper,
         unit=losses.unit,
         iterations=iterations,
-        pairs=PAIRS,
-        seed=derived_seed(SEED, group, rule, games),
+        pairs=conditions.pairs,
+        seed=derived_seed(seed, group, rule, games),
     )
     one = _rule(rule, problem)
     simulated_run = SimulatedRun(
-        problem=problem, engine=losses.engine, games=SimulatedGames(_DRAW_RATE)
+        problem=problem,
+        engine=losses.engine,
+        games=SimulatedGames(conditions.draw_rate),
+        in_flight=conditions.in_flight,
     )
     state, theta, move = one.start(), problem.inside(losses.start), np.zeros(chosen.runs)
     for state in simulated_run.run(
-        one, np.random.default_rng(derived_seed(SEED, group, rule, games))
+        one, np.random.default_rng(derived_seed(seed, group, rule, games))
     ):
         before, theta = theta, one.theta(state)
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))

@@ -9,7 +9,16 @@ import click
 import numpy as np
 
 from benches.papers.jobs import JobPool, processes_option, seed_option
-from benches.papers.locked import BUDGETS, GROUPS, RULES, GroupResult, group_result
+from benches.papers.locked import (
+    BUDGETS,
+    GROUPS,
+    PAIRS,
+    RULES,
+    SEED,
+    Conditions,
+    GroupResult,
+    group_result,
+)
 from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
 from spsa.algorithms import Vector
 from spsa.algorithms.carrying import DEFAULT_DOUBT
@@ -35,18 +44,48 @@ Results = Mapping[tuple[str, int, str], GroupResult]
     multiple=True,
     help="Repeatable; default: all.",
 )
+@click.option(
+    "--group",
+    "groups",
+    type=click.Choice(list(GROUPS)),
+    multiple=True,
+    help="Repeatable; default: all.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=SEED,
+    help="Another one draws problems by which a rule may be chosen.",
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    default=PAIRS,
+    show_default=True,
+    help="Game pairs in an iteration.",
+)
+@click.option("--draw-rate", type=click.FloatRange(0.0, 1.0), default=0.6, show_default=True)
+@click.option("--in-flight", type=click.IntRange(1), default=1, show_default=True)
 @processes_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_json: bool) -> None:
+def locked(
+    rules: tuple[str, ...],
+    budgets: tuple[str, ...],
+    groups: tuple[str, ...],
+    processes: int,
+    as_json: bool,
+    **conditions: Any,
+) -> None:
     """Judge finished rules on problems on which none was chosen.
 
     Do not choose a rule by these figures: RESULTS.md counts how often they were looked
     at. Prints the Elo that each rule gained and, for the first, what it believes to have gained.
     """
     played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
+    asked = Conditions(**conditions)
     jobs = {
-        (group, budget, rule): partial(group_result, group, rule, budget)
-        for group, budget, rule in product(GROUPS, games, played)
+        (group, budget, rule): partial(group_result, group, rule, budget, asked)
+        for group, budget, rule in product(groups or GROUPS, games, played)
     }
     pool = JobPool(processes, "tuning synthetic engines")
     found = dict(pool.finished(jobs, weight=lambda key: key[1] / 150 + 10))
@@ -54,10 +93,12 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
         echo_json([_json(*key, found[key]) for key in jobs], indent=2)
         return
     for budget in games:
-        terminal().print(_table(found, budget, played), "", sep="\n")
+        terminal().print(_table(found, groups or tuple(GROUPS), budget, played), "", sep="\n")
 
 
-def _table(found: Results, games: int, rules: tuple[str, ...]) -> TextTable:
+def _table(
+    found: Results, groups: tuple[str, ...], games: int, rules: tuple[str, ...]
+) -> TextTable:
     columns = [f"{rule}{what}" for rule in rules for what in ("", " +-", " worst")]
     title = f"Elo gained in {games} games"
     view = View(
@@ -70,7 +111,7 @@ def _table(found: Results, games: int, rules: tuple[str, ...]) -> TextTable:
         ),
     )
     rows: list[tuple[str, ...]] = []
-    for group in GROUPS:
+    for group in groups:
         cells = [cell for rule in rules for cell in _gained(found[group, games, rule])]
         rows.append(
             (
@@ -79,7 +120,7 @@ def _table(found: Results, games: int, rules: tuple[str, ...]) -> TextTable:
                 *_first(found[group, games, rules[0]]),
             )
         )
-    parts = [_parts(found, games, rule) for rule in rules]
+    parts = [_parts(found, groups, games, rule) for rule in rules]
     rows.append(
         (
             "mean part",
@@ -102,14 +143,14 @@ def _first(one: GroupResult) -> tuple[str, str]:
     return "" if np.isnan(believed) else f"{believed:.2f}", f"{one.move.max():.1f}"
 
 
-def _parts(found: Results, games: int, rule: str) -> float:
+def _parts(found: Results, groups: tuple[str, ...], games: int, rule: str) -> float:
     """The mean part of the Elo to gain, over the groups with something to gain."""
     means = [
-        found[name, games, rule].gained.mean() / group.elo
-        for name, group in GROUPS.items()
-        if not group.settled
+        found[name, games, rule].gained.mean() / GROUPS[name].elo
+        for name in groups
+        if not GROUPS[name].settled
     ]
-    return float(np.mean(means))
+    return float(np.mean(means)) if means else 0.0
 
 
 def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]:
