@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
-from spsa.db import sqlite_file
+from spsa.db import sqlite_file, tls
 from spsa.db.base import Base
 from spsa.errors import (
     DatabaseRefused,
@@ -127,9 +127,7 @@ def warnings(url: str, *, typed: bool) -> Iterator[str]:
             "DATABASE_URL, --database-url-file or ~/.pgpass"
         )
     if not _is_file(found):
-        from spsa.db import postgresql
-
-        yield from postgresql.tls_warnings(found)
+        yield from tls.warnings(found)
 
 
 CONNECTIONS = 16
@@ -148,11 +146,7 @@ def parse_url(text: str) -> sa.URL:
             because it may hold a password.
     """
     url = parsed(text)
-    if _is_file(url):
-        return url
-    from spsa.db import postgresql
-
-    return postgresql.with_verified_tls(url)
+    return url if _is_file(url) else tls.with_verified_tls(url)
 
 
 def _is_file(url: sa.URL) -> bool:
@@ -248,9 +242,7 @@ def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     message = _first_line(error)
     if _is_file(url):
         return f"{displayed(url)}: {message}{sqlite_file.remedy(url, message)}"
-    from spsa.db import postgresql
-
-    return f"{displayed(url)}: {message}{postgresql.tls_remedy(message)}"
+    return f"{displayed(url)}: {message}{tls.remedy(message)}"
 
 
 def _raise_if_schema_changed(error: DBAPIError) -> None:

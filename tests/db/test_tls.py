@@ -20,7 +20,7 @@ from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, execute
 from spsa.db.database import create_engine, parse_url, parsed, translated
-from spsa.db.postgresql import is_local, root_certificates, tls_warnings, with_verified_tls
+from spsa.db.tls import is_local, root_certificates, warnings, with_verified_tls
 from spsa.errors import DatabaseUnreachable
 
 SECRET = "s3cret"
@@ -79,15 +79,15 @@ def test_what_is_written_goes_before_what_is_usual(
 @pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require"])
 def test_a_weaker_way_is_warned_of_once(mode: str) -> None:
     far, near = (parsed(f"postgresql://u:{SECRET}@{h}/d?sslmode={mode}") for h in ("db", "[::1]"))
-    (warning,) = tls_warnings(far, {})
+    (warning,) = warnings(far, {})
     assert f"sslmode={mode}" in warning and SECRET not in warning
-    assert list(tls_warnings(near, {})) == []
+    assert list(warnings(near, {})) == []
 
 
 def test_a_strict_way_is_not_warned_of() -> None:
     for option in ("", "?sslmode=verify-ca", "?sslmode=verify-full"):
         url = parsed(f"postgresql://db/d{option}")
-        assert list(tls_warnings(url, {})) == []
+        assert list(warnings(url, {})) == []
 
 
 def test_the_authorities_of_the_system_are_named_by_their_file(
