@@ -37,12 +37,8 @@ class Builder:
         at_once: int = 1,
     ) -> None:
         self.at_once = at_once
-        self._pinned = pinned
-        self._recipe = recipe
-        self._work = work.resolve()
         self._artifacts = ArtifactStore(engines_path.resolve())
-        self.compiler = Compiler.of(recipe, pinned, environment, self._work)
-        self._commands = self.compiler.commands
+        self.compiler = Compiler.of(recipe, pinned, environment, work.resolve())
         self._building: list[str] = []
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(at_once):
@@ -79,18 +75,19 @@ class Builder:
 
         `side` is "plus" or "minus", `number` that of its work copy.
         """
-        self._commands.wait(0)
+        compiler = self.compiler
+        compiler.commands.wait(0)
         with disk_errors_as_tuning_errors():
-            self._pinned.restore()
-            self._pinned.verify()
-            key = self.compiler.key(rendered)
+            compiler.pinned.restore()
+            compiler.pinned.verify()
+            key = compiler.key(rendered)
             with _explained(*_described(side, rendered)):
-                work_copy = WorkCopy(self._work / (f"{side}-{number}" if number else side))
+                work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
                 return self._artifacts.find(key) or self._made(side, work_copy, key, rendered)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
-        self._commands.stop()
+        self.compiler.commands.stop()
 
     def discard(self, hashes: Collection[str]) -> None:
         """Remove published engines that no iteration needs; they can be built again."""
@@ -115,7 +112,7 @@ class Builder:
     def _made(self, side: str, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
         self._building.append(side)
         try:
-            with work_copy.locked(self._commands.wait, self._recipe.timeout):
+            with work_copy.locked(self.compiler.commands.wait, self.compiler.recipe.timeout):
                 # another builder may have published it while this one waited for the lock
                 return self._artifacts.find(key) or self._compiled(work_copy, key, rendered)
         finally:
@@ -126,7 +123,7 @@ class Builder:
         return self._artifacts.add(key, made.executable, made.target, made.level, self._examine)
 
     def _examine(self, binary: Path) -> int | None:
-        recipe = self._recipe
+        recipe = self.compiler.recipe
         return examine(
             binary,
             recipe.bench,

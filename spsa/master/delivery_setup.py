@@ -35,28 +35,15 @@ WORK = ".tuning"
 """The folder beside config.toml that holds the pinned source and the private work trees."""
 
 
+_DECIDING = {"constants_file", "command", "package", "binary", "flags", "target", "levels", "where"}
+
+
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
-    require = {"require": list(config.fleet.require)}
+    delivery = {"kind": config.delivery.kind, "require": list(config.fleet.require)}
     if config.delivery.kind == "uci":
-        return {
-            "kind": "uci",
-            "engine": str(config.delivery.engine),
-            **require,
-        }
-    build = config.build
-    return {
-        **require,
-        "kind": "build",
-        "constants_file": build.constants_file,
-        "command": list(build.command),
-        "package": build.package,
-        "binary": build.binary,
-        "flags": list(build.flags),
-        "target": build.target,
-        "levels": list(build.levels),
-        **({"where": build.where} if build.where == "worker" else {}),
-    }
+        return {**delivery, "engine": str(config.delivery.engine)}
+    return {**delivery, **config.build.model_dump(mode="json", include=_DECIDING)}
 
 
 def source_of(config: Config) -> Path:
@@ -86,7 +73,6 @@ def delivery_of(
         SourceChanged: the source of the run is no longer available.
     """
     keep_bytes = config.build.distribute == "database"
-    wanted = {"require": (), "command": (), "package": None, "levels": (), **wanted}
     require = tuple(wanted["require"])
     if wanted["kind"] == "uci":
         engine = adopt(
@@ -96,7 +82,7 @@ def delivery_of(
             config.game_settings.time_control,
         )
         return UciDelivery(space, engine, keep_bytes, require), ()
-    if wanted.get("where") != "worker":
+    if wanted["where"] != "worker":
         store = None
     if store is None:
         wanted = _possible_here(config, wanted)
@@ -169,7 +155,7 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
     """
     here = provided()
     missing = lacking(wanted["levels"], here)
-    if wanted.get("where") != "worker":
+    if wanted["where"] != "worker":
         if missing:
             found = f"this machine, which tests the binaries, has only {', '.join(here)}"
             remedy = f"leave out {', '.join(missing)}, or run the master where they are there"

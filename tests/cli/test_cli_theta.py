@@ -27,10 +27,15 @@ KNOWN = {
 FINAL = {"margin": 221.0, "depth": 3.5}
 DELIVERY = {
     "kind": "build",
+    "require": [],
     "constants_file": "src/engine_constants.rs",
+    "command": [],
+    "package": None,
     "binary": None,
     "flags": ["--release"],
     "target": None,
+    "levels": [],
+    "where": "master",
 }
 
 
