@@ -17,8 +17,8 @@ from typing import Any, Self
 from spsa.builds.artifacts import MAX_BYTES
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Recipe, Rendered, digest_of
-from spsa.builds.source import Checkout, Pinned, rename
-from spsa.builds.tree import archived, disk_errors_as_tuning_errors, unpack
+from spsa.builds.source import Checkout, Pinned
+from spsa.builds.tree import archived, becoming, disk_errors_as_tuning_errors, unpack
 from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import as_written
 from spsa.errors import ArtifactMismatch
@@ -99,13 +99,8 @@ def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
         )
     path = home / "source"
     if not path.is_dir():
-        home.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
-        try:
-            unpack(archive, draft, MAX_BYTES)
-            rename(draft, path)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        with becoming(path) as draft:
+            unpack(archive, draft.tree, MAX_BYTES)
     pinned = Pinned(path, order.source_sha256, Checkout(path, cargo=not order.recipe.command))
     pinned.verify()
     return pinned

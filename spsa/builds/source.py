@@ -6,8 +6,6 @@ disregarded, because a network that a build embeds is often an ignored file.
 
 import json
 import posixpath
-import shutil
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -17,7 +15,7 @@ from spsa.builds.cargo import cargo_home, configuration, refuse_unbuildable
 from spsa.builds.tree import (
     Entry,
     Manifest,
-    WorkCopy,
+    becoming,
     differences,
     digest,
     disk_errors_as_tuning_errors,
@@ -25,7 +23,6 @@ from spsa.builds.tree import (
     tree_at,
 )
 from spsa.errors import InvalidInput, SourceChanged
-from spsa.files import sync_folder
 
 _OUTER = "outer/"
 """One directory around the crate in a copy."""
@@ -164,24 +161,20 @@ class Pinned:
             return differences(_recorded(self.path), manifest(self.checkout.tree()))
 
     def store(self, entries: Manifest) -> None:
-        """Copy to a temporary name, then rename: other masters see the whole copy or none."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.path.parent))
-        try:
-            WorkCopy(draft).lay_out(self.checkout.tree())
-            copied = manifest(tree_at(draft / "tree"))
+        """Copy the checkout, and write down what the copy holds."""
+        with becoming(self.path) as draft:
+            draft.lay_out(self.checkout.tree())
+            copied = manifest(tree_at(draft.tree))
             if copied != entries:
                 changed = _listed(differences(entries, copied))
                 source = self.checkout.source
                 raise SourceChanged(
                     f"{source} was changed while it was copied: {changed}; start again"
                 )
+            record = draft.home / "manifest"
             text = json.dumps(dict(sorted(entries.items())), indent=1)
-            (draft / "manifest").write_text(text, encoding="utf-8")
-            (draft / "manifest").replace(_record(self.path))
-            rename(draft / "tree", self.path)
-        finally:
-            shutil.rmtree(draft)
+            record.write_text(text, encoding="utf-8")
+            record.replace(_record(self.path))
 
     def _is_gone(self, entries: Manifest) -> str:
         recorded = _recorded(self.path)
@@ -225,16 +218,6 @@ def pin(
         pinned.restore()
         pinned.verify()
     return pinned
-
-
-def rename(draft: Path, folder: Path) -> None:
-    """Give a folder its name, unless another process was faster."""
-    try:
-        draft.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    sync_folder(folder.parent)
 
 
 def _record(path: Path) -> Path:

@@ -10,6 +10,7 @@ import lzma
 import os
 import shutil
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import BuildFailed, TuningError
+from spsa.files import sync_folder
 from spsa.uci.system import lock
 
 _AHEAD_NS = 2_000_000_000
@@ -218,6 +220,25 @@ class WorkCopy:
             _touch(draft, present)
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(target)
+
+
+@contextmanager
+def becoming(folder: Path) -> Iterator[WorkCopy]:
+    """A work copy whose tree becomes this folder at the end, unless another process was faster.
+
+    Others see the whole folder or none.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as home:
+        draft = WorkCopy(Path(home))
+        draft.tree.mkdir()
+        yield draft
+        try:
+            draft.tree.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+        sync_folder(folder.parent)
 
 
 def _remove_links(home: Path) -> None:
