@@ -151,6 +151,12 @@ def test_won_pairs_only_are_a_large_and_uncertain_number(pairs: int) -> None:
     assert found.error > found.value / 2
 
 
+def test_drawn_pairs_only_leave_an_error() -> None:
+    found = elo(tally(0, 0, 20, 0, 0))
+    assert found.value == 0
+    assert 10 < found.error < 30
+
+
 def test_no_games_tell_nothing() -> None:
     nothing = Tally()
     assert (elo(nothing).value, elo(nothing).error) == (0, inf)
@@ -207,6 +213,14 @@ def test_nothing_is_likelier_than_what_was_seen(pentanomial: Pentanomial, other:
     assert sprt(t, elo(t).value, elo(t).value + other).llr < 0
     seen = nelo(t).value
     assert sprt(t, seen, seen + other, model=Model.NORMALISED).llr < 0
+
+
+def test_the_ratio_is_close_to_its_normal_approximation() -> None:
+    t = tally(200, 1100, 2300, 1200, 230)
+    s, s0, s1 = score(t), score_of_elo(0), score_of_elo(5)
+    variance = pair_variance(t) / 16
+    normal = t.pairs * (s1 - s0) * (2 * s - s0 - s1) / (2 * variance)
+    assert sprt(t, 0, 5).llr == pytest.approx(normal, rel=0.01)
 
 
 def test_a_test_ends_at_its_boundaries() -> None:

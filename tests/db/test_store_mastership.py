@@ -186,8 +186,9 @@ def test_another_runs_iteration_is_not_applied(store):
     row = iterations(run)[0]
     with pytest.raises(IllegalTransition):
         store.apply(foreign, row.id, *step_from(other, row.tally))
-    with pytest.raises(IllegalTransition):
-        store.complete_validation(foreign, row.id, 0.0)
+    for master in (foreign, run.master):  # nor is one of tuning closed as a validation
+        with pytest.raises(IllegalTransition):
+            store.complete_validation(master, row.id, 0.0)
     assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
 
 
