@@ -27,17 +27,19 @@ from spsa.output import (
     write_any_text,
 )
 from spsa.text import LINE_LENGTH, printable
-from spsa.uci.spawning import working_folders
+from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import MISSING, hide_memory, isolation, missing, orphan_reaper
-from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
-from worker.machine import default_concurrency, usable_cores
-from worker.match_options import MATCH
+from worker.connection import NO_DATABASE
+from worker.machine import usable_cores
+from worker.options import FILE, click_options
+from worker.settings import Settings
 from worker.update import Restart
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]}, params=click_options(Settings)
+)
 @click.argument("engines", nargs=-1, type=FILE, metavar="[ENGINE1 ENGINE2]")
-@options(WORKER, REPLAY, MATCH, SHARED)
 @click.version_option(__version__)
 def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
@@ -50,85 +52,71 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
 
     A match is played in pairs of games: the same opening and time, with colours swapped.
     """
-    check(engines, given)
-    if given["systemd"]:
-        return _print_unit()
-    log_to_stderr(given["log_format"], verbose=given["verbose"])
-    wanted = not given["no_sandbox"]
+    settings = Settings(**given)
+    check(engines, settings)
+    if settings.systemd:
+        return _print_unit(settings)
+    log_to_stderr(settings.log_format, verbose=settings.verbose)
+    wanted = not settings.no_sandbox
     with (
-        working_folders(wanted=given["spsa"]) as given["folders"],
-        orphan_reaper(given["folders"]) as given["worker_id"],
+        working_folders(wanted=settings.is_worker) as folders,
+        orphan_reaper(folders) as worker_id,
     ):
-        given["isolation"] = isolation() if wanted else None
-        lacking = missing(given["isolation"]) if wanted else MISSING
-        for protection, loss in lacking.items():
+        namespaces = isolation() if wanted else None
+        for protection, loss in (missing(namespaces) if wanted else MISSING).items():
             echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
-        if given["replay"]:
-            return _replay(given)
-        return _work(given) if given["spsa"] else _match(engines, given)
+        limits = settings.engine_limits(isolation=namespaces, worker_id=worker_id, folders=folders)
+        return _play(engines, settings, limits)
 
 
-def check(engines: tuple[Path, ...], given: dict[str, Any]) -> None:
-    """Refuse a contradictory command line; set the number of games at a time."""
-    given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
-    given["spsa"] = given["spsa"] or bool(given["server"] and not given["replay"])
-    from_database = "--spsa" if given["spsa"] else "--replay" if given["replay"] else None
-    if given["spsa"] and given["replay"]:
+def check(engines: tuple[Path, ...], settings: Settings) -> None:
+    """Refuse a contradictory command line."""
+    cores, slots = usable_cores(), settings.concurrency
+    if slots > cores and not settings.force:
+        raise click.UsageError(
+            f"-c {slots} on {cores} cores makes engines share cores and lose on time; "
+            f"give {cores} at most, or add --force"
+        )
+    if settings.spsa and settings.replay:
         raise click.UsageError("give --spsa or --replay, not both")
-    if from_database and engines:
-        raise click.UsageError(f"{from_database} takes its engines from the run")
-    if given["systemd"] and not given["spsa"]:
+    if engines and (settings.is_worker or settings.replay):
+        flag = "--spsa" if settings.is_worker else "--replay"
+        raise click.UsageError(f"{flag} takes its engines from the run")
+    if settings.systemd and not settings.is_worker:
         raise click.UsageError("--systemd prints the unit of a worker: add --server or --spsa")
-    if not from_database and len(engines) != 2:
+    if not (settings.is_worker or settings.replay) and len(engines) != 2:
         raise click.UsageError("give two engines for a match, or --server or --spsa for a worker")
-    if given["replay"] and given["server"]:
+    if settings.replay and settings.server:
         raise click.UsageError(
             "--replay reads the database, which a server does not show: give "
             "--database-url instead of --server"
         )
 
 
-def _concurrency(wanted: int | None, *, force: bool) -> int:
-    cores = usable_cores()
-    if wanted is not None and wanted > cores and not force:
-        raise click.UsageError(
-            f"-c {wanted} on {cores} cores makes engines share cores and lose on time; "
-            f"give {cores} at most, or add --force"
-        )
-    return wanted or default_concurrency()
-
-
-def _print_unit() -> int:
+def _print_unit(settings: Settings) -> int:
     from worker.systemd import unit
 
-    echo_raw(unit(click.get_current_context(), Path.cwd(), getuser()))
+    echo_raw(unit(click.get_current_context(), settings, Path.cwd(), getuser()))
     return 0
 
 
-def _work(given: dict[str, Any]) -> int:
-    # Imported late, as the others: SQL and chess take longer to load than --help takes to print.
-    from worker.batches.service import run_worker
-    from worker.settings import settings_of
+def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -> int:
+    # Imported late: SQL and chess take longer to load than --help takes to print.
+    if settings.is_worker:
+        from worker.batches.service import run_worker
 
-    hide_memory()
-    return run_worker(settings_of(given))
-
-
-def _replay(given: dict[str, Any]) -> int:
-    from worker.settings import NO_DATABASE
-
-    try:
-        from worker.replay import replay
-    except ModuleNotFoundError:  # a zipapp
-        raise click.UsageError(NO_DATABASE) from None
-    return replay(given)
-
-
-def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
+        hide_memory()
+        return run_worker(settings, limits)
+    if settings.replay:
+        try:
+            from worker.replay import replay
+        except ModuleNotFoundError:  # a zipapp
+            raise click.UsageError(NO_DATABASE) from None
+        return replay(settings, limits)
     from worker.match.command import run_match
 
     first, second = engines
-    return run_match(first, second, given)
+    return run_match(first, second, settings, limits)
 
 
 class JsonLines(logging.Formatter):

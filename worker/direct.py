@@ -70,7 +70,7 @@ def _fault(file: str, found: str) -> InvalidInput:
 
 
 def private_url(flag: str | None, file: Path | None) -> str:
-    """The URL, removed from the environment, so that no engine inherits it."""
+    """The URL of `database_url`, which leaves the environment: no engine inherits it."""
     if flag and file:
         raise click.UsageError("give --database-url or --database-url-file, not both")
     url = database_url(flag, os.environ, file)

@@ -1,19 +1,39 @@
 """What a worker may ask, over HTTP; the other way is the database.
 
 `RemoteStore` raises what the queries of the database raise, so that a worker does not care which of
-the two it has.
+the two it has. Nothing here repeats a request: `DatabaseClient` does, with the same ids.
 """
 
+# from_json compares what is returned with its type
+# mypy: disable-error-code="no-any-return"
+
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import urllib3
+from urllib3.exceptions import HTTPError, SSLError
+
+from spsa import __version__
 from spsa.builds.artifacts import MAX_BYTES
 from spsa.core.json_values import from_json, to_json
-from spsa.errors import DatabaseUnreachable, LeaseLost, TuningError
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    LeaseLost,
+    NameTaken,
+    NotPermitted,
+    OutOfRange,
+    ReportConflict,
+    SchemaMismatch,
+    TooManyRequests,
+    TuningError,
+)
 from spsa.protocol import (
+    PROTOCOL,
     BatchFailure,
     BatchReport,
     BatchResult,
@@ -32,12 +52,30 @@ from spsa.protocol import (
     Touch,
     WorkerInfo,
 )
-from worker.server_requests import TRANSFER, ServerRequests
+from spsa.text import FAILURE_LENGTH, printable
 
 Published = Literal["accepted", "already", "lost"]
 
+USUAL = urllib3.Timeout(connect=10.0, read=30.0)
+TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
+"""Seconds of each read or write of a long transfer, not of all of them."""
+
+_MAX_JSON = 2**24
 _MAX_WORKER = 2**26
-_BYTES = "application/octet-stream"
+_CHUNK = 2**18
+_MAX_RETRY_AFTER = 3_600.0
+
+_CONFLICTS: Mapping[str, type[TuningError]] = {
+    "lease_lost": LeaseLost,
+    "conflict": ReportConflict,
+    "not_registered": IllegalTransition,
+    "name_taken": NameTaken,
+}
+_ERRORS: Mapping[int, type[TuningError]] = {
+    **dict.fromkeys((401, 403), NotPermitted),
+    **dict.fromkeys((400, 413, 422), OutOfRange),
+    426: SchemaMismatch,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,45 +88,53 @@ class ServerVersion:
 
 
 class RemoteStore:
-    """The server at `url`, a `WorkerStore`; `ServerRequests` says what every call may raise.
+    """The server at the URL `where`, a `WorkerStore`.
 
-    `meanwhile` is called between the parts of a download.
+    TLS certificates are compared with the system's authorities, or those of SSL_CERT_FILE. A
+    redirect is not followed, because it would send the token elsewhere. `meanwhile` is called
+    between the parts of a download.
+
+    Every call raises DatabaseUnreachable if there is no response that this version understands,
+    NotPermitted for a token that is unknown or revoked, and SchemaMismatch if the server speaks
+    another version of the protocol.
     """
 
     def __init__(self, url: str, token: str) -> None:
         self.where = url
         self.meanwhile: Callable[[], None] = lambda: None
-        self._requests = ServerRequests(url, token)
+        self._headers = {
+            "User-Agent": f"spsa-worker/{__version__}",
+            "Authorization": f"Bearer {token}",
+            "X-Spsa-Protocol": str(PROTOCOL),
+        }
+        tls: dict[str, Any] = {}
+        if url.startswith("https"):
+            tls["ssl_context"] = ssl.create_default_context()
+        self._pool = urllib3.PoolManager(maxsize=2, retries=False, **tls)
 
     def close(self) -> None:
-        self._requests.close()
+        self._pool.clear()
 
     def server_version(self) -> ServerVersion:
         """What the server needs of a worker, by a request whose form never changes."""
-        found = self._requests.json("GET", "/worker/version", private=False)
-        version, protocol, sha256 = (found.get(key) for key in ("version", "protocol", "sha256"))
-        if not (isinstance(version, str) and isinstance(sha256, str) and type(protocol) is int):
-            raise self._requests.not_understood("/worker/version")
-        return ServerVersion(version=version, protocol=protocol, sha256=sha256)
+        found = self._json("GET", "/worker/version", is_public=True)
+        known = {key: found[key] for key in ("version", "protocol", "sha256") if key in found}
+        return self._value("version", known, ServerVersion, None)
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if the server has none."""
-        found = self._requests.file("/worker.pyz", _MAX_WORKER, lambda: None, private=False)
-        return found or b""
+        return self._file("/worker.pyz", _MAX_WORKER, lambda: None, is_public=True) or b""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
-        found: RegisteredWorker = self._ask("register", replace(info, secret=""), RegisteredWorker)
-        return found
+        return self._ask("register", replace(info, secret=""), RegisteredWorker)
 
     def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
         touch = Touch(worker_id=worker.id, **asdict(measured))
-        set_aside: str | None = self._ask("touch", touch, str | None, "set_aside")
-        return set_aside
+        return self._ask("touch", touch, str | None, "set_aside")
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        claim: Claim | None = self._ask("claim", asked, Claim | None, "claim")
-        return claim
+        return self._ask("claim", asked, Claim | None, "claim")
 
     def renew(
         self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
@@ -101,29 +147,27 @@ class RemoteStore:
 
     def report(self, claim: Claim, result: BatchResult) -> ReportOutcome:
         report = BatchReport(held=HeldClaim.of(claim), result=result)
-        outcome: ReportOutcome = self._ask("report", report, ReportOutcome, "outcome")
-        return outcome
+        return self._ask("report", report, ReportOutcome, "outcome")
 
     def release(self, claim: Claim) -> None:
-        self._post("release", HeldClaim.of(claim))
+        self._ask("release", HeldClaim.of(claim))
 
     def fail(self, claim: Claim, failure: Failure) -> None:
-        self._post("fail", BatchFailure(held=HeldClaim.of(claim), failure=failure))
+        self._ask("fail", BatchFailure(held=HeldClaim.of(claim), failure=failure))
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
-        return self._requests.file(f"/worker/files/{sha256}", MAX_BYTES, self.meanwhile)
+        return self._file(f"/worker/files/{sha256}", MAX_BYTES, self.meanwhile)
 
     def work_left(self) -> list[OpenWork]:
-        found = self._requests.json("GET", "/worker/work")
+        found = self._json("GET", "/worker/work")
         return list(self._value("work", found, tuple[OpenWork, ...], "work"))
 
     def claim_build(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
     ) -> LeasedBuild | None:
         asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        build: LeasedBuild | None = self._ask("builds/claim", asked, LeasedBuild | None, "build")
-        return build
+        return self._ask("builds/claim", asked, LeasedBuild | None, "build")
 
     def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
         held = replace(_held(build), lease_seconds=lease_seconds)
@@ -133,31 +177,128 @@ class RemoteStore:
         place = f"/worker/builds/{result.build_id}/{result.claim_id}"
         for side, data, file in (("plus", plus, result.plus), ("minus", minus, result.minus)):
             with suppress(LeaseLost):  # the last request says whether it was published before
-                self._upload(f"{place}/{side}", data, file.sha256)
-        outcome: Published = self._ask("builds/publish", result, Published, "outcome")
-        return outcome
+                found = self._json(
+                    "PUT", f"{place}/{side}", data, "application/octet-stream", TRANSFER
+                )
+                if found.get("sha256") != file.sha256:
+                    raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
+        return self._ask("builds/publish", result, Published, "outcome")
 
     def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        self._post("builds/fail", replace(_held(build), reason=reason))
+        self._ask("builds/fail", replace(_held(build), reason=reason))
 
-    def _upload(self, path: str, data: bytes, sha256: str) -> None:
-        found = self._requests.json("PUT", path, data, content_type=_BYTES, timeout=TRANSFER)
-        if found.get("sha256") != sha256:
-            raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
-
-    def _post(self, path: str, body: Any) -> Mapping[str, Any]:
-        return self._requests.json("POST", f"/worker/{path}", json.dumps(to_json(body)).encode())
-
-    def _ask(self, path: str, body: Any, kind: Any, field: str | None = None) -> Any:
-        return self._value(path, self._post(path, body), kind, field)
+    def _ask(self, path: str, body: Any, kind: Any = None, field: str | None = None) -> Any:
+        found = self._json("POST", f"/worker/{path}", json.dumps(to_json(body)).encode())
+        return None if kind is None else self._value(path, found, kind, field)
 
     def _value(self, path: str, found: Mapping[str, Any], kind: Any, field: str | None) -> Any:
         """The value of this kind in a field of the response, or as the whole response."""
         try:
             return from_json(kind, found if field is None else found[field], field or "response")
         except (TuningError, KeyError) as error:
-            raise self._requests.not_understood(f"/worker/{path}", str(error)) from error
+            raise self._not_understood(f"/worker/{path}", str(error)) from error
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str = "application/json",
+        timeout: urllib3.Timeout | None = None,
+        *,
+        is_public: bool = False,
+    ) -> Mapping[str, Any]:
+        """The JSON object of the response; no token is sent with what is public."""
+        headers = {} if body is None else {"Content-Type": kind}
+        with self._response(method, path, headers, body, timeout or USUAL, is_public) as response:
+            if response.status != 200:
+                raise self._refusal(response)[1]
+            found = _parsed(self._read(response, _MAX_JSON, lambda: None))
+        if found is None:
+            raise self._not_understood(path)
+        return found
+
+    def _file(
+        self, path: str, most: int, meanwhile: Callable[[], None], *, is_public: bool = False
+    ) -> bytes | None:
+        """At most so many bytes; None if there is no such file, or this machine may not have it."""
+        with self._response("GET", path, {}, None, TRANSFER, is_public) as response:
+            if response.status == 200:
+                return self._read(response, most, meanwhile)
+            kind, error = self._refusal(response)
+            if response.status == 404 or (response.status == 403 and kind != "revoked"):
+                return None
+            raise error
+
+    @contextmanager
+    def _response(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout: urllib3.Timeout,
+        is_public: bool,
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        """The response, of which nothing but the headers has been read."""
+        own = {"User-Agent": self._headers["User-Agent"]} if is_public else self._headers
+        options: dict[str, Any] = {"redirect": False, "preload_content": False, "timeout": timeout}
+        options |= {"body": body, "headers": {**own, **headers}}
+        try:
+            response = self._pool.request(method, self.where + path, **options)
+            try:
+                yield response
+            finally:
+                # What was not read is not worth reading: the connection is closed, not used again.
+                response.close() if response.length_remaining else response.release_conn()
+        except SSLError as error:
+            raise DatabaseUnreachable(
+                f"{self.where} has no certificate that this machine trusts: "
+                f"{printable(str(error), 200)}; SSL_CERT_FILE may name the authority's"
+            ) from None
+        except (HTTPError, OSError) as error:
+            reason = printable(str(error), 200)
+            raise DatabaseUnreachable(f"{self.where} does not respond: {reason}") from None
+
+    def _read(
+        self, response: urllib3.BaseHTTPResponse, most: int, meanwhile: Callable[[], None]
+    ) -> bytes:
+        found = bytearray()
+        for chunk in response.stream(_CHUNK):
+            found += chunk
+            if len(found) > most:
+                raise DatabaseUnreachable(f"{self.where} sends more than {most} bytes")
+            meanwhile()
+        return bytes(found)
+
+    def _refusal(self, response: urllib3.BaseHTTPResponse) -> tuple[str, TuningError]:
+        """The kind of a response other than 200, and the error that it means."""
+        found, status = _parsed(response.read(_CHUNK)) or {}, response.status
+        reason = printable(str(found.get("error") or f"it responds {status}"), 1_000)
+        text, kind = printable(f"{self.where}: {reason}", FAILURE_LENGTH), str(found.get("kind"))
+        if status == 409:
+            return kind, _CONFLICTS.get(kind, TuningError)(text)
+        if status in _ERRORS:
+            return kind, _ERRORS[status](text)
+        wait = response.headers.get("Retry-After", "")
+        seconds = min(float(wait), _MAX_RETRY_AFTER) if wait.isascii() and wait.isdigit() else None
+        return kind, (TooManyRequests if status == 429 else DatabaseUnreachable)(text, seconds)
+
+    def _not_understood(self, path: str, why: str = "") -> DatabaseUnreachable:
+        return DatabaseUnreachable(
+            f"{self.where} does not respond to {path} as `spsa-master serve` does"
+            + (f": {printable(why, 300)}" if why else "")
+        )
 
 
 def _held(build: LeasedBuild) -> HeldBuild:
     return HeldBuild(worker_id=build.worker_id, build_id=build.id, claim_id=build.claim_id)
+
+
+def _parsed(data: bytes) -> Mapping[str, Any] | None:
+    """A JSON object; None if it is anything else."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -6,10 +6,9 @@ a server gives a machine only what it has claimed.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import click
 
@@ -20,15 +19,17 @@ from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.protocol import Claim
 from spsa.text import printable
+from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import JobMaker
 from worker.batches.service import engine_cache
-from worker.direct import opened
+from worker.direct import opened, private_url
 from worker.match.games import play_jobs
 from worker.match.report import pgn_writer
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool
-from worker.settings import WorkerSettings, settings_of
+from worker.settings import Settings
 
 _PLACE = re.compile(
     r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
@@ -63,27 +64,26 @@ def place_of(text: str) -> Place:
     )
 
 
-def replay(given: Mapping[str, Any]) -> int:
+def replay(settings: Settings, limits: EngineLimits) -> int:
     """Play it again and say how it compares; the exit code is 1 where counts differ that must not.
-
-    `given` has values by their options' names.
 
     Raises:
         NothingToDo: there is no such run or batch.
         ArtifactMismatch: this machine finds an engine of the batch nowhere.
     """
-    settings, place = settings_of(given, needs_database=True), place_of(given["replay"])
+    url = private_url(settings.database_url, settings.database_url_file)
+    place = place_of(settings.replay or "")
     with (
         interrupts() as received,
-        closing(opened(settings.database_url, lambda: received.count > 0)) as store,
+        closing(opened(url, lambda: received.count > 0)) as store,
     ):
         run = store.run(place.run)
         claim, reported, scale = store.played_batch(run.id, place.iteration, place.batch)
         job = _job(settings, store, claim, place.pair).scaled(scale)
         echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
         with (
-            pgn_writer(given["pgn"], "plus", "minus", job.conditions.time_control) as write,
-            Pool(1, settings.timeouts, settings.limits) as pool,
+            pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,
+            Pool(1, UciTimeouts(), limits) as pool,
         ):
             tally = _played(job, claim.first_pair, pool, received, write)
     if received.count:
@@ -91,9 +91,9 @@ def replay(given: Mapping[str, Any]) -> int:
     return 0 if place.pair is not None else _compared(tally, reported, claim)
 
 
-def _job(settings: WorkerSettings, store: Store, claim: Claim, pair: int | None) -> Job:
+def _job(settings: Settings, store: Store, claim: Claim, pair: int | None) -> Job:
     cache = engine_cache(settings, store)
-    job = JobMaker(cache, settings.timeouts, settings.syzygy).job(claim)
+    job = JobMaker(cache, UciTimeouts(), settings.syzygy).job(claim)
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

@@ -1,214 +1,233 @@
-"""Values of the command line as the settings of a worker and of its engines."""
+"""The settings of `compete`: what its command line says, and the limits of engines from it."""
 
 import os
-import re
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
-from ipaddress import ip_address
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
-from spsa.errors import Fault, InvalidInput
-from spsa.files import MAX_TEXT, content
-from spsa.output import echo
-from spsa.protocol import DEFAULT_LEASE_SECONDS
-from spsa.uci.engine import UciTimeouts
+from spsa.core.game_settings import (
+    MAX_CENTIPAWNS,
+    MAX_DEPTH_TO_SEARCH,
+    MAX_IN_A_ROW,
+    MAX_MOVES,
+    MAX_NELO,
+    MAX_NODES_TO_SEARCH,
+    MAX_PIECES,
+    MAX_PLIES,
+    MAX_SECONDS,
+    MIN_PIECES,
+    TimeControl,
+)
+from spsa.protocol import DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_SLOTS
 from spsa.uci.spawning import EngineLimits
-from worker.machine import memory, pinning_order
-
-NO_DATABASE = (
-    "this file plays for a server: give --server URL; what needs a database needs an installation "
-    "of spsa-tuner"
+from worker.machine import default_concurrency, memory, pinning_order
+from worker.options import (
+    COUNT,
+    MAX_COUNT,
+    NEW_FILE,
+    SECONDS,
+    FilePath,
+    FiniteRange,
+    clock,
+    engine_option,
+    field_of,
+    flag,
+    label,
+    once_each,
+    printable_name,
 )
-_TOKEN = re.compile(r"[!-~]{1,1000}")
-_OTHERS = 0o077
+
+_YEAR = 366 * 86_400.0
 _MIB = 2**20
-_MIN_MEMORY = 256 * _MIB
-_AS_GIVEN = (
-    *("concurrency", "name", "only_runs", "not_runs", "labels", "lease", "engines_cache", "build"),
-    *("drain", "once", "idle_timeout", "max_batches", "syzygy", "log_format"),
-)
+_MAX_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
+_MIN_SHARE = 256 * _MIB
+_IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
+_NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """The URL of a server, and the token of this machine."""
+class Settings:
+    """The options of `compete`, one a field: of a worker, a replay, a match, and of all three."""
 
-    url: str
-    token: str = field(repr=False)
+    spsa: bool = flag("Play the runs of a server or a database.")
+    server: str | None = field_of(
+        "URL of `spsa-master serve`, for a machine with a token.  [env: SPSA_SERVER]",
+        metavar="URL",
+    )
+    token_file: Path | None = field_of(
+        "File that holds this machine's token and nothing else.  [env: SPSA_TOKEN]", NEW_FILE
+    )
+    plain_http: bool = flag(
+        "Send the token to another machine unencrypted, in a network that you trust."
+    )
+    database_url: str | None = field_of(
+        "URL of the database.  [env: DATABASE_URL; else config.toml]"
+    )
+    database_url_file: Path | None = field_of(
+        "File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]", NEW_FILE
+    )
+    name: str | None = field_of(
+        "Name of this worker.  [default: host-pid-random]", printable_name, metavar="NAME"
+    )
+    only_runs: tuple[str, ...] = field_of(
+        "Play only this run; repeatable.  [default: all runs]", printable_name,
+        flags=("--run",), default=(), metavar="NAME", callback=once_each,
+    )  # fmt: skip
+    not_runs: tuple[str, ...] = field_of(
+        "Do not play this run; repeatable.", printable_name,
+        flags=("--not",), default=(), metavar="NAME", callback=once_each,
+    )  # fmt: skip
+    labels: tuple[str, ...] = field_of(
+        "Play also runs that require this word ([fleet] require); repeatable.", label,
+        flags=("--label",), default=(), metavar="WORD", callback=once_each,
+    )  # fmt: skip
+    once: bool = flag("Exit when no work is left, with code 3 if there was none.")
+    idle_timeout: float | None = field_of(
+        "Exit after this many seconds without work.", FiniteRange(min=0, min_open=True, max=_YEAR)
+    )
+    max_batches: int | None = field_of("Exit after this many batches.", COUNT)
+    drain: float = field_of(
+        "Seconds that active batches may go on after the first Ctrl-C.",
+        FiniteRange(min=0, max=_YEAR),
+        default=60.0,
+    )
+    lease: float = field_of(
+        "Seconds after which other workers may claim this worker's batches if it is gone.",
+        FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1]),
+        default=DEFAULT_LEASE_SECONDS,
+    )
+    engines_cache: Path | None = field_of(
+        "Folder for engines.  [default: the user's cache]", FilePath(file_okay=False)
+    )
+    build: bool = flag('Also build engines for machines of this kind ([build] where = "worker").')
+    systemd: bool = flag("Print a systemd unit for this worker, and exit.")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """The settings of one worker process; times in seconds, None is no limit.
-
-    It plays for the `server`, or without one for the database. `drain` is how long active batches
-    may go on after the first interrupt. With `once` the worker leaves when no run has work left;
-    with `idle_timeout` when it had none for that long. `syzygy` are the folders of this machine's
-    tables.
-    """
-
-    server: Server | None = None
-    database_url: str = field(default="", repr=False)
-    concurrency: int = 1
-    name: str | None = None
-    only_runs: tuple[str, ...] = ()
-    not_runs: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    lease: float = DEFAULT_LEASE_SECONDS
-    engines_cache: Path | None = None
-    build: bool = False
-    drain: float = 60.0
-    once: bool = False
-    idle_timeout: float | None = None
-    max_batches: int | None = None
-    syzygy: tuple[Path, ...] = ()
-    timeouts: UciTimeouts = field(default_factory=UciTimeouts)
-    limits: EngineLimits = field(default_factory=EngineLimits)
-    log_format: str = "text"
-
-
-def settings_of(given: Mapping[str, Any], *, needs_database: bool = False) -> WorkerSettings:
-    """The settings of a worker from values by their options' names.
-
-    The token and the URL of the database leave the environment.
-    """
-    server = None if needs_database else server_of(given, os.environ)
-    return WorkerSettings(
-        server=server,
-        database_url="" if server else _database_url(given),
-        limits=engine_limits(given),
-        **{name: given[name] for name in _AS_GIVEN},
+    replay: str | None = field_of(
+        "Play a batch of a run again, or one of its pairs, and compare the counts.",
+        metavar="[RUN/]ITERATION.BATCH[:PAIR]",
     )
 
+    games: int | None = field_of("Games to play; an even number.", click.IntRange(2, MAX_COUNT))
+    movetime: float | None = field_of("Seconds per move.  [default: 0.1]", SECONDS)
+    tc: TimeControl | None = field_of(
+        "Seconds per game, or per MOVES moves, plus seconds per move, as in 10+0.1.",
+        clock,
+        metavar="[MOVES/]BASE+INC",
+    )
+    margin: float = field_of(
+        "Seconds by which an engine may overstep its clock.",
+        FiniteRange(min=0, max=MAX_SECONDS),
+        default=0.05,
+    )
+    nodes: int | None = field_of("Nodes per move.", click.IntRange(1, MAX_NODES_TO_SEARCH))
+    depth: int | None = field_of(
+        "Depth per move, in plies.", click.IntRange(1, MAX_DEPTH_TO_SEARCH)
+    )
+    book: str = field_of(
+        "Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.", default="builtin"
+    )
+    plies: int | None = field_of(
+        "Plies to play of each game of a PGN book.  [default: all]", click.IntRange(1, MAX_PLIES)
+    )
+    order: str = field_of(
+        "Order of the openings; --seed decides a random one.",
+        click.Choice(["random", "sequential"]),
+        default="random",
+    )
+    start: int = field_of("Number of the first opening in this order.", COUNT, default=1)
+    seed: int = field_of(
+        "Seed of the openings and their order.", click.IntRange(-(2**63), 2**63 - 1), default=1
+    )
+    chess960: bool = flag("Play Chess960; --book has its positions.")
+    option: tuple[tuple[str, str], ...] = field_of(
+        "Option for both engines.", engine_option, default=(), metavar="NAME=VALUE"
+    )
+    option1: tuple[tuple[str, str], ...] = field_of(
+        "Option for the first engine.", engine_option, default=(), metavar="NAME=VALUE"
+    )
+    option2: tuple[tuple[str, str], ...] = field_of(
+        "Option for the second engine.", engine_option, default=(), metavar="NAME=VALUE"
+    )
+    draw: tuple[int, int, int] = field_of(
+        "Draw from move MOVE on, when both engines score COUNT moves within CP centipawns.",
+        (click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_CENTIPAWNS)),
+        default=(34, 8, 20),
+        metavar="MOVE COUNT CP",
+    )
+    resign: tuple[int, int] = field_of(
+        "End a game when both engines see the same winner by CP centipawns for COUNT moves.",
+        (_IN_A_ROW, click.IntRange(1, MAX_CENTIPAWNS)),
+        default=(3, 600),
+        metavar="COUNT CP",
+    )
+    max_moves: int | None = field_of(
+        "Moves per side after which a game is a draw.  [default: 200]",
+        click.IntRange(1, MAX_MOVES),
+    )
+    tb_pieces: int | None = field_of(
+        "End a game by the --syzygy tables of up to N pieces.",
+        click.IntRange(MIN_PIECES, MAX_PIECES),
+        metavar="N",
+    )
+    no_adjudication: bool = flag(
+        "End games by the rules of chess only, and by --max-moves if given."
+    )
+    sprt: tuple[float, float] | None = field_of(
+        "Stop by SPRT with bounds ELO0 and ELO1 in normalised Elo, alpha = beta = 0.05.",
+        (_NELO, _NELO),
+        metavar="ELO0 ELO1",
+    )
+    pgn: Path | None = field_of("File to append the games to.", NEW_FILE)
+    json: bool = flag("Print the final report as JSON.")
+    progress: int = field_of("Pairs between two lines of progress.", COUNT, default=10)
 
-def engine_limits(given: Mapping[str, Any]) -> EngineLimits:
-    """The limits of every engine, from --pin, --engine-memory and the parts of the sandbox.
-
-    An engine gets a quarter of a slot's share of the memory by default: each slot has two engines
-    that play and two that start.
-    """
-    pin, mebibytes = given["pin"], given["engine_memory"]
-    if pin and not hasattr(os, "sched_setaffinity"):
-        raise click.UsageError("--pin: this system cannot keep a process on a core")
-    return EngineLimits(
-        memory=_memory_share(given["concurrency"]) if mebibytes is None else mebibytes * _MIB,
-        cores=pinning_order() if pin else (),
-        **{name: given[name] for name in ("isolation", "worker_id", "folders")},
+    concurrency: int = field_of(
+        "Slots: games at a time; one of engines with Threads = T takes T of them.  "
+        "[default: one per physical core]",
+        click.IntRange(1, MAX_SLOTS),
+        flags=("-c", "--concurrency"),
+        default=1,
+        computed=default_concurrency,
+    )
+    force: bool = flag("Allow more games at a time than cores.")
+    pin: bool = flag("Keep each slot's engines on one core of their own.")
+    engine_memory: int | None = field_of(
+        "Memory limit of one engine, for each of its Threads.  "
+        "[default: its share of the machine's]",
+        click.IntRange(1, _MAX_MEMORY),
+        metavar="MIB",
+    )
+    syzygy: tuple[Path, ...] = field_of(
+        "Folder of Syzygy tables; repeat it for more.  [default: that of the run]",
+        FilePath(exists=True, file_okay=False),
+        default=(),
+    )
+    no_sandbox: bool = flag("Give engines the network and all rights of their user.")
+    verbose: bool = flag("Log more to stderr.", flags=("-v", "--verbose"))
+    log_format: str = field_of(
+        "Format of the log on stderr.", click.Choice(["text", "json"]), default="text"
     )
 
+    @property
+    def is_worker(self) -> bool:
+        """Whether the runs of a server or a database are played."""
+        return self.spsa or bool(self.server and not self.replay)
 
-def _memory_share(slots: int) -> int | None:
-    installed = memory()
-    return None if installed is None else max(_MIN_MEMORY, installed // (4 * slots))
+    def engine_limits(self, **sandbox: Any) -> EngineLimits:
+        """The limits of every engine; `sandbox` are those that do not follow from options.
 
-
-def server_of(given: Mapping[str, Any], environment: MutableMapping[str, str]) -> Server | None:
-    """The server to play for; None for a direct worker. The token leaves the environment."""
-    token = environment.pop("SPSA_TOKEN", None)
-    url = server_address(given, environment)
-    if url is None:
-        for name in ("token_file", "plain_http"):
-            if given[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} goes with --server")
-        return None
-    if given["token_file"] is not None:
-        token = _token_in(given["token_file"])
-    if not token:
-        raise click.UsageError(
-            "a server needs this machine's token: set SPSA_TOKEN, or give --token-file; "
-            "`spsa-master workers invite NAME` makes one"
+        An engine gets a quarter of a slot's share of the memory by default: each slot has two
+        engines that play and two that start.
+        """
+        if self.pin and not hasattr(os, "sched_setaffinity"):
+            raise click.UsageError("--pin: this system cannot keep a process on a core")
+        share, wanted = memory(), self.engine_memory
+        if share is not None:
+            share = max(_MIN_SHARE, share // (4 * self.concurrency))
+        return EngineLimits(
+            memory=share if wanted is None else wanted * _MIB,
+            cores=pinning_order() if self.pin else (),
+            **sandbox,
         )
-    if not _TOKEN.fullmatch(token):
-        raise _token_fault(given["token_file"] or "SPSA_TOKEN", "has other characters than a token")
-    return Server(url=checked_url(url, plain_http=given["plain_http"]), token=token)
-
-
-def server_address(given: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """The server's URL as it was given: --server, else SPSA_SERVER; None for a direct worker."""
-    database = given["database_url"] or given["database_url_file"]
-    if given["server"] and database:
-        raise click.UsageError("give --server or the URL of a database, not both")
-    if given["server"] or database:
-        url: str | None = given["server"]
-        return url
-    found = environment.get("SPSA_SERVER")
-    if found and (environment.get("DATABASE_URL") or environment.get("DATABASE_URL_FILE")):
-        raise click.UsageError(
-            "SPSA_SERVER and DATABASE_URL are both set: unset one of them, or give --server or "
-            "--database-url"
-        )
-    return found or None
-
-
-def checked_url(text: str, *, plain_http: bool) -> str:
-    """The URL of a server, without a slash at its end.
-
-    Raises:
-        InvalidInput: it is no such URL, or it would send the token to another machine unencrypted
-            and `plain_http` does not allow that.
-    """
-    try:
-        parts = urlsplit(text)
-        host, _port = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or not text.isascii() or not text.isprintable() or " " in text:
-        raise _url_fault("it is no URL", "give one, as in https://tuning.example.org")
-    if parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
-        raise _url_fault(
-            "it has more or other parts than https://, a host, a port and a path",
-            "give it as in https://tuning.example.org:8000",
-        )
-    if parts.scheme == "http" and not (plain_http or _is_loopback(host)):
-        raise _url_fault(
-            "it would send this machine's token over the network unencrypted, for everyone on the "
-            "way to read and to use",
-            "use https://, or add --plain-http in a network that you trust",
-        )
-    return text.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _url_fault(found: str, remedy: str) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file="--server", line=None, name="server", found=found, remedy=remedy)]
-    )
-
-
-def _database_url(given: Mapping[str, Any]) -> str:
-    try:
-        # Imported late: a remote worker has no SQLAlchemy.
-        from worker.direct import private_url
-    except ModuleNotFoundError:
-        raise click.UsageError(NO_DATABASE) from None
-    return private_url(given["database_url"], given["database_url_file"])
-
-
-def _token_in(path: Path) -> str:
-    """The token in a file of one line; a warning if other users may read it."""
-    try:
-        text = content(path, MAX_TEXT).decode("utf-8").strip()
-        is_open = os.name == "posix" and path.stat().st_mode & _OTHERS
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _token_fault(path, f"cannot be read: {reason}") from None
-    if is_open:
-        echo(f"warning: other users can read {path} and the token in it: chmod 600", err=True)
-    return text
-
-
-def _token_fault(place: Path | str, found: str) -> InvalidInput:
-    remedy = "it has to hold the token of this machine, and nothing else"
-    return InvalidInput(
-        [Fault(file=str(place), line=None, name="token", found=found, remedy=remedy)]
-    )

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from worker.settings import server_address
+from worker.connection import server_address
+from worker.settings import Settings
 
 _LEFT_OUT = ("spsa", "systemd", "server", "database_url")
 _HOMES = ("/home/", "/root/", "/run/user/")
@@ -81,19 +82,18 @@ WantedBy=multi-user.target
 """
 
 
-def unit(context: click.Context, folder: Path, user: str) -> str:
+def unit(context: click.Context, settings: Settings, folder: Path, user: str) -> str:
     """The text of the unit; `folder` is where the worker works, and `user` starts it.
 
     The token or the URL of the database is not in it: systemd reads them from a file that only root
     can read.
     """
-    given = context.params
-    server = server_address(given, os.environ)
+    server, cache = server_address(settings, os.environ), settings.engines_cache
     program = _program()
     words = [*program, *(["--server", server] if server else ["--spsa"]), *_options(context)]
     writable = [str(Path(program[-1]).parent)] if server and program[-1].endswith(".pyz") else []
-    writable += [str(given["engines_cache"].absolute())] if given["engines_cache"] else []
-    needs_secret = given["token_file"] is None and given["database_url_file"] is None
+    writable += [str(cache.absolute())] if cache else []
+    needs_secret = settings.token_file is None and settings.database_url_file is None
     secret = "SPSA_TOKEN=..." if server else "DATABASE_URL=..."
     has_home = any(word.startswith(_HOMES) for word in (*words, str(folder)))
     return _UNIT.format(
@@ -103,7 +103,7 @@ def unit(context: click.Context, folder: Path, user: str) -> str:
         user=user,
         folder=str(folder).replace("%", "%%"),
         command=" ".join(map(_quoted, words)),
-        stop=int(given["drain"]) + _EXTRA_STOP_SECONDS,
+        stop=int(settings.drain) + _EXTRA_STOP_SECONDS,
         home="read-only" if has_home else "yes",
         writable="".join(f"ReadWritePaths={_quoted(path)}\n" for path in writable),
     )

@@ -23,7 +23,7 @@ from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
-from worker.settings import WorkerSettings
+from worker.settings import Settings
 
 PROCESSES = 2
 _LEASE = 120.0
@@ -51,7 +51,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
             DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),
             cast(EngineCache, NoEngines()),
-            WorkerSettings(),
+            Settings(),
             Interrupts(),
             poll=poll,
         ).run()

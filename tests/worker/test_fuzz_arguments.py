@@ -28,18 +28,19 @@ from spsa.core.game_settings import (
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.openings.book import OpeningBook, load
-from spsa.protocol import BatchResult
+from spsa.protocol import LEASE_SECONDS, BatchResult
 from spsa.text import NAME_LENGTH
 from spsa.uci.engine import UciTimeouts
-from spsa.uci.spawning import EngineLimits
 from worker import cli
+from worker.connection import server_of
+from worker.direct import private_url
 from worker.match.command import match_of
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.replay import place_of
 from worker.runner.clock import game_clock
 from worker.runner.position import Position
-from worker.settings import WorkerSettings, engine_limits, settings_of
+from worker.settings import Settings
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
@@ -97,22 +98,24 @@ def value(chance: Chance) -> str:
             return chance.number()
 
 
-def ready(typed: Sequence[str]) -> Match | WorkerSettings | None:
+def ready(typed: Sequence[str]) -> Match | Settings | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
-        context = cli.compete.make_context("compete", list(typed))
+        given = dict(cli.compete.make_context("compete", list(typed)).params)
     except click.exceptions.Exit:  # --help, --version
         return None
-    given: dict[str, Any] = dict(context.params, isolation=None, worker_id="", folders=None)
-    engines = given.pop("engines")
-    cli.check(engines, given)
-    if given["replay"]:
-        place_of(given["replay"])
-    if given["spsa"] or given["replay"]:
-        return settings_of(given)
-    check_memory(engine_limits(given))
-    assert 1 <= given["concurrency"] <= 4096 and 1 <= given["progress"] <= 10**9
-    return match_of(*engines, given)
+    engines, settings = given.pop("engines"), Settings(**given)
+    cli.check(engines, settings)
+    limits = settings.engine_limits()
+    assert 0 <= (limits.memory or 0) < 2**63 and 0 <= limits.file_size < 2**63
+    assert 1 <= settings.concurrency <= 4096 and 1 <= settings.progress <= 10**9
+    if settings.replay:
+        place_of(settings.replay)
+    if not (settings.is_worker or settings.replay):
+        return match_of(*engines, settings)
+    if server_of(settings, os.environ) is None:
+        private_url(settings.database_url, settings.database_url_file)
+    return settings
 
 
 @pytest.mark.slow
@@ -137,7 +140,7 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
     if isinstance(found, Match):
         check_match(found)
     elif found is not None:
-        check_service(found)
+        check_worker(found)
 
 
 def check_match(match: Match) -> None:
@@ -163,17 +166,12 @@ def check_match(match: Match) -> None:
         assert all(line.isprintable() for line in report_lines(match, played))
 
 
-def check_memory(limits: EngineLimits) -> None:
-    assert 0 <= (limits.memory or 0) < 2**63 and 0 <= limits.file_size < 2**63
-
-
-def check_service(service: WorkerSettings) -> None:
-    assert 1 <= service.concurrency <= 4096 and 1 <= service.lease <= 86_400
-    assert service.name is None or 1 <= len(service.name) <= NAME_LENGTH
-    assert service.name is None or service.name.isprintable()
-    assert 0 <= service.drain < 10**8
-    assert service.idle_timeout is None or 0 < service.idle_timeout < 10**8
-    check_memory(service.limits)
+def check_worker(settings: Settings) -> None:
+    assert LEASE_SECONDS[0] <= settings.lease <= LEASE_SECONDS[1]
+    assert settings.name is None or 1 <= len(settings.name) <= NAME_LENGTH
+    assert settings.name is None or settings.name.isprintable()
+    assert 0 <= settings.drain < 10**8
+    assert settings.idle_timeout is None or 0 < settings.idle_timeout < 10**8
 
 
 REFUSED = {
@@ -238,7 +236,7 @@ WORKER_REFUSED = {
 def test_runs_and_labels_are_kept_once_in_their_order() -> None:
     typed = "--spsa --database-url sqlite:///s.db --run b --label z --run a --run b --label a.1"
     service = ready([*typed.split(), "--not", "c d"])
-    assert isinstance(service, WorkerSettings)
+    assert isinstance(service, Settings)
     assert (service.only_runs, service.not_runs) == (("b", "a"), ("c d",))
     assert service.labels == ("z", "a.1")
 
@@ -349,4 +347,4 @@ def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
     served = ready(["--spsa", "--database-url", "sqlite:///s.db", "--name", "x" * 200])
-    assert isinstance(served, WorkerSettings)
+    assert isinstance(served, Settings)

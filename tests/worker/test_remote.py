@@ -40,8 +40,8 @@ from spsa.protocol import (
     RegisteredWorker,
     WorkerInfo,
 )
+from worker.connection import checked_url
 from worker.remote import RemoteStore, ServerVersion
-from worker.settings import checked_url
 
 WORKER = RegisteredWorker(id=1, machine="machine")
 INFO = WorkerInfo(
@@ -355,11 +355,10 @@ def test_a_server_that_says_nothing_is_given_up(
 ) -> None:
     import urllib3
 
-    from worker import server_requests
+    from worker import remote
 
     silent: Callable[[Request], None] = lambda _: time.sleep(0.5)  # noqa: E731
     server.replaced["/worker/work"] = silent
-    monkeypatch.setattr(server_requests, "USUAL", urllib3.Timeout(connect=1, read=0.1))
-    requests = server_requests.ServerRequests(server.url, TOKEN)
-    with closing(requests), pytest.raises(DatabaseUnreachable, match="does not respond"):
-        requests.json("GET", "/worker/work", timeout=server_requests.USUAL)
+    monkeypatch.setattr(remote, "USUAL", urllib3.Timeout(connect=1, read=0.1))
+    with pytest.raises(DatabaseUnreachable, match="does not respond"):
+        store.work_left()

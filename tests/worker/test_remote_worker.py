@@ -17,7 +17,8 @@ from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
 
 from spsa.errors import InvalidInput
 from worker.batches.loop import NOTHING_TO_DO
-from worker.settings import server_of
+from worker.connection import server_of
+from worker.settings import Settings
 
 
 @pytest.fixture
@@ -222,13 +223,6 @@ main()
     assert not [name for name in json.loads(done.stdout) if name.startswith("spsa.db")]
 
 
-NOTHING = {
-    "server": None,
-    "database_url": None,
-    "database_url_file": None,
-    "token_file": None,
-    "plain_http": False,
-}
 URL = "https://tuning.example.org"
 
 
@@ -247,7 +241,7 @@ URL = "https://tuning.example.org"
 def test_where_a_worker_plays(
     given: dict[str, Any], variables: dict[str, str], url: str | None, token: str | None
 ) -> None:
-    found = server_of(NOTHING | given, variables)
+    found = server_of(Settings(**given), variables)
     assert (found and found.url, found and found.token) == (url, token)
     assert "SPSA_TOKEN" not in variables
     assert "'t'" not in repr(found)
@@ -280,7 +274,7 @@ def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: An
     file = tmp_path / "token"
     file.write_text("t\n")
     file.chmod(0o644)
-    given = NOTHING | {"server": URL, "token_file": file}
+    given = Settings(server=URL, token_file=file)
     found = server_of(given, {"SPSA_TOKEN": "of the environment"})
     assert found is not None and found.token == "t"
     assert "other users can read" in capsys.readouterr().err

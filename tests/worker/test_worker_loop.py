@@ -45,7 +45,7 @@ from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
-from worker.settings import WorkerSettings
+from worker.settings import Settings
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
@@ -95,7 +95,7 @@ def hired(
     with Pool(size, PATIENT, limits) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
         cache = EngineCache(folder / "cache", queries.file)
-        settings = WorkerSettings(**options)
+        settings = Settings(**options)
         yield Worker(client, pool, cache, settings, interrupts, view, **quick), interrupts
 
 

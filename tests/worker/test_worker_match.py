@@ -21,7 +21,7 @@ from spsa.lifecycle import BatchStatus
 from spsa.openings.book import permutation
 from spsa.uci.spawning import EngineLimits
 from worker import direct, machine
-from worker.settings import engine_limits
+from worker.settings import Settings
 
 NODES = 3000
 """Scripted engines move at once; a worker would wait half a minute for so many."""
@@ -322,10 +322,7 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     whole = machine.memory()
     assert whole is not None
 
-    def allowed(**given: Any) -> EngineLimits:
-        return engine_limits({"isolation": None, "worker_id": "", "folders": None, **given})
-
-    assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, whole // 4)
-    assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20
-    assert allowed(pin=False, engine_memory=None, concurrency=10**6).memory == 2**28
-    assert allowed(pin=True, engine_memory=None, concurrency=1).cores == machine.pinning_order()
+    assert Settings().engine_limits().memory == max(2**28, whole // 4)
+    assert Settings(engine_memory=7).engine_limits().memory == 7 * 2**20
+    assert Settings(concurrency=10**6).engine_limits().memory == 2**28
+    assert Settings(pin=True).engine_limits().cores == machine.pinning_order()

@@ -12,7 +12,7 @@ from worker.batches.scaling import MachineSpeed
 from worker.machine import room_objection
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Job, JobStopped, Pool
-from worker.settings import WorkerSettings
+from worker.settings import Settings
 
 
 class ActiveBatches(dict[str, ActiveBatch]):
@@ -97,7 +97,7 @@ class ActiveBatches(dict[str, ActiveBatch]):
 class Leaving:
     """Whether a worker leaves, and how; times are of the monotonic clock."""
 
-    def __init__(self, settings: WorkerSettings, interrupts: Interrupts) -> None:
+    def __init__(self, settings: Settings, interrupts: Interrupts) -> None:
         self._settings = settings
         self._interrupts = interrupts
         self._drain_ends_at: float | None = None

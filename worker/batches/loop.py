@@ -19,7 +19,7 @@ from worker.batches.scaling import KEPT_SECONDS, MachineSpeed, OutsideScale
 from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, PairPlayed, PairVoid, Pool
-from worker.settings import WorkerSettings
+from worker.settings import Settings
 from worker.update import Updates
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Worker:
         client: DatabaseClient,
         pool: Pool,
         engines: EngineCache,
-        settings: WorkerSettings,
+        settings: Settings,
         interrupts: Interrupts,
         view: View | None = None,
         updates: Updates | None = None,

@@ -14,55 +14,65 @@ from socket import gethostname
 from typing import TypeVar
 from uuid import uuid4
 
+import click
+
 from spsa import __version__
 from spsa.builds.requirements import BUILDS, provided
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
 from spsa.files import cache_folder, private_folder
 from spsa.protocol import WorkerInfo, WorkerStore
 from spsa.text import NAME_LENGTH, printable
+from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import Worker
+from worker.connection import NO_DATABASE, Server, server_of
 from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
-from worker.settings import Server, WorkerSettings
+from worker.settings import Settings
 from worker.update import TRIAL, SelfUpdate, Updates, running_zipapp
 
 log = logging.getLogger(__name__)
 
 
-def run_worker(settings: WorkerSettings) -> int:
+def run_worker(settings: Settings, limits: EngineLimits) -> int:
     """Play the runs of the server or the database; the exit code.
 
     Raises:
         Restart: a remote worker has replaced its file, and has to start it.
     """
+    server = server_of(settings, os.environ)
     with interrupts() as received:
-        if settings.server is not None:
-            return _run_remote(settings, settings.server, received)
-        return _run_direct(settings, received)
+        if server is not None:
+            return _run_remote(settings, limits, server, received)
+        return _run_direct(settings, limits, received)
 
 
-def _run_direct(settings: WorkerSettings, received: Interrupts) -> int:
-    # Imported late: a remote worker has no SQLAlchemy.
-    from worker.direct import machine_secret, opened
-
-    info = _info(settings, machine_secret(cache_folder()))
-    url = settings.database_url
+def _run_direct(settings: Settings, limits: EngineLimits, received: Interrupts) -> int:
+    try:
+        # Imported late: a remote worker has no SQLAlchemy.
+        from worker.direct import machine_secret, opened, private_url
+    except ModuleNotFoundError:
+        raise click.UsageError(NO_DATABASE) from None
+    url = private_url(settings.database_url, settings.database_url_file)
+    info = _info(settings, limits, machine_secret(cache_folder()))
     found = _awaited(lambda: opened(url, lambda: received.count > 0), settings, received)
     if found is None:
         return received.exit_code
     with closing(found) as store:
-        return _play(settings, info, received, store, store)
+        return _play(settings, limits, info, received, store, store)
 
 
-def _run_remote(settings: WorkerSettings, server: Server, received: Interrupts) -> int:
+def _run_remote(
+    settings: Settings, limits: EngineLimits, server: Server, received: Interrupts
+) -> int:
     # Imported late: a direct worker needs no HTTP.
     from worker.remote import RemoteStore
 
-    is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), _info(settings)
+    is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), _info(settings, limits)
     with (
         closing(RemoteStore(server.url, server.token)) as store,
         closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
@@ -85,11 +95,12 @@ def _run_remote(settings: WorkerSettings, server: Server, received: Interrupts) 
         def keep_leases_of(worker: Worker) -> None:
             store.meanwhile = worker.keep_leases
 
-        return _play(settings, info, received, store, builds, updates, keep_leases_of)
+        return _play(settings, limits, info, received, store, builds, updates, keep_leases_of)
 
 
 def _play(
-    settings: WorkerSettings,
+    settings: Settings,
+    limits: EngineLimits,
     info: WorkerInfo,
     received: Interrupts,
     store: WorkerStore,
@@ -100,7 +111,7 @@ def _play(
     """Play with `store`; `builds` is for the thread that builds."""
     log.info("connected to %s, %d games at a time", store.where, settings.concurrency)
     tune_interpreter()
-    with Pool(settings.concurrency, settings.timeouts, settings.limits) as pool:
+    with Pool(settings.concurrency, UciTimeouts(), limits) as pool:
         client = DatabaseClient(store, info, settings.lease, RECONNECT)
         engines = engine_cache(settings, store)
         with _view(settings, info.name) as view, _building(settings, info, builds):
@@ -113,7 +124,7 @@ Found = TypeVar("Found")
 
 
 def _awaited(
-    attempt: Callable[[], Found], settings: WorkerSettings, received: Interrupts
+    attempt: Callable[[], Found], settings: Settings, received: Interrupts
 ) -> Found | None:
     """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
     backoff = Backoff(RECONNECT, Random())
@@ -131,7 +142,7 @@ def _awaited(
 
 
 def _building(
-    settings: WorkerSettings, info: WorkerInfo, store: WorkerStore
+    settings: Settings, info: WorkerInfo, store: WorkerStore
 ) -> AbstractContextManager[object]:
     """The thread that builds engines for others, with --build."""
     if not settings.build:
@@ -142,7 +153,7 @@ def _building(
     return BuildThread(store, info, settings.lease, engine_folder(settings) / "builds")
 
 
-def _view(settings: WorkerSettings, name: str) -> AbstractContextManager[View | None]:
+def _view(settings: Settings, name: str) -> AbstractContextManager[View | None]:
     """A live view where stderr is a terminal, and the log is for people."""
     if settings.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return nullcontext()
@@ -152,13 +163,13 @@ def _view(settings: WorkerSettings, name: str) -> AbstractContextManager[View | 
     return LiveView(name)
 
 
-def engine_cache(settings: WorkerSettings, store: WorkerStore) -> EngineCache:
+def engine_cache(settings: Settings, store: WorkerStore) -> EngineCache:
     """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
     folder = engine_folder(settings)
     return EngineCache(folder, store.file, _words(settings))
 
 
-def engine_folder(settings: WorkerSettings) -> Path:
+def engine_folder(settings: Settings) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = settings.engines_cache or cache_folder() / "engines"
     try:
@@ -170,12 +181,12 @@ def engine_folder(settings: WorkerSettings) -> Path:
         raise InvalidInput([fault]) from None
 
 
-def _words(settings: WorkerSettings) -> tuple[str, ...]:
+def _words(settings: Settings) -> tuple[str, ...]:
     """What this worker provides."""
     return (*provided(), *settings.labels, *((BUILDS,) if settings.build else ()))
 
 
-def _info(settings: WorkerSettings, secret: str = "") -> WorkerInfo:
+def _info(settings: Settings, limits: EngineLimits, secret: str = "") -> WorkerInfo:
     host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
         name=settings.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
@@ -184,7 +195,7 @@ def _info(settings: WorkerSettings, secret: str = "") -> WorkerInfo:
         cores=usable_cores(),
         concurrency=settings.concurrency,
         version=__version__,
-        sandbox=str(settings.limits),
+        sandbox=str(limits),
         provides=_words(settings),
         only_runs=settings.only_runs,
         not_runs=settings.not_runs,

@@ -1,0 +1,129 @@
+"""Which server a worker plays for, and the token of its machine; without one, for the database."""
+
+import os
+import re
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from spsa.errors import Fault, InvalidInput
+from spsa.files import MAX_TEXT, content
+from spsa.output import echo
+from worker.settings import Settings
+
+NO_DATABASE = (
+    "this file plays for a server: give --server URL; what needs a database needs an installation "
+    "of spsa-tuner"
+)
+_TOKEN = re.compile(r"[!-~]{1,1000}")
+_OTHERS = 0o077
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The URL of a server, and the token of this machine."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+def server_of(settings: Settings, environment: MutableMapping[str, str]) -> Server | None:
+    """The server to play for; None for a direct worker. The token leaves the environment."""
+    token, file = environment.pop("SPSA_TOKEN", None), settings.token_file
+    url = server_address(settings, environment)
+    if url is None:
+        for flag, given in (("--token-file", file), ("--plain-http", settings.plain_http)):
+            if given:
+                raise click.UsageError(f"{flag} goes with --server")
+        return None
+    if file is not None:
+        token = _token_in(file)
+    if not token:
+        raise click.UsageError(
+            "a server needs this machine's token: set SPSA_TOKEN, or give --token-file; "
+            "`spsa-master workers invite NAME` makes one"
+        )
+    if not _TOKEN.fullmatch(token):
+        raise _token_fault(file or "SPSA_TOKEN", "has other characters than a token")
+    return Server(url=checked_url(url, plain_http=settings.plain_http), token=token)
+
+
+def server_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The server's URL as it was given: --server, else SPSA_SERVER; None for a direct worker."""
+    database = settings.database_url or settings.database_url_file
+    if settings.server and database:
+        raise click.UsageError("give --server or the URL of a database, not both")
+    if settings.server or database:
+        return settings.server
+    found = environment.get("SPSA_SERVER")
+    if found and (environment.get("DATABASE_URL") or environment.get("DATABASE_URL_FILE")):
+        raise click.UsageError(
+            "SPSA_SERVER and DATABASE_URL are both set: unset one of them, or give --server or "
+            "--database-url"
+        )
+    return found or None
+
+
+def checked_url(text: str, *, plain_http: bool) -> str:
+    """The URL of a server, without a slash at its end.
+
+    Raises:
+        InvalidInput: it is no such URL, or it would send the token to another machine unencrypted
+            and `plain_http` does not allow that.
+    """
+    try:
+        parts = urlsplit(text)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or not text.isascii() or not text.isprintable() or " " in text:
+        raise _url_fault("it is no URL", "give one, as in https://tuning.example.org")
+    if parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
+        raise _url_fault(
+            "it has more or other parts than https://, a host, a port and a path",
+            "give it as in https://tuning.example.org:8000",
+        )
+    if parts.scheme == "http" and not (plain_http or _is_loopback(host)):
+        raise _url_fault(
+            "it would send this machine's token over the network unencrypted, for everyone on the "
+            "way to read and to use",
+            "use https://, or add --plain-http in a network that you trust",
+        )
+    return text.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _url_fault(found: str, remedy: str) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file="--server", line=None, name="server", found=found, remedy=remedy)]
+    )
+
+
+def _token_in(path: Path) -> str:
+    """The token in a file of one line; a warning if other users may read it."""
+    try:
+        text = content(path, MAX_TEXT).decode("utf-8").strip()
+        is_open = os.name == "posix" and path.stat().st_mode & _OTHERS
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise _token_fault(path, f"cannot be read: {reason}") from None
+    if is_open:
+        echo(f"warning: other users can read {path} and the token in it: chmod 600", err=True)
+    return text
+
+
+def _token_fault(place: Path | str, found: str) -> InvalidInput:
+    remedy = "it has to hold the token of this machine, and nothing else"
+    return InvalidInput(
+        [Fault(file=str(place), line=None, name="token", found=found, remedy=remedy)]
+    )
