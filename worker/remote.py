@@ -60,9 +60,7 @@ USUAL = urllib3.Timeout(connect=10.0, read=30.0)
 TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
 """Seconds of each read or write of a long transfer, not of all of them."""
 
-_MAX_JSON = 2**24
-_MAX_WORKER = 2**26
-_CHUNK = 2**18
+_MAX_JSON, _MAX_WORKER, _CHUNK = 2**24, 2**26, 2**18
 _MAX_RETRY_AFTER = 3_600.0
 
 _CONFLICTS: Mapping[str, type[TuningError]] = {
@@ -107,10 +105,8 @@ class RemoteStore:
             "Authorization": f"Bearer {token}",
             "X-Spsa-Protocol": str(PROTOCOL),
         }
-        tls: dict[str, Any] = {}
-        if url.startswith("https"):
-            tls["ssl_context"] = ssl.create_default_context()
-        self._pool = urllib3.PoolManager(maxsize=2, retries=False, **tls)
+        tls = ssl.create_default_context() if url.startswith("https") else None
+        self._pool = urllib3.PoolManager(maxsize=2, retries=False, ssl_context=tls)
 
     def close(self) -> None:
         self._pool.clear()
@@ -122,15 +118,15 @@ class RemoteStore:
         return self._value("version", known, ServerVersion, None)
 
     def worker_file(self) -> bytes:
-        """The server's worker.pyz, not yet verified; empty if the server has none."""
+        """The server's worker.pyz, not yet verified; empty if it has none."""
         return self._file("/worker.pyz", _MAX_WORKER, lambda: None, is_public=True) or b""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
         return self._ask("register", replace(info, secret=""), RegisteredWorker)
 
     def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
-        touch = Touch(worker_id=worker.id, **asdict(measured))
-        return self._ask("touch", touch, str | None, "set_aside")
+        asked = Touch(worker_id=worker.id, **asdict(measured))
+        return self._ask("touch", asked, str | None, "set_aside")
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
@@ -146,8 +142,8 @@ class RemoteStore:
         return frozenset(self._ask("renew", asked, tuple[str, ...], "held"))
 
     def report(self, claim: Claim, result: BatchResult) -> ReportOutcome:
-        report = BatchReport(held=HeldClaim.of(claim), result=result)
-        return self._ask("report", report, ReportOutcome, "outcome")
+        asked = BatchReport(held=HeldClaim.of(claim), result=result)
+        return self._ask("report", asked, ReportOutcome, "outcome")
 
     def release(self, claim: Claim) -> None:
         self._ask("release", HeldClaim.of(claim))
@@ -170,8 +166,8 @@ class RemoteStore:
         return self._ask("builds/claim", asked, LeasedBuild | None, "build")
 
     def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
-        held = replace(_held(build), lease_seconds=lease_seconds)
-        return bool(self._ask("builds/renew", held, bool, "held"))
+        held = _held(build, lease_seconds=lease_seconds)
+        return self._ask("builds/renew", held, bool, "held")
 
     def publish_build(self, result: BuildResult, plus: bytes, minus: bytes) -> Published:
         place = f"/worker/builds/{result.build_id}/{result.claim_id}"
@@ -185,7 +181,7 @@ class RemoteStore:
         return self._ask("builds/publish", result, Published, "outcome")
 
     def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        self._ask("builds/fail", replace(_held(build), reason=reason))
+        self._ask("builds/fail", _held(build, reason=reason))
 
     def _ask(self, path: str, body: Any, kind: Any = None, field: str | None = None) -> Any:
         found = self._json("POST", f"/worker/{path}", json.dumps(to_json(body)).encode())
@@ -291,8 +287,8 @@ class RemoteStore:
         )
 
 
-def _held(build: LeasedBuild) -> HeldBuild:
-    return HeldBuild(worker_id=build.worker_id, build_id=build.id, claim_id=build.claim_id)
+def _held(build: LeasedBuild, **more: Any) -> HeldBuild:
+    return HeldBuild(worker_id=build.worker_id, build_id=build.id, claim_id=build.claim_id, **more)
 
 
 def _parsed(data: bytes) -> Mapping[str, Any] | None:
