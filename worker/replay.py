@@ -21,7 +21,7 @@ from spsa.protocol import Claim
 from spsa.text import printable
 from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits
-from worker.batches.active_batch import JobMaker
+from worker.batches.jobs import JobMaker
 from worker.batches.service import engine_cache
 from worker.direct import opened, private_url
 from worker.match.games import play_jobs

@@ -14,7 +14,6 @@ import chess
 from benches.fleet.scene import Scene, Span
 from spsa.protocol import Claim
 from spsa.uci.engine import UciTimeouts
-from worker.batches.engine_cache import Binaries
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
 from worker.runner.position import Ending, Termination
@@ -25,8 +24,8 @@ _ENGINE = Path("engine")
 class NoEngines:
     """A cache whose engines nobody starts."""
 
-    def binaries(self, _claim: Claim) -> Binaries:
-        return Binaries(plus=_ENGINE, minus=_ENGINE)
+    def binaries(self, _claim: Claim) -> tuple[Path, Path]:
+        return _ENGINE, _ENGINE
 
 
 class SleepingPool:

@@ -19,7 +19,7 @@ from spsa import __version__
 from spsa.db import Store
 from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.jobs import EngineCache
 from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool

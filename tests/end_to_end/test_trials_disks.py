@@ -24,7 +24,7 @@ from spsa.errors import ArtifactMismatch
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.protocol import Engine
-from worker.batches.engine_cache import EngineCache
+from worker.batches.jobs import EngineCache
 
 GAMES = 4
 

@@ -13,8 +13,8 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening, OpeningBook, drawn_time
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.uci.engine import SearchReply
-from worker.batches.active_batch import ActiveBatch, job_of
-from worker.batches.engine_cache import Binaries
+from worker.batches.active_batch import ActiveBatch
+from worker.batches.jobs import job_of
 from worker.match.games import PlayedMatch
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, counts, nps, with_pair
 from worker.runner.pool import JobDone, JobFailed, JobStopped, PairVoid
@@ -120,7 +120,7 @@ def test_a_batch_that_was_stopped_says_nothing(claim):
 
 
 def test_a_job_follows_from_the_claim_alone(claim):
-    job = job_of(claim, Binaries(plus=Path("/p"), minus=Path("/m")), BOOK, PATIENT)
+    job = job_of(claim, (Path("/p"), Path("/m")), BOOK, PATIENT)
     assert job.key == claim.claim_id
     assert (job.plus.name, job.plus.path, job.plus.options) == ("plus", "/p", {"Margin": "220"})
     assert (job.minus.name, job.minus.path, job.minus.options) == ("minus", "/m", {"Margin": "180"})

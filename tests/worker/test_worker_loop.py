@@ -41,7 +41,7 @@ from spsa.errors import (
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Engine
 from worker.batches.database_client import BackoffTimes, DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.jobs import EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
@@ -354,16 +354,13 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     claim = staged.claim("one")
     assert claim is not None
     cache = EngineCache(tmp_path / "cache", staged.store.file, provides=provides)
-    binaries = cache.binaries(claim)
-    assert [path.name for path in (binaries.plus, binaries.minus)] == [
-        side.sha256 for side in sides[taken]
-    ]
+    assert [path.name for path in cache.binaries(claim)] == [side.sha256 for side in sides[taken]]
 
 
 def test_a_cache_forgets_the_oldest_engines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.batches.engine_cache._KEPT", 2)
+    monkeypatch.setattr("worker.batches.jobs._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
     cache = EngineCache(tmp_path / "cache", stored.get)
     for age, sha256 in enumerate(stored):

@@ -18,8 +18,8 @@ from spsa.openings.book import load
 from spsa.uci.spawning import EngineLimits
 from worker import machine
 from worker.batches import scaling
-from worker.batches.active_batch import Activity, job_of
-from worker.batches.engine_cache import Binaries
+from worker.batches.active_batch import Activity
+from worker.batches.jobs import job_of
 from worker.runner.pool import Pool
 
 PAUSE = 0.03
@@ -176,7 +176,7 @@ def test_a_speed_that_changes_in_games_is_measured_again(
     with Pool(1, PATIENT) as pool:
         speeds = scaling.MachineSpeed(pool, lambda: False)
         assert speeds.is_due(claim)
-        binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
+        binaries = Path(claim.plus.path), Path(claim.minus.path)
         (tmp_path / "gate").touch()
         speeds.scale(claim, job_of(claim, binaries, load(claim.game_settings.book), PATIENT))
     for nps in (*[1000.0] * 8, *[850.0] * 8):

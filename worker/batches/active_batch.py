@@ -1,22 +1,20 @@
-"""A batch between its claim and its report, and the job that it becomes."""
+"""The batches of a worker between claim and report, and when the worker leaves."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, Protocol
 
-from spsa.core.game_settings import Book, EngineFile, TablebaseRule
-from spsa.openings import builtin_book
-from spsa.openings.book import OpeningBook, drawn_time, load
-from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, Claim, Engine, Failure, KeptVoid
+from spsa.errors import TuningError
+from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, Claim, Failure, KeptVoid
 from spsa.text import FAILURE_LENGTH, printable
-from spsa.uci.engine import EngineSpec, UciTimeouts
-from worker.batches.engine_cache import Binaries, EngineCache
-from worker.runner.adjudication import Tables, open_tables
-from worker.runner.game import NOTHING_PLAYED, Conditions, Pairing, with_void
-from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
+from spsa.uci.process import Stopped
+from worker.batches.scaling import MachineSpeed
+from worker.machine import room_objection
+from worker.runner.game import NOTHING_PLAYED, with_void
+from worker.runner.interrupts import Interrupts
+from worker.runner.pool import Ended, Job, JobDone, JobFailed, JobStopped, PairVoid, Pool
+from worker.settings import Settings
 
 _MAX_DETAIL = 500  # characters
 
@@ -103,80 +101,128 @@ class View(Protocol):
     def show(self, activity: Activity) -> None: ...
 
 
-class JobMaker:
-    """Makes the jobs of one worker; each book is read once, and tables are opened once.
+class ActiveBatches(dict[str, ActiveBatch]):
+    """The batches that a worker holds, by their claims' ids, the first claimed first.
 
-    `syzygy` are the folders of this machine's tables.
+    A batch waits until the slots have room for its job. One whose run scales times waits until this
+    machine's speed is known. That is measured when no slot plays, because then as many engines
+    search as in games.
     """
 
-    def __init__(
-        self, engines: EngineCache, timeouts: UciTimeouts, syzygy: Sequence[Path] = ()
-    ) -> None:
-        self._engines = engines
-        self._timeouts = timeouts
-        self._syzygy = syzygy
-        self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule, Tables] = {}
+    def __init__(self, pool: Pool, speed: MachineSpeed) -> None:
+        super().__init__()
+        self._pool = pool
+        self._speed = speed
 
-    def job(self, claim: Claim) -> Job:
-        """TuningError where this machine lacks an engine, the book or tables of the batch."""
-        settings, binaries = claim.game_settings, self._engines.binaries(claim)
-        files = {
-            option: str(self._engines.file(file, claim))
-            for option, file in settings.engine_files.items()
-        }
-        if settings.book not in self._books:
-            self._books[settings.book] = load(settings.book, self._book(settings.book, claim))
-        rule = settings.adjudication.syzygy
-        if rule is not None and rule not in self._tables:
-            self._tables[rule] = open_tables(rule, self._syzygy)
-        tables = None if rule is None else self._tables[rule]
-        return job_of(claim, binaries, self._books[settings.book], self._timeouts, files, tables)
+    def add(self, claim: Claim) -> ActiveBatch:
+        """A batch without a job; its lease is renewed while its files are fetched."""
+        batch = self[claim.claim_id] = ActiveBatch(claim, time.monotonic())
+        return batch
 
-    def _book(self, book: Book, claim: Claim) -> Path | None:
-        """A verified copy of the book; None for a built-in one, or one that may be any file."""
-        if builtin_book(book.name) is not None or not book.sha256:
-            return None
-        return self._engines.file(EngineFile(path=book.name, sha256=book.sha256), claim)
+    def let_wait(self, batch: ActiveBatch, job: Job) -> None:
+        """TuningError where its engines have more threads or memory than this machine can give."""
+        slots, limits = len(self._pool), self._pool.limits
+        objection = room_objection(job.slots, job.hash_mebibytes, slots, limits)
+        if objection is not None:
+            raise TuningError(objection)
+        batch.job = job
+
+    def withdraw(self) -> None:
+        """Withdraw all whose games have not begun; JobStopped follows for each."""
+        for batch in self._waiting():
+            self._pool.events.put(JobStopped(batch.claim.claim_id))
+            batch.job = None
+        self._pool.withdraw_queued_jobs()
+
+    def stop(self) -> None:
+        """Break off all games."""
+        for key in self:
+            self._pool.stop(key)
+
+    def wanted(self) -> int:
+        """How many batches to claim: one a slot, and a few more while slots play their last pairs.
+
+        So no slot waits for the database, and no claimed batch waits long for a slot. None while
+        claimed batches wait for room.
+        """
+        if self._waiting():
+            return 0
+        slots, ending = len(self._pool), sum(batch.on_last_pair for batch in self.values())
+        busy = sum(batch.slots for batch in self.values())
+        return max(0, slots + min(ending, 1 + slots // 4) - busy)
+
+    def submit(self) -> Iterator[tuple[ActiveBatch, TuningError]]:
+        """Submit those for which there is room; yields those that this machine cannot play."""
+        for batch in self._waiting():
+            job = batch.job
+            if job is None or not self._has_room(batch, job):
+                return
+            try:
+                scale = self._speed.scale(batch.claim, job)
+            except Stopped:
+                return  # the worker returns it
+            except TuningError as error:
+                yield batch, error
+            else:
+                batch.started, batch.slots, batch.job = time.monotonic(), job.slots, None
+                batch.result = replace(batch.result, scale=scale)
+                self._pool.submit(job.scaled(scale))
+
+    def _waiting(self) -> list[ActiveBatch]:
+        return [batch for batch in self.values() if batch.job is not None]
+
+    def _has_room(self, batch: ActiveBatch, job: Job) -> bool:
+        busy = [one.slots for one in self.values() if one.slots]
+        if self._speed.is_due(batch.claim):
+            return not busy
+        # The pool itself keeps jobs of one slot until one is free, and so no slot waits for this
+        # thread between two of them.
+        return max(*busy, job.slots, 1) == 1 or sum(busy) + job.slots <= len(self._pool)
 
 
-def job_of(
-    claim: Claim,
-    binaries: Binaries,
-    book: OpeningBook,
-    timeouts: UciTimeouts,
-    files: Mapping[str, str] = MappingProxyType({}),
-    tables: Tables | None = None,
-) -> Job:
-    """What a slot plays; it follows from the claim alone, on every machine.
+class Leaving:
+    """Whether a worker leaves, and how; times are of the monotonic clock."""
 
-    `files` are the options that name a file, with the paths of this machine; `tables` are those
-    by which games end.
-    """
-    settings = claim.game_settings
+    def __init__(self, settings: Settings, interrupts: Interrupts) -> None:
+        self._settings = settings
+        self._interrupts = interrupts
+        self._drain_ends_at: float | None = None
+        self.claimed = 0
+        self.no_work_left = False
+        self.idle_since = time.monotonic()
 
-    def spec(name: str, path: Path, engine: Engine) -> EngineSpec:
-        options = {**settings.engine_options, **files, **engine.options}
-        return EngineSpec(
-            name=name, path=str(path), options=options, arguments=settings.engine_arguments
-        )
+    def begins(self) -> bool:
+        """Whether the worker was interrupted since the last call for the first time."""
+        if not self._interrupts.count or self._drain_ends_at is not None:
+            return False
+        self._drain_ends_at = time.monotonic() + self._settings.drain
+        return True
 
-    return Job(
-        key=claim.claim_id,
-        plus=spec("plus", binaries.plus, claim.plus),
-        minus=spec("minus", binaries.minus, claim.minus),
-        pairings=tuple(
-            Pairing(
-                number=claim.first_pair + index,
-                opening=book.opening(claim.run_seed, claim.first_pair + index),
-                time=drawn_time(settings.time_control, claim.seed, index),
-            )
-            for index in range(claim.pairs)
-        ),
-        conditions=Conditions(
-            time_control=settings.time_control,
-            adjudication=settings.adjudication,
-            timeouts=timeouts,
-            tables=tables,
-        ),
-    )
+    def is_interrupted(self) -> bool:
+        return self._interrupts.count > 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the worker claims no more batches."""
+        most = self._settings.max_batches
+        return self.is_interrupted() or (most is not None and self.claimed >= most)
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether active batches are stopped: at the second interrupt, or after the drain time."""
+        late = self._drain_ends_at is not None and time.monotonic() >= self._drain_ends_at
+        return late or self._interrupts.count > 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a worker that holds nothing ends."""
+        limit = self._settings.idle_timeout
+        too_long = limit is not None and time.monotonic() - self.idle_since >= limit
+        return self.has_begun or self.no_work_left or too_long
+
+    def deadlines(self, *, playing: bool) -> Iterator[float]:
+        """When the answers above may change by themselves."""
+        if self._drain_ends_at is not None and not self.is_at_once:
+            yield self._drain_ends_at
+        if self._settings.idle_timeout is not None and not playing:
+            yield self.idle_since + self._settings.idle_timeout

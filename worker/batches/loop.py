@@ -11,10 +11,9 @@ from random import Random
 from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import BatchResult, Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
-from worker.batches.claiming import ActiveBatches, Leaving
+from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, Leaving, View
 from worker.batches.database_client import FAILURE, POLL, Backoff, BackoffTimes, DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.jobs import EngineCache, JobMaker
 from worker.batches.scaling import KEPT_SECONDS, MachineSpeed, OutsideScale
 from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
 from worker.runner.interrupts import Interrupts

@@ -26,7 +26,7 @@ from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.jobs import EngineCache
 from worker.batches.loop import Worker
 from worker.connection import NO_DATABASE, Server, server_of
 from worker.machine import usable_cores
