@@ -123,7 +123,7 @@ def test_every_function_of_the_walks_exists() -> None:
 
 WALKS = {  # at most so many forms and modules
     "From the result of a game to theta": (12, 22),
-    "From a claim to a move": (9, 18),
+    "From a claim to a move": (7, 17),
     "From a value of params.toml": (14, 27),
 }
 
