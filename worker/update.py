@@ -64,31 +64,10 @@ class Restart(Exception):
         return subprocess.call(command, env=self.environment)
 
 
-class Zipapp:
-    """The file that this process runs from, with its hash when the process started."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.sha256 = _sha256(path.read_bytes())
-        self._mark = _mark(path)
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another process has put another file in its place."""
-        try:
-            return _mark(self.path) != self._mark
-        except OSError:
-            return False
-
-    def is_now(self, sha256: str) -> bool:
-        """Whether the file was replaced by one with this hash."""
-        return self.is_replaced and _sha256(self.path.read_bytes()) == sha256
-
-
-def running_zipapp() -> Zipapp | None:
+def running_zipapp() -> Path | None:
     """The file of this process; None where the worker was installed."""
     archive = getattr(getattr(worker.__spec__, "loader", None), "archive", None)
-    return None if archive is None else Zipapp(Path(archive).resolve())
+    return None if archive is None else Path(archive).resolve()
 
 
 class Updates:
@@ -101,10 +80,6 @@ class Updates:
     due_at = inf
     is_wanted = is_needed = False
 
-    def is_due(self) -> bool:
-        """Whether it is time to check."""
-        return False
-
     def check(self) -> None:
         """Find out which version is needed."""
 
@@ -115,7 +90,8 @@ class Updates:
 class SelfUpdate(Updates):
     """Compares a remote worker with what its server needs, and replaces it.
 
-    `token` is passed on to the new version, and `name` is that of this worker.
+    `token` is passed on to the new version, `name` is that of this worker, and `zipapp` the file
+    that it runs from, whose hash is that of now.
     """
 
     def __init__(
@@ -123,25 +99,18 @@ class SelfUpdate(Updates):
         store: "RemoteStore",
         token: str,
         name: str,
-        zipapp: Zipapp | None,
+        zipapp: Path | None,
         environment: Mapping[str, str],
     ) -> None:
         self._store = store
         self._name = name
         self._zipapp = zipapp
+        self._sha256 = _sha256(zipapp) if zipapp else ""
         self._environment = {**environment, "SPSA_TOKEN": token}
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
         self._said = ""
-        self._has_seen_replacement = False
         self.due_at = time.monotonic()
-
-    def is_due(self) -> bool:
-        """Whether it is time to ask the server, or another process has replaced the file."""
-        if self._zipapp is not None and not self._has_seen_replacement and self._zipapp.is_replaced:
-            self._has_seen_replacement = True
-            return True
-        return time.monotonic() >= self.due_at
 
     def check(self) -> None:
         """Ask the server which version it needs.
@@ -156,7 +125,7 @@ class SelfUpdate(Updates):
         self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL
         if self._zipapp is None:
             self._compare_installed(server)
-        elif server.sha256 != self._zipapp.sha256:
+        elif server.sha256 != self._sha256:
             self._compare(server, self._zipapp)
 
     def install(self, is_stopping: Callable[[], bool]) -> None:
@@ -171,7 +140,7 @@ class SelfUpdate(Updates):
         wanted = self._server.sha256
         try:
             # Another worker that runs from the same file may have replaced it.
-            if not self._zipapp.is_now(wanted):
+            if _sha256(self._zipapp) != wanted:
                 self._replace(self._zipapp, wanted, is_stopping)
         except DatabaseUnreachable:
             raise
@@ -193,7 +162,7 @@ class SelfUpdate(Updates):
         if server.version != __version__:
             self._say_once(logging.INFO, f"{found}; they understand each other")
 
-    def _compare(self, server: "ServerVersion", zipapp: Zipapp) -> None:
+    def _compare(self, server: "ServerVersion", zipapp: Path) -> None:
         """Decide whether to update, for a server with another worker.pyz than this one."""
         where = self._store.where
         if TRIAL in self._environment:
@@ -201,7 +170,7 @@ class SelfUpdate(Updates):
         updated_to, _, since = self._environment.get(UPDATED, "").partition(":")
         if server.sha256 == updated_to:
             raise UpdateFailed(
-                f"this worker has updated itself to {_named(server)}, but {zipapp.path} still is "
+                f"this worker has updated itself to {_named(server)}, but {zipapp} still is "
                 f"another one: download it again from {where}/worker.pyz"
             )
         if server.sha256 in self._failed:
@@ -227,18 +196,18 @@ class SelfUpdate(Updates):
             log.log(level, "%s", text)
         self._said = text
 
-    def _replace(self, zipapp: Zipapp, wanted: str, is_stopping: Callable[[], bool]) -> None:
+    def _replace(self, zipapp: Path, wanted: str, is_stopping: Callable[[], bool]) -> None:
         """Fetch the new file, try it, and put it in the place of the old one: NAME.previous."""
         data = self._store.worker_file()
-        if (found := _sha256(data)) != wanted:
+        if (found := hashlib.sha256(data).hexdigest()) != wanted:
             raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
         with tempfile.TemporaryDirectory() as folder:
-            draft = Path(folder) / zipapp.path.name
+            draft = Path(folder) / zipapp.name
             draft.write_bytes(data)
             self._try(draft, is_stopping)
-        if not zipapp.is_replaced:
-            shutil.copy2(zipapp.path, zipapp.path.with_name(f"{zipapp.path.name}.previous"))
-        write_whole(zipapp.path, data)
+        if _sha256(zipapp) == self._sha256:
+            shutil.copy2(zipapp, zipapp.with_name(f"{zipapp.name}.previous"))
+        write_whole(zipapp, data)
 
     def _try(self, draft: Path, is_stopping: Callable[[], bool]) -> None:
         """Have the new version register.
@@ -287,10 +256,5 @@ def _named(server: "ServerVersion") -> str:
     )
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _mark(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -348,7 +348,7 @@ def test_workers_that_share_a_file_fetch_it_once(
     tmp_path: Path,
     file: Path,
 ) -> None:
-    old, new = repacked("old"), repacked("new")
+    old, new = quick("old"), repacked("new")
     server.offer(old)
     both = [start(old, "--idle-timeout", "60") for _ in range(2)]
     for running in both:

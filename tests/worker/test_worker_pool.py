@@ -284,8 +284,7 @@ def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None
     assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}
     played = PlayedMatch()
     for event in events:
-        if isinstance(event, PairPlayed):
-            played.add(event.pair, event.slot)
+        played.add(event)
     sums = played.by_slot.values()
     assert sum(total.plus_nodes + total.minus_nodes for total in sums) == 6 * (7 + 4) * 77
     assert all(nps > 0 for nps in played.nps_by_slot())

@@ -117,7 +117,7 @@ class Worker:
 
     def _exchange(self) -> None:
         try:
-            if self._updates.is_due():
+            if time.monotonic() >= self._updates.due_at:
                 self._updates.check()
             self._renew_leases()
             self._client.deliver()

@@ -1,5 +1,6 @@
 """A match from its command line to its report."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,17 +20,16 @@ from spsa.core.uci_options import CHESS960
 from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
-from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from spsa.uci.spawning import EngineLimits
 from worker.machine import room_objection
-from worker.match.games import Match, play_match
+from worker.match.games import Match, PlayedMatch, play_jobs
 from worker.match.report import as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
-from worker.runner.game import Conditions, Pair, counts
+from worker.runner.game import Conditions, counts
 from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.pool import PairVoid, Pool, tune_interpreter
+from worker.runner.pool import Event, PairPlayed, PairVoid, Pool, tune_interpreter
 from worker.settings import Settings
 
 
@@ -41,6 +41,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     if objection is not None:
         raise click.UsageError(objection)
     names, control = (match.first.name, match.second.name), match.conditions.time_control
+    played, began = PlayedMatch(), time.monotonic()
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
@@ -48,24 +49,27 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     ):
         tune_interpreter()
 
-        def on_pair(pair: Pair, count: BatchResult) -> None:
-            write(pair)
-            if (pairs := count.tally.pairs) % settings.progress == 0:
-                tally = counts(count.tally)
-                echo(f"{2 * pairs} of {2 * match.pairs} games: {tally}", err=True)
+        def handle(event: Event) -> bool:
+            played.add(event)
+            tally = played.count.tally
+            if isinstance(event, PairPlayed):
+                write(event.pair)
+                if tally.pairs % settings.progress == 0:
+                    done = f"{tally.games} of {2 * match.pairs} games"
+                    echo(f"{done}: {counts(tally)}", err=True)
+            elif isinstance(event, PairVoid):
+                echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
+            return played.failure is None and not match.decided(tally)
 
-        played = play_match(match, pool, received, on_pair=on_pair, on_void=_print_void)
+        play_jobs(map(match.job, range(match.pairs)), pool, received, handle)
+        played.seconds = time.monotonic() - began
     if settings.json:
         echo_json(as_json(match, played), indent=2)
     else:
         echo(*report_lines(match, played))
-    if played.interrupted:
+    if received.count:
         return received.exit_code or INTERRUPTED
     return 0 if played.failure is None else 1
-
-
-def _print_void(event: PairVoid) -> None:
-    echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
 
 
 def match_of(first: Path, second: Path, settings: Settings) -> Match:

@@ -1,6 +1,5 @@
 """A match of two engines: its settings, its pairs and their sums."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +12,6 @@ from spsa.uci.engine import EngineSpec
 from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,
-    Pair,
     Pairing,
     nps,
     with_pair,
@@ -84,46 +82,21 @@ class PlayedMatch:
     by_slot: dict[int, BatchResult] = field(default_factory=dict)
     seconds: float = 0.0
     failure: str | None = None
-    interrupted: bool = False
 
-    def add(self, pair: Pair, slot: int) -> None:
-        self.count = with_pair(self.count, pair)
-        self.by_slot[slot] = with_pair(self.by_slot.get(slot, NOTHING_PLAYED), pair)
+    def add(self, event: Event) -> None:
+        match event:
+            case PairPlayed(pair=pair, slot=slot):
+                self.count = with_pair(self.count, pair)
+                self.by_slot[slot] = with_pair(self.by_slot.get(slot, NOTHING_PLAYED), pair)
+            case PairVoid(fault=fault):
+                self.count = with_void(self.count, f"{fault.culprit}: {fault.reason}")
+            case JobFailed(reason=reason):
+                self.failure = reason
 
     def nps_by_slot(self) -> list[float]:
         """Nodes a second of an engine while it thinks, of each slot that knows it."""
         speeds = (nps(total) for _, total in sorted(self.by_slot.items()))
         return [speed for speed in speeds if speed is not None]
-
-
-def play_match(
-    match: Match,
-    pool: Pool,
-    interrupts: Interrupts,
-    *,
-    on_pair: Callable[[Pair, BatchResult], None],
-    on_void: Callable[[PairVoid], None],
-) -> PlayedMatch:
-    """Play it. The first interrupt breaks off the pairs that are being played; the others count."""
-    played = PlayedMatch()
-
-    def handle(event: Event) -> bool:
-        match event:
-            case PairPlayed(pair=pair, slot=slot):
-                played.add(pair, slot)
-                on_pair(pair, played.count)
-            case PairVoid(fault=fault):
-                played.count = with_void(played.count, f"{fault.culprit}: {fault.reason}")
-                on_void(event)
-            case JobFailed(reason=reason):
-                played.failure = reason
-        return played.failure is None and not is_decided(played.count.tally)
-
-    is_decided, began = match.decided, time.monotonic()
-    play_jobs(map(match.job, range(match.pairs)), pool, interrupts, handle)
-    played.seconds = time.monotonic() - began
-    played.interrupted = bool(interrupts.count)
-    return played
 
 
 def play_jobs(

@@ -61,19 +61,31 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
 
 def report_lines(match: Match, played: PlayedMatch) -> list[str]:
     """The same for people."""
-    count, tally = played.count, played.count.tally
+    told, test = as_json(match, played), match.test(played.count.tally)
+    voids = ", ".join(f"{n} x {reason}" for reason, n in sorted(told["voids"].items()))
     lines = [
-        f"{match.first.name} against {match.second.name}: {tally.games} of {2 * match.pairs} games",
-        f"W-L-D        {tally.wins}-{tally.losses}-{tally.draws}",
-        f"Ptnml(0-2)   {', '.join(str(n) for n in tally.pentanomial)}",
-        *_estimate_lines(tally),
-        *_test_lines(match, tally),
-        f"void games   {_voids(played)}",
-        f"time losses  {count.plus_time_losses} / {count.minus_time_losses}",
-        f"speed        {_rate(played):.2f} games/s, {count.moves} moves in {played.seconds:.1f} s",
+        f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games",
+        "W-L-D        {wins}-{losses}-{draws}".format(**told),
+        f"Ptnml(0-2)   {', '.join(str(n) for n in told['pentanomial'])}",
     ]
-    if speeds := played.nps_by_slot():
-        lines.append(f"nps by slot  {' '.join(f'{nps:.0f}' for nps in speeds)}")
+    if told["games"]:
+        lines += [
+            "Elo          {elo:+.1f} ± {elo_error:.1f} (95 %)".format(**told),
+            "nElo         {nelo:+.1f} ± {nelo_error:.1f} (95 %)".format(**told),
+            f"LOS          {100 * told['los']:.1f} %",
+        ]
+    if test is not None and match.bounds is not None:
+        verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
+        bounds = "nElo {:g} against {:g}".format(*match.bounds)
+        ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
+        lines.append(f"SPRT         LLR {ratio}, {bounds}: {verdict}")
+    lines += [
+        f"void games   {voids or 'none'}",
+        "time losses  {} / {}".format(*told["time_losses"]),
+        f"speed        {_rate(played):.2f} games/s, {told['moves']} moves in {played.seconds:.1f} s",
+    ]
+    if speeds := told["nps_by_slot"]:
+        lines.append(f"nps by slot  {' '.join(map(str, speeds))}")
     if played.failure is not None:
         lines.append(f"ended early  {played.failure}")
     return lines
@@ -81,7 +93,7 @@ def report_lines(match: Match, played: PlayedMatch) -> list[str]:
 
 def _estimates(tally: Tally) -> dict[str, Any]:
     if not tally.pairs:
-        return {"elo": None, "elo_error": None, "nelo": None, "nelo_error": None, "los": None}
+        return dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
     plain, normalized = elo(tally), nelo(tally)
     return {
         "elo": plain.value,
@@ -90,32 +102,6 @@ def _estimates(tally: Tally) -> dict[str, Any]:
         "nelo_error": normalized.error,
         "los": los(tally),
     }
-
-
-def _estimate_lines(tally: Tally) -> list[str]:
-    if not tally.pairs:
-        return []
-    found = _estimates(tally)
-    return [
-        f"Elo          {found['elo']:+.1f} ± {found['elo_error']:.1f} (95 %)",
-        f"nElo         {found['nelo']:+.1f} ± {found['nelo_error']:.1f} (95 %)",
-        f"LOS          {100 * found['los']:.1f} %",
-    ]
-
-
-def _test_lines(match: Match, tally: Tally) -> list[str]:
-    test = match.test(tally)
-    if test is None or match.bounds is None:
-        return []
-    verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
-    bounds = "nElo {:g} against {:g}".format(*match.bounds)
-    ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
-    return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
-
-
-def _voids(played: PlayedMatch) -> str:
-    voids = played.count.voids
-    return ", ".join(f"{n} x {reason}" for reason, n in sorted(voids.items())) or "none"
 
 
 def _rate(played: PlayedMatch) -> float:
