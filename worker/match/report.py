@@ -61,7 +61,7 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
 
 def report_lines(match: Match, played: PlayedMatch) -> list[str]:
     """The same for people."""
-    told, test = as_json(match, played), match.test(played.count.tally)
+    told = as_json(match, played)
     voids = ", ".join(f"{n} x {reason}" for reason, n in sorted(told["voids"].items()))
     lines = [
         f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games",
@@ -74,15 +74,13 @@ def report_lines(match: Match, played: PlayedMatch) -> list[str]:
             "nElo         {nelo:+.1f} ± {nelo_error:.1f} (95 %)".format(**told),
             f"LOS          {100 * told['los']:.1f} %",
         ]
-    if test is not None and match.bounds is not None:
-        verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
-        bounds = "nElo {:g} against {:g}".format(*match.bounds)
-        ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
-        lines.append(f"SPRT         LLR {ratio}, {bounds}: {verdict}")
     lines += [
+        *_test_lines(match, played.count.tally),
         f"void games   {voids or 'none'}",
         "time losses  {} / {}".format(*told["time_losses"]),
-        f"speed        {_rate(played):.2f} games/s, {told['moves']} moves in {played.seconds:.1f} s",
+        "speed        {games_per_second:.2f} games/s, {moves} moves in {seconds:.1f} s".format(
+            **told
+        ),
     ]
     if speeds := told["nps_by_slot"]:
         lines.append(f"nps by slot  {' '.join(map(str, speeds))}")
@@ -102,6 +100,16 @@ def _estimates(tally: Tally) -> dict[str, Any]:
         "nelo_error": normalized.error,
         "los": los(tally),
     }
+
+
+def _test_lines(match: Match, tally: Tally) -> list[str]:
+    test = match.test(tally)
+    if test is None or match.bounds is None:
+        return []
+    verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
+    bounds = "nElo {:g} against {:g}".format(*match.bounds)
+    ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
+    return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
 
 
 def _rate(played: PlayedMatch) -> float:
