@@ -37,6 +37,8 @@ from worker.update import TRIAL, SelfUpdate, Updates, running_zipapp
 
 log = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
+
 
 def run_worker(settings: Settings, limits: EngineLimits) -> int:
     """Play the runs of the server or the database; the exit code.
@@ -46,111 +48,122 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
     """
     server = server_of(settings, os.environ)
     with interrupts() as received:
-        if server is not None:
-            return _run_remote(settings, limits, server, received)
-        return _run_direct(settings, limits, received)
+        service = Service(settings, limits, received)
+        return service.run_direct() if server is None else service.run_remote(server)
 
 
-def _run_direct(settings: Settings, limits: EngineLimits, received: Interrupts) -> int:
-    try:
-        # Imported late: a remote worker has no SQLAlchemy.
-        from worker.direct import machine_secret, opened, private_url
-    except ModuleNotFoundError:
-        raise click.UsageError(NO_DATABASE) from None
-    url = private_url(settings.database_url, settings.database_url_file)
-    info = _info(settings, limits, machine_secret(cache_folder()))
-    found = _awaited(lambda: opened(url, lambda: received.count > 0), settings, received)
-    if found is None:
-        return received.exit_code
-    with closing(found) as store:
-        return _play(settings, limits, info, received, store, store)
+class Service:
+    """One worker process; `received` are the interrupts that end it."""
 
+    def __init__(self, settings: Settings, limits: EngineLimits, received: Interrupts) -> None:
+        self._settings = settings
+        self._limits = limits
+        self._received = received
+        host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
+        self._info = WorkerInfo(
+            name=settings.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
+            host=host,
+            platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
+            cores=usable_cores(),
+            concurrency=settings.concurrency,
+            version=__version__,
+            sandbox=str(limits),
+            provides=_words(settings),
+            only_runs=settings.only_runs,
+            not_runs=settings.not_runs,
+        )
 
-def _run_remote(
-    settings: Settings, limits: EngineLimits, server: Server, received: Interrupts
-) -> int:
-    # Imported late: a direct worker needs no HTTP.
-    from worker.remote import RemoteStore
-
-    is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), _info(settings, limits)
-    with (
-        closing(RemoteStore(server.url, server.token)) as store,
-        closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
-    ):
-        updates = SelfUpdate(store, server.token, info.name, zipapp, os.environ)
-
-        def begin() -> bool:
-            updates.check()
-            if updates.is_wanted:
-                updates.install(lambda: received.count > 0)
-            if is_trial:
-                store.register_worker(info)
-            return True
-
-        if _awaited(begin, replace(settings, once=settings.once or is_trial), received) is None:
-            return received.exit_code
-        if is_trial:
-            return 0
-
-        def keep_leases_of(worker: Worker) -> None:
-            store.meanwhile = worker.keep_leases
-
-        return _play(settings, limits, info, received, store, builds, updates, keep_leases_of)
-
-
-def _play(
-    settings: Settings,
-    limits: EngineLimits,
-    info: WorkerInfo,
-    received: Interrupts,
-    store: WorkerStore,
-    builds: WorkerStore,
-    updates: Updates | None = None,
-    on_start: Callable[[Worker], None] = lambda worker: None,
-) -> int:
-    """Play with `store`; `builds` is for the thread that builds."""
-    log.info("connected to %s, %d games at a time", store.where, settings.concurrency)
-    tune_interpreter()
-    with Pool(settings.concurrency, UciTimeouts(), limits) as pool:
-        client = DatabaseClient(store, info, settings.lease, RECONNECT)
-        engines = engine_cache(settings, store)
-        with _view(settings, info.name) as view, _building(settings, info, builds):
-            worker = Worker(client, pool, engines, settings, received, view, updates)
-            on_start(worker)
-            return worker.run()
-
-
-Found = TypeVar("Found")
-
-
-def _awaited(
-    attempt: Callable[[], Found], settings: Settings, received: Interrupts
-) -> Found | None:
-    """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
-    backoff = Backoff(RECONNECT, Random())
-    give_up_at = time.monotonic() + (settings.idle_timeout or float("inf"))
-    while not received.count:
+    def run_direct(self) -> int:
+        """Play for the database."""
         try:
-            return attempt()
-        except (DatabaseUnreachable, TablesMissing) as error:
-            if settings.once or time.monotonic() >= give_up_at:
-                raise
-            seconds = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
-            log.warning("%s; next attempt in %.1f s", error, seconds)
-            received.wait(seconds)
-    return None
+            # Imported late: a remote worker has no SQLAlchemy.
+            from worker.direct import machine_secret, opened, private_url
+        except ModuleNotFoundError:
+            raise click.UsageError(NO_DATABASE) from None
+        url = private_url(self._settings.database_url, self._settings.database_url_file)
+        self._info = replace(self._info, secret=machine_secret(cache_folder()))
+        found = self._awaited(lambda: opened(url, self._is_stopping), once=self._settings.once)
+        if found is None:
+            return self._received.exit_code
+        with closing(found) as store:
+            return self._play(store, store)
 
+    def run_remote(self, server: Server) -> int:
+        """Play for the server, as the version that it needs."""
+        # Imported late: a direct worker needs no HTTP.
+        from worker.remote import RemoteStore
 
-def _building(
-    settings: Settings, info: WorkerInfo, store: WorkerStore
-) -> AbstractContextManager[object]:
-    """The thread that builds engines for others, with --build."""
-    if not settings.build:
-        return nullcontext()
-    # Imported late: a worker that does not build needs no builder.
-    from worker.batches.builds import BuildThread
+        is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), self._info
+        with (
+            closing(RemoteStore(server.url, server.token)) as store,
+            closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
+        ):
+            updates = SelfUpdate(store, server.token, info.name, zipapp, os.environ)
 
-    return BuildThread(store, info, settings.lease, engine_folder(settings) / "builds")
+            def begin() -> bool:
+                updates.check()
+                if updates.is_wanted:
+                    updates.install(self._is_stopping)
+                if is_trial:
+                    store.register_worker(info)
+                return True
+
+            if self._awaited(begin, once=self._settings.once or is_trial) is None:
+                return self._received.exit_code
+            if is_trial:
+                return 0
+
+            def keep_leases_of(worker: Worker) -> None:
+                store.meanwhile = worker.keep_leases
+
+            return self._play(store, builds, updates, keep_leases_of)
+
+    def _is_stopping(self) -> bool:
+        return self._received.count > 0
+
+    def _play(
+        self,
+        store: WorkerStore,
+        builds: WorkerStore,
+        updates: Updates | None = None,
+        on_start: Callable[[Worker], None] = lambda worker: None,
+    ) -> int:
+        """Play with `store`; `builds` is for the thread that builds."""
+        settings = self._settings
+        log.info("connected to %s, %d games at a time", store.where, settings.concurrency)
+        tune_interpreter()
+        with Pool(settings.concurrency, UciTimeouts(), self._limits) as pool:
+            client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
+            engines = engine_cache(settings, store)
+            with _view(settings, self._info.name) as view, self._building(builds):
+                worker = Worker(client, pool, engines, settings, self._received, view, updates)
+                on_start(worker)
+                return worker.run()
+
+    def _awaited(self, attempt: Callable[[], Found], *, once: bool) -> Found | None:
+        """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
+        backoff = Backoff(RECONNECT, Random())
+        give_up_at = time.monotonic() + (self._settings.idle_timeout or float("inf"))
+        while not self._is_stopping():
+            try:
+                return attempt()
+            except (DatabaseUnreachable, TablesMissing) as error:
+                if once or time.monotonic() >= give_up_at:
+                    raise
+                seconds = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
+                log.warning("%s; next attempt in %.1f s", error, seconds)
+                self._received.wait(seconds)
+        return None
+
+    def _building(self, store: WorkerStore) -> AbstractContextManager[object]:
+        """The thread that builds engines for others, with --build."""
+        if not self._settings.build:
+            return nullcontext()
+        # Imported late: a worker that does not build needs no builder.
+        from worker.batches.builds import BuildThread
+
+        folder = engine_folder(self._settings) / "builds"
+        return BuildThread(store, self._info, self._settings.lease, folder)
 
 
 def _view(settings: Settings, name: str) -> AbstractContextManager[View | None]:
@@ -184,20 +197,3 @@ def engine_folder(settings: Settings) -> Path:
 def _words(settings: Settings) -> tuple[str, ...]:
     """What this worker provides."""
     return (*provided(), *settings.labels, *((BUILDS,) if settings.build else ()))
-
-
-def _info(settings: Settings, limits: EngineLimits, secret: str = "") -> WorkerInfo:
-    host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
-    return WorkerInfo(
-        name=settings.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
-        host=host,
-        platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
-        cores=usable_cores(),
-        concurrency=settings.concurrency,
-        version=__version__,
-        sandbox=str(limits),
-        provides=_words(settings),
-        only_runs=settings.only_runs,
-        not_runs=settings.not_runs,
-        secret=secret,
-    )
