@@ -33,6 +33,7 @@ from worker.connection import NO_DATABASE
 from worker.machine import usable_cores
 from worker.options import FILE, click_options
 from worker.settings import Settings
+from worker.systemd import unit
 from worker.update import Restart
 
 
@@ -55,7 +56,8 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     settings = Settings(**given)
     check(engines, settings)
     if settings.systemd:
-        return _print_unit(settings)
+        echo_raw(unit(click.get_current_context(), settings, Path.cwd(), getuser()))
+        return 0
     log_to_stderr(settings.log_format, verbose=settings.verbose)
     wanted = not settings.no_sandbox
     with (
@@ -91,13 +93,6 @@ def check(engines: tuple[Path, ...], settings: Settings) -> None:
             "--replay reads the database, which a server does not show: give "
             "--database-url instead of --server"
         )
-
-
-def _print_unit(settings: Settings) -> int:
-    from worker.systemd import unit
-
-    echo_raw(unit(click.get_current_context(), settings, Path.cwd(), getuser()))
-    return 0
 
 
 def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -> int:
