@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from builders import (
@@ -396,19 +397,6 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(
     assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
 
 
-class Refusing:
-    """A store that refuses every result, as where a row cannot take it."""
-
-    def __init__(self, store: Store, error: TuningError) -> None:
-        self._store, self._error = store, error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def report(self, *_: Any) -> None:
-        raise self._error
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -423,7 +411,8 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, error: TuningError, sql: Any
 ) -> None:
     offer()
-    assert work(Refusing(staged.store, error), tmp_path, size=1, max_batches=2) == 0
+    refusing = Watched(staged.store, report=Mock(side_effect=error))
+    assert work(refusing, tmp_path, size=1, max_batches=2) == 0
     lost = isinstance(error, LeaseLost)
     found = sql(STATUS_AND_FAILURES)
     assert {status for status, _ in found} == {"leased" if lost else "ready"}
