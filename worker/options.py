@@ -37,7 +37,13 @@ def field_of(
     return field(default=default, metadata={"flags": flags, "click": more})
 
 
+def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
 flag = partial(field_of, default=False)
+repeated = partial(field_of, default=(), callback=_once_each)
+"""Of equal values the first is kept."""
 
 
 def click_options(settings: type) -> list[click.Parameter]:
@@ -113,6 +119,7 @@ def engine_option(text: str) -> tuple[str, str]:
 
 
 def clock(text: str) -> TimeControl:
+    """A clock in its usual form; `TimeControl.parse` reads other limits, too."""
     with suppress(ValueError):
         if (control := TimeControl.parse(text)).kind is TimeKind.CLOCK:
             return control
@@ -121,11 +128,6 @@ def clock(text: str) -> TimeControl:
         "is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, with at least 0.001 and at "
         f"most {MAX_SECONDS:g} seconds",
     )
-
-
-def once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A callback: equal values are kept once."""
-    return tuple(dict.fromkeys(values))
 
 
 MAX_COUNT = 10**9

@@ -35,8 +35,8 @@ from worker.options import (
     field_of,
     flag,
     label,
-    once_each,
     printable_name,
+    repeated,
 )
 
 _YEAR = 366 * 86_400.0
@@ -47,9 +47,12 @@ _IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
 _NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
-    """The options of `compete`, one a field: of a worker, a replay, a match, and of all three."""
+    """The options of `compete`, one a field: of a worker, a replay, a match, and of all three.
+
+    It has no repr, because a URL may have a password.
+    """
 
     spsa: bool = flag("Play the runs of a server or a database.")
     server: str | None = field_of(
@@ -71,18 +74,24 @@ class Settings:
     name: str | None = field_of(
         "Name of this worker.  [default: host-pid-random]", printable_name, metavar="NAME"
     )
-    only_runs: tuple[str, ...] = field_of(
-        "Play only this run; repeatable.  [default: all runs]", printable_name,
-        flags=("--run",), default=(), metavar="NAME", callback=once_each,
-    )  # fmt: skip
-    not_runs: tuple[str, ...] = field_of(
-        "Do not play this run; repeatable.", printable_name,
-        flags=("--not",), default=(), metavar="NAME", callback=once_each,
-    )  # fmt: skip
-    labels: tuple[str, ...] = field_of(
-        "Play also runs that require this word ([fleet] require); repeatable.", label,
-        flags=("--label",), default=(), metavar="WORD", callback=once_each,
-    )  # fmt: skip
+    only_runs: tuple[str, ...] = repeated(
+        "Play only this run; repeatable.  [default: all runs]",
+        printable_name,
+        flags=("--run",),
+        metavar="NAME",
+    )
+    not_runs: tuple[str, ...] = repeated(
+        "Do not play this run; repeatable.",
+        printable_name,
+        flags=("--not",),
+        metavar="NAME",
+    )
+    labels: tuple[str, ...] = repeated(
+        "Play also runs that require this word ([fleet] require); repeatable.",
+        label,
+        flags=("--label",),
+        metavar="WORD",
+    )
     once: bool = flag("Exit when no work is left, with code 3 if there was none.")
     idle_timeout: float | None = field_of(
         "Exit after this many seconds without work.", FiniteRange(min=0, min_open=True, max=_YEAR)
