@@ -13,18 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import NODES, published, stage
+from builders import NODES
 from console import ROOT, call, compete, environment
-from engines.faulty import (
-    LOSER,
-    WINNER,
-    alive,
-    engine,
-    start_book,
-    wait_until,
-)
+from engines.faulty import alive, engine, wait_until
+from trials import opened
 
-from spsa.core.game_settings import Book, GameSettings
 from spsa.db import Store
 from spsa.uci.system import MISSING
 
@@ -72,11 +65,8 @@ def test_a_match_by_nodes_has_the_same_games_as_on_linux(kind: str, tmp_path: Pa
 def test_a_worker_plays_and_its_row_says_what_is_missing(
     kind: str, sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
-    sides = {"plus": WINNER, "minus": LOSER}
-    engines = {name: published(engine(tmp_path, name, moves=sides[name])) for name in sides}
-    game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
     with Store(sqlite_url) as store:
-        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
+        opened(store, tmp_path, NODES)
     words = ("--spsa", "-c", 1, "--max-batches", 1, "--engines-cache", tmp_path / "cache")
     done = call(plain(kind, *words), ROOT, DATABASE_URL=sqlite_url)
     assert (done.returncode, warnings(done.stderr)) == (0, LACKING[kind]), done.stderr

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import NODES, published, stage
+from builders import NODES
 from console import ROOT, call, environment, worker, write_project
 from engines.faulty import (
     LOSER,
@@ -36,8 +36,8 @@ from engines.faulty import (
     started,
     wait_until,
 )
+from trials import opened
 
-from spsa.core.game_settings import Book, GameSettings
 from spsa.db import Store
 from spsa.errors import EngineFault
 from spsa.uci.engine import Limit, UciEngine
@@ -565,13 +565,8 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     flags: tuple[str, ...], database_url: str, tmp_path: Path
 ) -> None:
     write_project(tmp_path)
-    sides = {"plus": WINNER, "minus": LOSER}
     with Store(database_url) as store:
-        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
-        engines = {
-            name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
-        }
-        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
+        opened(store, tmp_path, NODES)
     usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
     played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
     assert played.returncode == 0, played.stderr

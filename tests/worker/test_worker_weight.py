@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import NODES, published, stage
+from builders import NODES
 from console import call
-from engines.faulty import LOSER, WINNER, engine, start_book
+from trials import opened
 
-from spsa.core.game_settings import Book, GameSettings
 from spsa.db import Store
 
 NEVER = frozenset(
@@ -45,12 +44,7 @@ main()
 def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
     """The modules of a worker at its end, after a batch."""
     with Store(database_url) as store:
-        sides = {"plus": WINNER, "minus": LOSER}
-        engines = {
-            side: published(engine(tmp_path, side, moves=moves)) for side, moves in sides.items()
-        }
-        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
-        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
+        opened(store, tmp_path, NODES)
     command = [sys.executable, "-c", START, "--spsa", "-c", "1", "--max-batches", "1"]
     done = call(command, tmp_path, DATABASE_URL=database_url, XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -114,27 +114,22 @@ Ended = JobDone | JobFailed | JobStopped
 
 
 class Slot:
-    """One thread that plays one job at a time."""
+    """One thread that plays one job at a time; `playing` is the key of the job."""
 
     def __init__(self, number: int, pool: "Pool") -> None:
         self._number = number
         self._pool = pool
         self._stop_signal = StopSignal()
         self._lock = Lock()
-        self._playing: str | None = None
+        self.playing: str | None = None
         self._thread = Thread(target=self._run, name=f"slot {number}", daemon=True)
         self._thread.start()
 
     def stop(self, key: str) -> None:
         """Break off job `key` if this slot plays it."""
         with self._lock:
-            if self._playing == key:
+            if self.playing == key:
                 self._stop_signal.set()
-
-    @property
-    def playing(self) -> str | None:
-        """The key of its job."""
-        return self._playing
 
     def join(self) -> None:
         self._thread.join()
@@ -147,13 +142,13 @@ class Slot:
                 self._begin(job.key)
                 ended = self._play(job, engines)
                 with self._lock:
-                    self._playing = None
+                    self.playing = None
                 self._pool.events.put(ended)
 
     def _begin(self, key: str) -> None:
         with self._lock:
             self._stop_signal.clear()
-            self._playing = key
+            self.playing = key
             if key in self._pool.unwanted:
                 self._stop_signal.set()
 
