@@ -174,63 +174,108 @@ def check_worker(settings: Settings) -> None:
     assert settings.idle_timeout is None or 0 < settings.idle_timeout < 10**8
 
 
-REFUSED = {
-    "sprt too wide": (("--sprt", "0", "1e308"), "-200"),
-    "sprt nan": (("--sprt", "nan", "5"), "finite"),
-    "sprt too narrow": (("--sprt", "0", "1e-300"), "less than"),
-    "draw of nothing": (("--draw", "0", "0", "0"), "1<=x<=1000"),
-    "resign below nothing": (("--resign", "-1", "-1"), "1<=x<=1000"),
-    "no memory": (("--engine-memory", "0"), "1<=x<="),
-    "too much memory": (("--engine-memory", str(2**63)), "1<=x<="),
-    "an option of two lines": (("--option", "Hash=1\nquit"), r"'1\nquit'"),
-    "an option of control characters": (("--option1", "Ha\x1bsh=1"), r"'Ha\x1bsh'"),
-    "an option of 20,000 characters": (("--option2", "Hash=" + "1" * 20_000), "10000 printable"),
-    "movetime": (("--movetime", "1e308"), "x<=86400"),
-    "infinite movetime": (("--movetime", "inf"), "x<=86400"),
-    "margin": (("--margin", "nan"), "finite"),
-    "clock": (("--tc", "999999999+1"), "at most 86400 seconds"),
-    "nodes": (("--nodes", str(2**64)), "x<=1000000000000"),
-    "depth": (("--depth", "1000000"), "x<=1000"),
-    "slots": (("-c", str(10**30), "--force"), "1<=x<=4096"),
-    "seed": (("--seed", "9" * 5000), "not a valid integer"),
-    "start": (("--start", "0"), "1<=x<="),
-    "max moves": (("--max-moves", str(10**9)), "x<=10000"),
-    "book: device": (("--book", "/dev/zero"), "268,435,456 bytes"),
-    "book: pipe": (("--book", "pipe"), "268,435,456 bytes"),
-    "book: folder": (("--book", "."), "Is a directory"),
-    "book: long path": (("--book", LONG_PATH), "File name too long"),
-    "pgn: long path": (("--pgn", LONG_PATH), "File name too long"),
-    "pgn: no folder": (("--pgn", "none/games.pgn"), "No such file or directory"),
-}
+MATCH_REFUSED = [
+    (("--sprt", "0", "1e308"), "-200"),
+    (("--sprt", "nan", "5"), "finite"),
+    (("--sprt", "0", "1e-300"), "less than"),
+    (("--draw", "0", "0", "0"), "1<=x<=1000"),
+    (("--resign", "-1", "-1"), "1<=x<=1000"),
+    (("--engine-memory", "0"), "1<=x<="),
+    (("--engine-memory", str(2**63)), "1<=x<="),
+    (("--option", "Hash=1\nquit"), r"'1\nquit'"),
+    (("--option1", "Ha\x1bsh=1"), r"'Ha\x1bsh'"),
+    (("--option2", "Hash=" + "1" * 20_000), "10000 printable"),
+    (("--movetime", "1e308"), "x<=86400"),
+    (("--movetime", "inf"), "x<=86400"),
+    (("--margin", "nan"), "finite"),
+    (("--tc", "999999999+1"), "at most 86400 seconds"),
+    (("--nodes", str(2**64)), "x<=1000000000000"),
+    (("--depth", "1000000"), "x<=1000"),
+    (("-c", str(10**30), "--force"), "1<=x<=4096"),
+    (("--start", "0"), "1<=x<="),
+    (("--max-moves", str(10**9)), "x<=10000"),
+    (("--book", "/dev/zero"), "268,435,456 bytes"),
+    (("--book", "pipe"), "268,435,456 bytes"),
+    (("--book", "."), "Is a directory"),
+    (("--book", LONG_PATH), "File name too long"),
+    (("--pgn", LONG_PATH), "File name too long"),
+    (("--games", "3"), "odd"),
+    (("--tc", "x"), "BASE[+INC]"),
+    (("--tc", "0+1"), "BASE[+INC]"),
+    (("--tc", "0/9+1"), "BASE[+INC]"),
+    (("--tc", "nodes=5"), "BASE[+INC]"),
+    (("--sprt", "5", "0"), "less than"),
+    (("--nodes", "2", "--depth", "3"), "one of"),
+    (("--option", "Hash"), "NAME=VALUE"),
+    (("--book", "/nowhere.epd"), "/nowhere.epd"),
+]
+WORKER_REFUSED = [
+    (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
+    (("--name", ""), "1 to 200 printable"),
+    (("--name", "x" * 201), "1 to 200 printable"),
+    (("--run", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
+    (("--not", ""), "1 to 200 printable"),
+    (("--label", "Fast_1"), "'Fast_1' is not a word of at most 40 small letters"),
+    (("--label", "x86-64-v4"), "the worker knows that by itself"),
+    (("--lease", "1e9"), "x<=3600"),
+    (("--lease", "9.9"), "10.0<=x"),
+    (("--drain", "1e308"), "x<=3162"),
+    (("--idle-timeout", "1e308"), "x<=3162"),
+    (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),
+    (("--database-url-file", "pipe"), "16,777,216 bytes"),
+    (("--database-url-file", LONG_PATH), "File name too long"),
+    (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
+    (("--server", "http://127.0.0.1:9", "--token-file", "/dev/zero"), "regular file"),
+    (("--server", "ftp://h", "--token-file", "url"), "other parts than https"),
+    (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
+    (("engine",), "from the run"),
+    (("-c", "4096"), "--force"),
+    ((), "DATABASE_URL"),
+    (("--database-url", "nonsense"), "is not the URL of"),
+]
+URL = "https://tuning.example.org"
+TOKEN = {"SPSA_TOKEN": "t"}
+CONTRADICTIONS = [
+    ((), {}, "two engines"),
+    (("engine",), {}, "two engines"),
+    (("engine", "/nowhere/engine"), {}, "does not exist"),
+    (("engine", "engine"), {}, "--games"),
+    ((LONG_PATH, "engine", "--games", "2"), {}, "File name too long"),
+    (("--server", URL), {}, "a server needs this machine's token: set SPSA_TOKEN"),
+    (("--server", URL), {"SPSA_TOKEN": "two words"}, "has other characters than a token"),
+    (("--server", URL, "--token-file", "none"), {}, "No such file"),
+    (("--server", URL, "--database-url", "sqlite:///x"), {}, "not both"),
+    (("--spsa",), {"SPSA_SERVER": URL, "DATABASE_URL": "sqlite:///x"}, "are both set"),
+    (("--spsa", "--plain-http"), {"DATABASE_URL": "sqlite:///x"}, "goes with --server"),
+    (("--server", "http://10.0.0.1"), TOKEN, "add --plain-http"),
+    (("--server", URL, "--replay", "1.1"), {}, "--replay reads the database"),
+    (("--systemd",), {}, "add --server or --spsa"),
+    (("--spsa",), {"SPSA_CONFIG": "/dev/zero"}, "cannot be read"),
+    (("--spsa",), {"SPSA_CONFIG": "pipe"}, "cannot be read"),
+    (("--spsa",), {"SPSA_CONFIG": LONG_PATH}, "cannot be read"),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_match_is_refused_in_a_sentence(name: str, places: Path) -> None:
-    typed, said = REFUSED[name]
-    refused(run_compete("./engine", "./engine", "--games", 2, *typed, cwd=places), said)
-
-
-WORKER_REFUSED = {
-    "name": (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
-    "no name": (("--name", ""), "1 to 200 printable"),
-    "long name": (("--name", "x" * 201), "1 to 200 printable"),
-    "run": (("--run", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
-    "not": (("--not", ""), "1 to 200 printable"),
-    "label": (("--label", "Fast_1"), "'Fast_1' is not a word of at most 40 small letters"),
-    "label of a machine": (("--label", "x86-64-v4"), "the worker knows that by itself"),
-    "lease": (("--lease", "1e9"), "x<=3600"),
-    "short lease": (("--lease", "9.9"), "10.0<=x"),
-    "drain": (("--drain", "1e308"), "x<=3162"),
-    "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
-    "url file": (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),
-    "url file: pipe": (("--database-url-file", "pipe"), "16,777,216 bytes"),
-    "url file: long path": (("--database-url-file", LONG_PATH), "File name too long"),
-    "url: long path": (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
-    "token file": (("--server", "http://127.0.0.1:9", "--token-file", "/dev/zero"), "regular file"),
-    "server": (("--server", "ftp://h", "--token-file", "url"), "other parts than https"),
-    "cache": (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
-}
+@pytest.mark.parametrize(
+    ("typed", "variables", "said"),
+    [
+        *(((*MATCH, *typed), {}, said) for typed, said in MATCH_REFUSED),
+        *((("--spsa", *typed), {}, said) for typed, said in WORKER_REFUSED),
+        *CONTRADICTIONS,
+    ],
+)
+def test_a_wrong_command_line_is_refused_in_a_sentence(
+    typed: tuple[str, ...], variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises((click.ClickException, InvalidInput)) as caught:
+        ready(typed)
+    error = caught.value
+    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    assert error.exit_code == 2
+    assert said in text
+    assert all(line.isprintable() and len(line) <= 1_600 for line in text.split("\n"))
 
 
 def test_runs_and_labels_are_kept_once_in_their_order() -> None:
@@ -241,28 +286,28 @@ def test_runs_and_labels_are_kept_once_in_their_order() -> None:
     assert service.labels == ("z", "a.1")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WORKER_REFUSED)
-def test_a_wrong_worker_is_refused_in_a_sentence(name: str, places: Path) -> None:
-    typed, said = WORKER_REFUSED[name]
-    refused(run_compete("--spsa", "--once", *typed, cwd=places), said)
-
-
-@pytest.mark.parametrize("typed", [(LONG_PATH, "./engine"), ("./engine", LONG_PATH)])
-def test_an_engine_of_a_long_path_is_refused(typed: tuple[str, str], places: Path) -> None:
-    refused(run_compete(*typed, "--games", 2, cwd=places), "File name too long")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ((), "two engines"),
+        (("./engine", "./engine", "--games", "2", "--pgn", "none/games.pgn"), "No such file"),
+        (("./engine", "./engine", "--games", "2", "--pgn", LONG_PATH), "File name too long"),
+        (("./engine", "./engine", "--games", "2", "--book", "pipe"), "268,435,456 bytes"),
+        (("./engine", "./engine", "--seed", "9" * 5000), "not a valid integer"),
+        (("--spsa", "--database-url", "nonsense"), "is not the URL of"),
+        (
+            ("--spsa", "--database-url", "sqlite:///s.db", "--engines-cache", "/dev/null/none"),
+            "/dev/null/none",
+        ),
+    ],
+)
+def test_a_refusal_ends_the_program(typed: tuple[str, ...], said: str, places: Path) -> None:
+    refused(run_compete(*typed, cwd=places), said)
 
 
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_url: str) -> None:
     done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
     refused(done, "File name too long")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("config", ["/dev/zero", "pipe", LONG_PATH])
-def test_a_config_that_is_no_file_is_refused(config: str, places: Path) -> None:
-    done = run_compete("--spsa", "--once", cwd=places, SPSA_CONFIG=config)
-    refused(done, "cannot be read")
 
 
 def refused(done: Any, said: str) -> None:

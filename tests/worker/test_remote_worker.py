@@ -247,29 +247,6 @@ def test_where_a_worker_plays(
     assert "'t'" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("words", "variables", "said"),
-    [
-        (["--server", URL], {}, "a server needs this machine's token: set SPSA_TOKEN"),
-        (["--server", URL], {"SPSA_TOKEN": "two words"}, "has other characters than a token"),
-        (["--server", URL, "--token-file", "none"], {}, "No such file"),
-        (["--server", URL, "--database-url", "sqlite:///x"], {}, "not both"),
-        (["--spsa"], {"SPSA_SERVER": URL, "DATABASE_URL": "sqlite:///x"}, "are both set"),
-        (["--spsa", "--plain-http"], {"DATABASE_URL": "sqlite:///x"}, "goes with --server"),
-        (["--server", "http://10.0.0.1"], {"SPSA_TOKEN": "t"}, "add --plain-http"),
-        (["--server", URL, "--replay", "1.1"], {}, "--replay reads the database"),
-        (["--server", URL, "--lease", "9"], {}, "is not in the range 10.0<=x<=3600.0"),
-        (["--systemd"], {}, "add --server or --spsa"),
-    ],
-)
-def test_a_contradictory_command_line_is_refused(
-    words: list[str], variables: dict[str, str], said: str, tmp_path: Path
-) -> None:
-    done = compete("-c", "1", *words, cwd=tmp_path, **variables)
-    assert done.returncode == 2
-    assert said in done.stderr
-
-
 def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "token"
     file.write_text("t\n")

@@ -183,38 +183,6 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "two engines"),
-        (("/bin/sh",), "two engines"),
-        (("/bin/sh", "/nowhere/engine"), "does not exist"),
-        (("/bin/sh", "/bin/sh"), "--games"),
-        (("/bin/sh", "/bin/sh", "--games", "3"), "odd"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "x"), "BASE[+INC]"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0+1"), "BASE[+INC]"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0/9+1"), "BASE[+INC]"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--sprt", "5", "0"), "less than"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--nodes", "2", "--depth", "3"), "one of"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
-        (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),
-        (("--spsa", "/bin/sh"), "from the run"),
-        (("--spsa", "-c", "4096"), "--force"),
-        (("--spsa",), "DATABASE_URL"),
-        (("--spsa", "--database-url", "nonsense"), "is not the URL of"),
-    ],
-)
-def test_a_wrong_command_line_is_told_and_exits_2(
-    words: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
-    done = compete(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.stdout
-
-
 def test_an_unreachable_database_exits_5(tmp_path: Path) -> None:
     done = compete("--spsa", "--once", "--database-url", "postgresql://u:secret@127.0.0.1:1/x")
     assert done.returncode == 5
