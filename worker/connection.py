@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
 from worker.settings import Settings
@@ -104,9 +104,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _url_fault(found: str, remedy: str) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file="--server", line=None, name="server", found=found, remedy=remedy)]
-    )
+    return InvalidInput.of("--server", "server", found, remedy)
 
 
 def _token_in(path: Path) -> str:
@@ -124,6 +122,4 @@ def _token_in(path: Path) -> str:
 
 def _token_fault(place: Path | str, found: str) -> InvalidInput:
     remedy = "it has to hold the token of this machine, and nothing else"
-    return InvalidInput(
-        [Fault(file=str(place), line=None, name="token", found=found, remedy=remedy)]
-    )
+    return InvalidInput.of(place, "token", found, remedy)

@@ -16,7 +16,7 @@ import click
 
 from spsa.db import Store
 from spsa.db.database import configured_url, url_in, warnings
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, NO_FOLLOW, content
 from spsa.output import echo
 from spsa.text import NAME_LENGTH, printable
@@ -64,9 +64,7 @@ def _fault(file: str, found: str) -> InvalidInput:
         "name one, as in sqlite:///spsa.db or postgresql://user:password@host/database, or name a "
         "server with --server"
     )
-    return InvalidInput(
-        [Fault(file=file, line=None, name="database.url", found=found, remedy=remedy)]
-    )
+    return InvalidInput.of(file, "database.url", found, remedy)
 
 
 def private_url(flag: str | None, file: Path | None) -> str:

@@ -18,7 +18,7 @@ import click
 
 from spsa import __version__
 from spsa.builds.requirements import BUILDS, provided
-from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
+from spsa.errors import DatabaseUnreachable, InvalidInput, TablesMissing, TuningError
 from spsa.files import cache_folder, private_folder
 from spsa.protocol import WorkerInfo, WorkerStore
 from spsa.text import NAME_LENGTH, printable
@@ -190,8 +190,7 @@ def engine_folder(settings: Settings) -> Path:
     except TuningError as error:
         reason = getattr(error.__cause__, "strerror", None) or str(error)
         remedy = "name another folder with --engines-cache"
-        fault = Fault(file=str(folder), line=None, name="cache", found=reason, remedy=remedy)
-        raise InvalidInput([fault]) from None
+        raise InvalidInput.of(folder, "cache", reason, remedy) from None
 
 
 def _words(settings: Settings) -> tuple[str, ...]:
