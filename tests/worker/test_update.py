@@ -353,9 +353,9 @@ def test_workers_that_share_a_file_fetch_it_once(
     both = [start(old, "--idle-timeout", "60") for _ in range(2)]
     for running in both:
         running.until(lambda running=running: "connected to" in running.log)
-    server.offer(new)
     (tmp_path / "draft").write_bytes(new)
-    (tmp_path / "draft").replace(file)  # as the first of them does
+    (tmp_path / "draft").replace(file)  # as another worker does that was faster
+    server.offer(new)
     for running in both:
         running.until(lambda running=running: running.log.count("connected to") == 2)
     assert server.asked("/worker.pyz") == []
