@@ -151,9 +151,9 @@ def _warn_about(url: str) -> None:
 
 
 def database_of(config: str | None, database_url: str | None) -> str:
-    """The database's URL; without a config.toml it is enough that something else names it."""
-    url = _chosen_url(database_url)
-    if url is None or config is not None or Path("config.toml").exists():
+    """The database's URL; no config.toml is read where something else names it."""
+    url = (_chosen_url(database_url) or "").strip()
+    if not url:
         return settings(config, database_url).database.url
     absolute = with_absolute_path(url, Path.cwd())
     _warn_about(absolute)

@@ -4,7 +4,7 @@ Every write checks the master lease, and that the run is still as it was when th
 check that fails raises an error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any
@@ -17,14 +17,7 @@ from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.run_columns import Update
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.run_queries import (
-    ALARM,
-    ALARM_OVER,
-    abandon,
-    pause_for_failure,
-    set_run_status,
-    write_event,
-)
+from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event
 from spsa.db.run_view import LEASES_EXPIRED, MasterLease, locked_run, miscounted, obstacles
 from spsa.db.tables import (
     IS_OPEN,
@@ -215,18 +208,14 @@ class MasterQueries(Database):
             detail = {"applied": run.applied, "max_iterations": max_iterations, "reason": reason}
             write_event(connection, run.id, "stop_when", "master", detail)
 
-    def record_alarms(
-        self,
-        master_lease: MasterLease,
-        begun: Sequence[Mapping[str, str]],
-        over: Sequence[Mapping[str, str]],
+    def record(
+        self, master_lease: MasterLease, events: Iterable[tuple[str, Mapping[str, Any]]]
     ) -> None:
-        """Write an event for each alarm that has begun, and for each that is over."""
+        """Write an event for each kind and detail: alarms, and changes of the verdict."""
         with self._write() as connection:
             run = locked_run(connection, master_lease)
-            for kind, alarms in ((ALARM, begun), (ALARM_OVER, over)):
-                for alarm in alarms:
-                    write_event(connection, run.id, kind, "master", alarm)
+            for kind, detail in events:
+                write_event(connection, run.id, kind, "master", detail)
 
     def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
         """Delete the bytes of the binaries of iteration k that no later or open iteration uses.

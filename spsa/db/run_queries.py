@@ -17,6 +17,9 @@ from spsa.text import plural
 ALARM, ALARM_OVER = "alarm", "alarm_over"
 """The kinds of the events of an alarm's beginning and of its end."""
 
+VERDICT = "verdict"
+"""The kind of the event of a verdict that differs from the one before."""
+
 
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]

@@ -173,6 +173,12 @@ WORTHWHILE = 1.0
 """
 
 _NEARLY = 0.9  # of the planned iterations
+_STAYS = 1.5
+"""A verdict that said "stop" says it until the numbers are so many times beyond their limits.
+
+Both vary by a few percent from result to result, so a verdict without a past would change with
+them near a limit.
+"""
 
 
 class Advice(StrEnum):
@@ -205,8 +211,9 @@ class Verdict:
     reason: str
 
 
-def verdict(run: Run) -> Verdict:
-    """The verdict on a run."""
+def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
+    """The verdict on a run; `said_stop` where the last one that was recorded said to stop."""
+    limit = _STAYS if said_stop else 1.0
     filters, why = filters_of(run)
     if filters is None:
         advice, reason = _as_planned(run)
@@ -214,7 +221,7 @@ def verdict(run: Run) -> Verdict:
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
     gained, misfit = gain_of(filters.bank, path).elo[-1], filters.misfit(run.applied)
-    if misfit > MAX_MISFIT:
+    if misfit > MAX_MISFIT * limit:
         advice, reason = _as_planned(run)
         reason += (
             f"; results scatter {sqrt(misfit):.1f} times as widely as the rule predicts, "
@@ -223,7 +230,8 @@ def verdict(run: Run) -> Verdict:
         return Verdict(gained=gained, unknown="", more=None, advice=advice, reason=reason)
     more = MoreGames(games=round(2 * filters.pairs), elo=filters.elo_of(filters.pairs))
     settings = RunSettings.from_json(run.settings, run.game_settings)
-    advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
+    worthwhile = (settings.stop_when or WORTHWHILE) * limit
+    advice, reason = _advice(run, more, worthwhile)
     return Verdict(gained=gained, unknown="", more=more, advice=advice, reason=reason)
 
 

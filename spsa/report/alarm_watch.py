@@ -15,16 +15,18 @@ from pathlib import Path
 from spsa.config import Config
 from spsa.db import Store
 from spsa.db.database import parsed
+from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
+from spsa.master.verdict import Advice, Verdict
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, of_slots, told_alarms, with_alarms
 from spsa.report.history import COMPARED, history, played
 from spsa.report.machines import MachineReport
-from spsa.report.status import Status, status
+from spsa.report.status import Status, said_stop, status
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
@@ -96,11 +98,19 @@ class AlarmWatch:
 
     def _look(self, run: Run, now: float) -> None:
         look = with_alarms(self._store, status(self._store, run))
+        self._record_verdict(run, look.verdict)
         found = (*look.alarms, *self._history_alarms(look, now))
         seen = {alarm.key: alarm for alarm in found}
         seen = {key: alarm for key, alarm in seen.items() if alarm.kind is not AlarmKind.DISK}
         disks = of_disks(run.name, self._folders())
         self._record(run, now, (*seen.values(), *disks))
+
+    def _record_verdict(self, run: Run, found: Verdict) -> None:
+        """Write an event when it begins to say that the run should stop, and when it ends to."""
+        stops = found.advice is Advice.STOP
+        if found.more is not None and stops != said_stop(self._store, run):
+            detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
+            self._store.record(self._master_lease, [(VERDICT, detail)])
 
     def _history_alarms(self, look: Status, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
@@ -126,8 +136,9 @@ class AlarmWatch:
         changes = self._log.changes(now, alarms)
         if not changes:
             return
-        begun, over = (list(map(event_detail, some)) for some in (changes.begun, changes.over))
-        self._store.record_alarms(self._master_lease, begun, over)
+        begun = ((ALARM, event_detail(alarm)) for alarm in changes.begun)
+        over = ((ALARM_OVER, event_detail(alarm)) for alarm in changes.over)
+        self._store.record(self._master_lease, (*begun, *over))
         self._log.tell(changes)
         for failure in send(self._config.alarms, message(run.name, changes)):
             log.warning(failure)

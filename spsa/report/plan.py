@@ -1,6 +1,6 @@
 """A plan, and the space that it is for, as text and as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +43,9 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
     yield (
         f"{inputs.design.algorithm}: {plural(len(plan.lines), 'parameter')}, "
         f"{plural(shape.iterations, 'iteration')} of {plural(shape.games, 'game')}, "
-        f"{games:,} in all; "
-        f"noise ± {plan.noise:.1f} Elo an iteration"
+        f"{games:,} in all"
     )
+    yield f"noise ± {plan.noise:.1f} Elo an iteration"
     if plan.pace is not None:
         yield (
             f"{duration(plan.pace.run)} on {plural(inputs.capacity.concurrency, 'slot')}: "
@@ -117,18 +117,20 @@ DESIGNS = View(
 
 
 def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
+    """At most one piece of advice about a key."""
+    warned = {warning.name: warning for warning in reversed(plan.warnings)}
     if plan.shape.adapts:
         yield f"iterations in flight follow the fleet: up to {plan.shape.in_flight} with this one"
-    else:
+    elif "iterations_in_flight" not in warned:
         busy = "" if plan.busy_in_flight is None or slower else plan.busy_in_flight
         keeps = busy and f"; {busy} or more keep every slot busy"
         yield f"iterations in flight: up to {plan.free_in_flight} cost nothing{keeps}"
-    if openings is not None:
+    if openings is not None and "book" not in warned:
         yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
-    yield from _warned(plan.warnings)
+    yield from _warned(one for one in plan.warnings if one is warned[one.name])
 
 
-def _warned(warnings: Sequence[PlanWarning]) -> Iterator[str]:
+def _warned(warnings: Iterable[PlanWarning]) -> Iterator[str]:
     """A line a warning; those that say the same share one."""
     names: dict[tuple[str, str], list[str]] = {}
     for warning in warnings:

@@ -9,9 +9,10 @@ from spsa.core.run_columns import Builds
 from spsa.core.scoring import Estimate, Tally
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
+from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.verdict import Verdict, measured_gain, verdict
+from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.formats import count, duration, estimate, number, unless_zero
@@ -265,12 +266,18 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
         bounded=totals.bounded_steps,
-        verdict=verdict(run),
+        verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
         strength=measured_gain(store.match_lines(run.id)),
         builds=_builds(run, standings),
     )
+
+
+def said_stop(store: Store, run: Run) -> bool:
+    """Whether the last verdict that its master recorded said to stop it."""
+    told = store.events(run.id, 1, kinds=[VERDICT])
+    return bool(told) and told[0].detail.get("advice") == Advice.STOP
 
 
 def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:

@@ -242,3 +242,19 @@ def written(folder: Path, columns: int, **variables: str) -> str:
     with on_terminal(master("status"), folder, columns=columns, **variables) as terminal:
         assert terminal.wait() == 0
         return terminal.written.decode()
+
+
+def test_who_names_a_database_needs_no_config_toml(
+    project: Path, staged: Stage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "config.toml").write_text("[broken\n")
+    assert ask("status").code == 2
+    for words in (["status", "--json"], ["report", "--json"], ["workers", "list", "--json"]):
+        assert ask(*words, "--database-url", staged.store.where).code == 0
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert ask("status").code == 2
+    monkeypatch.setenv("DATABASE_URL", staged.store.where)
+    assert ask("status").out.startswith("run first: ")
+    assert list(empty.iterdir()) == []

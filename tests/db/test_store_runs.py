@@ -112,10 +112,10 @@ def test_a_run_that_starts_where_another_one_was_says_so(store):
     assert told == [("start", "master", {"seed": 42, **origin})]
 
 
-def test_alarms_are_events_of_their_run(store):
+def test_what_a_master_records_are_events_of_its_run(store):
     run = stage(store)
     begun, over = ({"kind": "disk", "subject": name} for name in ("a", "b"))
-    store.record_alarms(run.master, [begun], [over])
+    store.record(run.master, [("alarm", begun), ("alarm_over", over)])
     told = [(event.kind, event.actor, event.detail) for event in store.events(run.run.id, last=2)]
     assert told == [("alarm", "master", begun), ("alarm_over", "master", over)]
 

@@ -11,7 +11,7 @@ from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
-from spsa.algorithms.mixture import Mixture
+from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.errors import IllegalTransition
@@ -126,6 +126,24 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(monkeypatch, stopped, 1.1) is Advice.STOP, "it cannot be extended"
     eager = replace(run, settings={**run.settings, "stop_when": 2.0})
     assert said(monkeypatch, eager, 1.1) is Advice.STOP
+
+
+def test_near_a_limit_it_does_not_change_with_every_result(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tuned(store, SPACE, 10, planned=20).now()
+    told, stops = "", False
+    for more in (1.6, 1.1, 0.98, 1.03, 0.97, 1.4, 1.02, 1.49, 1.51, 1.2, 1.0, 0.99):
+        monkeypatch.setattr(Filters, "elo_of", lambda *_, more=more: more)
+        monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
+        found = verdict(run, said_stop=stops)
+        stops = found.advice is Advice.STOP
+        told += "s" if stops else "g"
+        assert stops == ("less than" in found.reason)
+    assert told == "ggssssssgggs"
+    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.2 * MAX_MISFIT)
+    assert verdict(run, said_stop=True).advice is Advice.STOP
+    assert verdict(run).advice is Advice.GO_ON
 
 
 def test_every_command_shows_the_same_verdict(

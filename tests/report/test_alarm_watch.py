@@ -20,6 +20,8 @@ from uci_tuner import uci_tuner
 from spsa.config import Config, load_config
 from spsa.config.settings import AlarmsSection
 from spsa.db import Store
+from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
+from spsa.master.verdict import Filters
 from spsa.report import alarm_messages
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.alarm_messages import AlarmChanges, message, send
@@ -248,6 +250,24 @@ def test_each_alarm_is_told_once_and_when_it_is_over(
     ]
 
 
+def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
+    sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged = tuned(sqlite_store, SPACE, 6, planned=9)
+
+    def said() -> list[str]:
+        told = sqlite_store.events(staged.run.id, kinds=[VERDICT])
+        return [event.detail["advice"] for event in told]
+
+    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
+    with watched(staged, config(tmp_path, sqlite_url)):
+        for more, expected in ((2.0, []), (0.9, ["stop"]), (1.4, ["stop"]), (1.6, ["go on"])):
+            monkeypatch.setattr(Filters, "elo_of", lambda *_, more=more: more)
+            until(lambda expected=expected: said()[-1:] == expected)
+            assert status(sqlite_store, staged.now()).verdict.advice == (expected or ["go on"])[0]
+    assert said() == ["stop", "go on"]
+
+
 def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store) -> None:
     staged = stage(sqlite_store, space=SPACE.to_json(), theta={"margin": 200.0})
     full = {"kind": "disk", "subject": "first", "found": "1.00 GB are free", "advice": "make room"}
@@ -256,9 +276,10 @@ def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store)
         found = with_alarms(sqlite_store, status(sqlite_store, staged.now()))
         return [str(alarm) for alarm in found.alarms if alarm.kind is AlarmKind.DISK]
 
-    sqlite_store.record_alarms(staged.master, [full, {"kind": "of a later version"}], [])
+    later = {"kind": "of a later version"}
+    sqlite_store.record(staged.master, [(ALARM, full), (ALARM, later)])
     assert shown() == ["first: 1.00 GB are free; make room"]
-    sqlite_store.record_alarms(staged.master, [], [full])
+    sqlite_store.record(staged.master, [(ALARM_OVER, full)])
     assert shown() == [] and told_alarms(sqlite_store, staged.now()) == {}
 
 
