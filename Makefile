@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-server bench-information docs clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures docs clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about five minutes, start to result"
@@ -19,8 +19,9 @@ help:
 	@echo "make bench-runner      games an hour and CPU of the match runner (benches/runner/RESULTS.md; PEER=path of fastchess)"
 	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (benches/fleet/RESULTS.md)"
 	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (benches/RESULTS.md)"
-	@echo "make bench-server      response times of the server's pages (docs/server.md)"
+	@echo "make bench-page      the page of a run in Chromium, response times (benches/RESULTS.md)"
 	@echo "make docs         write the tables of docs/configuration.md from the models of the keys"
+	@echo "make pictures    the pictures of docs/page.md, and what status shows there"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -61,8 +62,8 @@ bench-runner: $(VENV)/.installed
 bench-fleet: $(VENV)/.installed
 	@$(BIN)/python -m benches.fleet $(ARGS)
 
-bench-server: $(VENV)/.test-installed
-	@$(BIN)/python -m benches.server $(ARGS)
+bench-page: $(VENV)/.test-installed
+	@$(BIN)/python -m benches.page $(ARGS)
 
 bench-information: $(VENV)/.installed
 	@$(BIN)/python -m benches.information $(ARGS)
@@ -103,6 +104,9 @@ soak: $(VENV)/.test-installed
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutants $(ARGS)
+
+pictures: $(VENV)/.test-installed
+	PYTHONPATH=tests/support:. $(BIN)/python tests/support/page_pictures.py
 
 docs: $(VENV)/.test-installed
 	@$(BIN)/python tests/support/configuration_page.py

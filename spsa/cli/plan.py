@@ -162,7 +162,7 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         seconds, how = assumed.game_seconds, "as you say"
     elif past.costs is not None:
         games = past.costs.tally.games
-        seconds, how = past.costs.seconds / games, f"measured over {games} games"
+        seconds, how = past.costs.seconds / games, f"measured over {games:,} games"
     else:
         plies, nps = past.plies or USUAL_PLIES, past.nps or _USUAL_NPS
         seconds = game_seconds(config.game_settings.time_control, plies, nps)
@@ -197,7 +197,7 @@ def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
     draws = min(max(1 - null_variance(costs.tally) / 2, 0.0), 0.99)
-    return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+    return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs:,} pairs: measured"
 
 
 def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:

@@ -166,7 +166,9 @@ def purge(
         if as_json:
             echo_json(to_json(wanted, done))
         elif done is not None:
-            echo(f"purge {done.number}: {done.games} games are removed", *_outdated(store, chosen))
+            echo(
+                f"purge {done.number}: {done.games:,} games are removed", *_outdated(store, chosen)
+            )
 
 
 def _refuse_unknown(store: Store, run: Run, conditions: Mapping[str, Any]) -> None:

@@ -137,5 +137,5 @@ def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:
 
 def _in_pairs(games: int) -> int:
     if games % 2:
-        echo(f"note: games come in pairs: {games + 1} are played, not {games}", err=True)
+        echo(f"note: games come in pairs: {games + 1:,} are played, not {games:,}", err=True)
     return games + games % 2

@@ -41,7 +41,7 @@ def budget_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning
 def _too_few(inputs: PlanInputs, usual: Recovery) -> PlanWarning:
     games = inputs.shape.iterations * inputs.shape.games
     found = (
-        f"{games} games recover {usual.mean:.0%} of {inputs.elo_to_gain:g} Elo: "
+        f"{games:,} games recover {usual.mean:.0%} of {inputs.elo_to_gain:g} Elo: "
         "too few for so many parameters"
     )
     return PlanWarning(name="max_iterations", found=found, remedy=_remedy(inputs))
@@ -51,7 +51,7 @@ def _remedy(inputs: PlanInputs) -> str:
     """How many games would recover half, and for how many parameters these games are enough."""
     remedies = []
     if (times := _enough_games(inputs)) is not None:
-        remedies.append(f"{inputs.shape.iterations * times} iterations recover half")
+        remedies.append(f"{inputs.shape.iterations * times:,} iterations recover half")
     if (count := _possible_parameters(inputs)) is not None:
         parameters = "one parameter" if count == 1 else f"about {count} parameters"
         remedies.append(f"these games are enough for {parameters} with as much to gain")

@@ -162,7 +162,7 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     if one_sided:
         last = one_sided[-1]
         found = (
-            f"plus scored {score(last.tally):.0%} of {last.tally.games} games of iteration "
+            f"plus scored {score(last.tally):.0%} of {last.tally.games:,} games of iteration "
             f"{last.iteration_number}"
         )
         if len(one_sided) > 1:
@@ -182,7 +182,7 @@ def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
         kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
         if run.game_settings.book.name == UNBALANCED:
             kind, book = "a less balanced book", "an EPD, FEN or PGN file in [games] book"
-        found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
+        found = f"{recent.draws / recent.games:.0%} of the last {recent.games:,} games were draws"
         advice = f"{kind} would teach more: `spsa-master run --from` with {book}"
         yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
 
@@ -197,7 +197,7 @@ def _of_void_games(run: Run, played: Sequence[Iteration]) -> Iterator[Alarm]:
     if _too_many(void, games):
         found = (
             f"{plural(void, 'game')} of the last {plural(len(played), 'iteration')} were void, "
-            f"beside {games} that count"
+            f"beside {games:,} that count"
         )
         advice = "`spsa-master workers list` shows the machine that has most"
         yield _alarm(AlarmKind.VOID_GAMES, run.name, found, advice)

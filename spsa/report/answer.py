@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -23,6 +24,7 @@ LOOK = "look"
 MAX_OPEN = 4
 MAX_WORKERS = 8
 MAX_ALARMS = 5
+MAX_MOVED = 3
 _UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
 
 
@@ -31,7 +33,7 @@ class Answer:
     """What the page of a run opens with.
 
     `measured` is Elo with its 95% interval, empty where nothing was; `measured_by` says by what, or
-    how to. `word` is go on, stop, extend or look, `why` one sentence.
+    how to. `word` is go on, stop, extend or look, `why` one sentence: in the last case `cause`.
     """
 
     measured: str
@@ -40,6 +42,7 @@ class Answer:
     why: str
     left: str
     games_per_hour: str
+    cause: Alarm | None = None
 
 
 def answer(status: Status) -> Answer:
@@ -50,9 +53,10 @@ def answer(status: Status) -> Answer:
         measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
         measured_by=_measured_by(status),
         word=str(status.verdict.advice) if look is None else LOOK,
-        why=status.verdict.reason if look is None else str(look),
+        why=status.verdict.reason if look is None else standstill(status) or str(look),
         left="" if idle else duration(status.seconds_left),
         games_per_hour="" if idle else count(round(3600 * status.games_per_second)),
+        cause=look,
     )
 
 
@@ -66,8 +70,7 @@ def _to_look_at(status: Status) -> Alarm | None:
 
 def _measured_by(status: Status) -> str:
     if status.strength is not None:
-        after = plural(status.strength.ks[-1], "result")
-        return f"over the start (95%) after {after}, by all validations together"
+        return f"over the start (95%), all matches to result {status.strength.ks[-1]:,}"
     match = status.measuring
     if match is None:
         return _UNMEASURED
@@ -92,8 +95,26 @@ def answer_lines(status: Status) -> Iterator[str]:
     found = answer(status)
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"
-    if not status.is_over:
-        yield standstill(status) or pace(status)
+    if not status.is_over and not standstill(status):
+        yield pace(status)
+
+
+def moved(status: Status) -> Iterator[str]:
+    """The parameters that moved most, as a sentence; nothing before one has moved."""
+    active = [p for p in status.parameters if p.active and p.steps_moved]
+    if first := sorted(active, key=lambda p: -abs(p.steps_moved))[:MAX_MOVED]:
+        steps = ", ".join(f"{p.name} {p.steps_moved:+.1f}" for p in first)
+        yield f"moved most, in steps: {steps}"
+
+
+def ends(status: Status) -> Iterator[str]:
+    """How to take the result, where the run began, and what the run before it came to."""
+    if status.taking:
+        yield f"take the result: `{status.taking}` prints it as a patch"
+    if status.origin:
+        yield status.origin
+    if status.earlier is not None:
+        yield f"earlier: {status.earlier}"
 
 
 def notes(status: Status) -> Iterator[str]:
@@ -101,8 +122,6 @@ def notes(status: Status) -> Iterator[str]:
     run = status.run
     if run.reason and not status.is_paused:
         yield f"reason: {run.reason}"
-    if status.origin:
-        yield status.origin
     yield believed(status)
     if status.builds.iterations:
         yield building(status.builds)
@@ -129,7 +148,9 @@ def believed(status: Status) -> str:
 
 
 def standstill(status: Status) -> str:
-    """Why nothing is played, and what to do; empty if games are played."""
+    """Why nothing is played, and what to do; empty if games are played, or the run is over."""
+    if status.is_over:
+        return ""
     if status.is_paused:
         why = f" ({status.run.reason})" if status.run.reason else ""
         return f"paused{why}: `spsa-master resume` continues it"
@@ -147,16 +168,16 @@ def pace(status: Status) -> str:
 
 def alarm_lines(status: Status) -> Iterator[str]:
     """A line an alarm, alike ones in one, without what the answer says."""
-    found = [alarm for alarm in status.alarms if alarm.kind not in STANDSTILL]
+    said = answer(status).cause
+    found = [a for a in status.alarms if a.kind not in STANDSTILL and a is not said]
     yield from (f"alarm: {alarm}" for alarm in grouped(found))
 
 
 def sentences(status: Status) -> Iterator[str]:
     """All that a status says beside its tables."""
     yield headline(status)
-    yield from (
-        f"  {line}" for line in (*answer_lines(status), *alarm_lines(status), *notes(status))
-    )
+    told = (answer_lines, ends, alarm_lines, notes)
+    yield from (f"  {line}" for some in told for line in some(status))
 
 
 def rendered(status: Status) -> RenderableType:
@@ -184,12 +205,13 @@ def screen(status: Status, said: str = "") -> RenderableType:
 
     `said` is a sentence on what has just happened.
     """
-    lines = [headline(status), *(f"  {line}" for line in answer_lines(status))]
     alarms = list(alarm_lines(status))
-    lines += [f"  {line}" for line in alarms[:MAX_ALARMS]]
+    lines = [*ends(status), *alarms[:MAX_ALARMS]]
     if len(alarms) > MAX_ALARMS:
-        lines.append(f"  {len(alarms) - MAX_ALARMS} more alarms")
-    above: list[RenderableType] = [_one_line(line) for line in lines]
+        lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
+    above: list[RenderableType] = [_one_line(headline(status))]
+    above += [_indented(line) for line in answer_lines(status)]
+    above += [_one_line(f"  {line}") for line in lines]
     above.append(_bar(status))
     if status.open:
         above.append(_open_iterations(status.open))
@@ -202,6 +224,11 @@ def screen(status: Status, said: str = "") -> RenderableType:
     if status.beside:
         below.append(TextTable(RUNS, status.beside))
     return Screen(above, lambda rows: moved_most(status.parameters, rows), below)
+
+
+def _indented(text: str) -> RenderableType:
+    """A sentence that is not cut: a command may be at its end."""
+    return Padding(sentence(text), (0, 0, 0, 2))
 
 
 def _one_line(text: str) -> RenderableType:
@@ -234,19 +261,19 @@ def _open_iterations(iterations: Sequence[Iteration]) -> RenderableType:
         rows.add_row(
             f"{it.purpose} {it.iteration_number}",
             ProgressBar(it.target_games, it.games_played, width=16),
-            f"{it.games_played}/{it.target_games}",
+            f"{it.games_played:,}/{it.target_games:,}",
             score(it.tally) if it.tally.games else "waiting for a worker",
         )
     if more := iterations[MAX_OPEN:]:
         played, wanted = sum(it.games_played for it in more), sum(it.target_games for it in more)
-        rows.add_row(f"{len(more)} more", "", f"{played}/{wanted}", "")
+        rows.add_row(f"{len(more)} more", "", f"{played:,}/{wanted:,}", "")
     return rows
 
 
 def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:
-    """The active parameters, at most so many: those that moved most, in their usual order."""
-    active = [p for p in parameters if p.active]
-    names = {p.name for p in sorted(active, key=lambda p: -abs(p.steps_moved))[:most]}
-    few = f"{len(names)} of {len(active)} parameters, those that moved most"
-    view = PARAMETERS if len(names) == len(active) else View(few, PARAMETERS.columns)
-    return TextTable(view, [p for p in active if p.name in names])
+    """At most so many parameters in their usual order: those that moved most, frozen ones last."""
+    first = sorted(parameters, key=lambda p: (not p.active, -abs(p.steps_moved)))
+    names = {p.name for p in first[:most]}
+    few = f"{len(names)} of {len(parameters)} parameters, those that moved most"
+    view = PARAMETERS if len(names) == len(parameters) else View(few, PARAMETERS.columns)
+    return TextTable(view, [p for p in parameters if p.name in names])

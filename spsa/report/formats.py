@@ -90,7 +90,7 @@ def pentanomial(tally: Tally | None) -> str:
 def score(tally: Tally) -> str:
     """`240: +80 -70 =90  [10 30 50 20 10]  Elo +14.5 ± 31.0`, from plus's side."""
     counts = f"+{tally.wins} -{tally.losses} ={tally.draws}  [{pentanomial(tally)}]"
-    text = f"{tally.games}: {counts}"
+    text = f"{tally.games:,}: {counts}"
     return text + ("" if not tally.pairs else f"  Elo {elo_text(tally)}")
 
 

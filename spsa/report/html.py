@@ -18,7 +18,7 @@ from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
 from spsa.report.alarm import grouped
-from spsa.report.answer import answer, notes
+from spsa.report.answer import answer, ends, moved, notes
 from spsa.report.events import EVENTS, SETTINGS, VOIDS
 from spsa.report.figures import figures
 from spsa.report.formats import shown
@@ -54,6 +54,7 @@ def environment(*loaders: BaseLoader) -> Environment:
     }
     found.globals |= {
         "answer_of": answer,
+        "ends_of": lambda status: [*moved(status), *ends(status)],
         "notes_of": notes,
         "settings_of": settings_of,
         "take": take,

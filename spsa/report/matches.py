@@ -177,10 +177,13 @@ MATCHES = View(
 
 
 def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
-    """Which of the run's thetas a validation played; none if it has moved on since."""
+    """Which of the run's thetas a validation played; none if it has moved on since.
+
+    That of a run which goes on is the present one, not the final one.
+    """
     space = Space.from_json(run.space)
     thetas = {
-        "final": run.theta,
+        "present" if run.finished_at is None else "final": run.theta,
         "averaged": run.estimates.averaged,
         "supported": run.estimates.supported,
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 from spsa.core.limits import as_written
@@ -15,7 +16,7 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.formats import count, duration, estimate, number, unless_zero
+from spsa.report.formats import count, duration, estimate, number, plus_minus, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
 from spsa.report.table import Column, View, records, values
@@ -27,6 +28,25 @@ RATE_SECONDS = 300.0
 
 VALIDATIONS = 5
 """How many of the last validations a status has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRun:
+    """The run of the database that ended last, with its Elo over the start where that is known."""
+
+    run: RunOverview
+    measured: Estimate | None
+
+    def to_json(self) -> Mapping[str, Any]:
+        found = self.measured
+        elo = {"elo": found and found.value, "elo_error": found and found.error}
+        return {"name": self.run.name, "status": self.run.status, **elo}
+
+    def __str__(self) -> str:
+        run, found = self.run, self.measured
+        elo = "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
+        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        return f"run {run.name}: {run.status}, {played}, {elo}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +67,7 @@ class Status:
     purged_games: int = 0
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     strength: StrengthCurve | None = None  # where several thetas were measured
+    earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
@@ -67,6 +88,13 @@ class Status:
                 f"it started where run {found['run']} was after {after}, {doubt}; the games of "
                 "that run are not counted here"
             )
+
+    @property
+    def taking(self) -> str:
+        """The command that prints the tuned values; empty before the first result."""
+        if self.run.applied == 0:
+            return ""
+        return f"spsa-master params diff --run {quote(self.run.name)}"
 
     @property
     def is_over(self) -> bool:
@@ -96,7 +124,7 @@ class Status:
     def measured_elo(self) -> Estimate | None:
         """Elo over the start, by all validations together or by the last one that has games."""
         if self.strength is not None:
-            return Estimate(self.strength.elo[-1], self.strength.errors[-1])
+            return _end_of(self.strength)
         match = self.measuring
         return None if match is None else estimate(match.tally)
 
@@ -217,6 +245,7 @@ STATUS = View(
         Column("parameters", "", lambda status: records(PARAMETERS, status.parameters)),
         Column("workers", "", lambda status: records(WORKERS, status.workers)),
         Column("runs", "", lambda status: records(RUNS, status.beside)),
+        Column("earlier_run", "", lambda status: status.earlier and status.earlier.to_json()),
         Column("verdict", "", _verdict_json),
         Column("building", "", lambda status: status.builds.to_json()),
         Column("alarms"),
@@ -270,8 +299,24 @@ def status(store: Store, run: Run) -> Status:
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
         strength=measured_gain(store.match_lines(run.id)),
+        earlier=_earlier(store, run, standings),
         builds=_builds(run, standings),
     )
+
+
+def _earlier(store: Store, run: Run, standings: Sequence[RunOverview]) -> EarlierRun | None:
+    for one in standings:
+        if not one.live and one.name != run.name:
+            lines = store.match_lines(store.run(one.name).id)
+            if (curve := measured_gain(lines)) is not None:
+                return EarlierRun(run=one, measured=_end_of(curve))
+            told = [line for line in lines if line.compared.against == "start"]
+            return EarlierRun(run=one, measured=estimate(told[-1].tally) if told else None)
+    return None
+
+
+def _end_of(curve: StrengthCurve) -> Estimate:
+    return Estimate(curve.elo[-1], curve.errors[-1])
 
 
 def said_stop(store: Store, run: Run) -> bool:

@@ -17,11 +17,11 @@ from spsa.db.tables import Batch, Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import BatchStatus
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.figures import compared_figures, figures, parameter_figures
+from spsa.report.figures import compared_figures, parameter_figures
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
-from spsa.report.status import RUNS, Status, wanted_games
+from spsa.report.status import RUNS, Status
 from spsa.report.table import Column, View
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
@@ -101,13 +101,13 @@ class Pages:
     def figures(self, request: Request) -> Values:
         """Those of a run, of one of its parameters, or of it beside another run."""
         run, name = self._run(request), text(request, "name")
-        history = self._reader.history(run)
         if (other := text(request, "with")) is not None:
-            histories = (history, self._reader.history(self._store.run(other)))
+            histories = [self._reader.history(one) for one in (run, self._store.run(other))]
             return {"figures": compared_figures(histories)}
         if name is None:
-            return {"figures": figures(history, wanted_games(run))}
-        return {"figures": parameter_figures(history, *self._reader.path(run, name))}
+            return {"figures": self._reader.figures(run)}
+        own = parameter_figures(self._reader.history(run), *self._reader.path(run, name))
+        return {"figures": own}
 
     def compare(self, request: Request) -> Values:
         """Two runs beside one another."""

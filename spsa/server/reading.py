@@ -12,8 +12,9 @@ from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.master.verdict import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
+from spsa.report.figures import Figure, figures
 from spsa.report.history import COMPARED, POINTS, ParameterPath, Played, RunHistory, history, played
-from spsa.report.status import Status, status
+from spsa.report.status import Status, status, wanted_games
 from spsa.report.workers import FleetMember, fleet
 
 MIN_KEPT_SECONDS = 2.0
@@ -68,6 +69,7 @@ class Reader:
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
         self._played: ShortCache[Played] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
+        self._figures: ShortCache[dict[str, Figure]] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
         self._whole_statuses: ShortCache[Status] = ShortCache()
 
@@ -91,6 +93,9 @@ class Reader:
             return history(self._store, run, points, known=self._last_played(run))
 
         return self._histories.get(run.id, read)
+
+    def figures(self, run: Run) -> dict[str, Figure]:
+        return self._figures.get(run.id, lambda: figures(self.history(run), wanted_games(run)))
 
     def path(self, run: Run, name: str) -> tuple[ParameterPath | None, EstimatedGain | None]:
         """The path of a parameter, None for a frozen one, and its part of the estimated gain.

@@ -1,4 +1,4 @@
-"""What answers look like: pages, JSON, Prometheus' format; docs/server.md describes all of them.
+"""What answers look like: pages, JSON, Prometheus' format; docs/page.md describes all of them.
 
 On a page every name is text on one line, and no password of a URL is in it.
 """

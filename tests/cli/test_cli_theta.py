@@ -109,7 +109,7 @@ def test_a_theta_that_is_not_known_yet_is_said(command: str, theta: str, ask: As
 @pytest.mark.parametrize(
     ("plus", "compared", "theta", "shown"),
     [
-        ({"margin": 221, "depth": 4}, {}, ["final"], " final"),
+        ({"margin": 221, "depth": 4}, {}, ["present"], " present"),
         ({"margin": 253, "depth": 5}, {}, ["supported"], " supported"),
         ({"margin": 300, "depth": 5}, {}, [], ""),
         ({"x": 1}, {"theta": "final"}, [], " final after 1 result"),

@@ -69,7 +69,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     tuned(tuner)
     said(tuner, "report", "--html", "report.html", "--csv", "tables")
     assert tuner.status()["iterations_applied"] == 7
-    assert "by all validations together" in said(tuner, "status")
+    assert "all matches to result" in said(tuner, "status")
 
     options = ("--theta", "4", "--against", "2", "--sprt", "-50", "50", "--games", "8", "--json")
     validation = tuner.start("validate", *options, "--also", "depth=2")

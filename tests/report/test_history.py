@@ -87,7 +87,7 @@ def test_validations_stand_at_the_games_that_theta_held(store: Store, space: Spa
     validated(staged)
     (match,) = history(store, staged.now()).validations
     assert (match.k, match.games, match.tally.games) == (4, 32, 8)
-    assert "final" in match.thetas
+    assert "present" in match.thetas
 
 
 def test_workers_have_games_and_speed(store: Store, space: Space) -> None:

@@ -48,11 +48,12 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
         assert lines[1].startswith("not measured: `spsa-master validate`")
         assert lines[2].startswith("verdict: ") and lines[3].startswith("left: ")
         assert lines[3].endswith("; 1 worker on 4 slots")
-        assert lines[4].endswith("3%") and lines[4].startswith("━")
-        assert lines[5].startswith("tune 4") and lines[5].endswith("0/8 waiting for a worker")
-        assert lines[6] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
-        assert lines[7] == "11 of 40 parameters, those that moved most", screen.text
-        assert lines[8].split()[:4] == ["name", "start", "now", "averaged"]
+        assert lines[4].startswith("take the result: `spsa-master params diff --run first`")
+        assert lines[5].endswith("3%") and lines[5].startswith("━")
+        assert lines[6].startswith("tune 4") and lines[6].endswith("0/8 waiting for a worker")
+        assert lines[7] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
+        assert lines[8] == "10 of 40 parameters, those that moved most", screen.text
+        assert lines[9].split()[:4] == ["name", "start", "now", "averaged"]
         assert lines[-3] == "workers" and lines[-1].startswith("machine-1")
         assert len(lines) == 23, "the terminal has one line more"
         assert not screen.cursor_is_shown
@@ -65,8 +66,10 @@ def test_alarms_are_on_the_screen(many: Stage) -> None:
     with progress(many, screen) as shown:
         many.store.pause("first", "me", "lunch")
         shown.saw(many.store.tick(many.master, LEASE))
-        assert "; 1 alarm" in screen.text and "verdict: look; first: it is paused" in screen.text
-        assert "paused (lunch): `spsa-master resume` continues it" in screen.text
+        assert (
+            "; 1 alarm" in screen.text
+            and "verdict: look; paused (lunch): `spsa-master" in screen.text
+        )
         assert "games an hour" not in screen.text
 
 
@@ -102,7 +105,7 @@ def test_a_match_has_the_bar(many: Stage) -> None:
         many.open(purpose="validate", k=None, a_k=None, c_k=None)
         shown.saw(many.store.tick(many.master, LEASE))
         assert "a validation of 8 games" in screen.text
-        assert screen.shown[4].endswith(" 0%")
+        assert any(line.endswith(" 0%") for line in screen.shown)
 
 
 def test_a_small_terminal_gets_what_fits(many: Stage) -> None:

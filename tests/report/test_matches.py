@@ -69,7 +69,7 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
     validated(staged, games=40, compared=Compared(against="2"))
     found = status(staged.store, staged.now())
     assert found.strength.ks == (0, 2, 4)
-    assert any("by all validations together" in line for line in sentences(found))
+    assert any("all matches to result" in line for line in sentences(found))
     told = history(staged.store, staged.now())
     assert [match.k for match in told.validations] == [2, 4]
     assert told.strength.curve == found.strength

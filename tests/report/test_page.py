@@ -129,7 +129,7 @@ def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
     assert f"{found.value:+.0f} ± {found.error:.0f} Elo" in said
     assert "over the start (95%), by 8 games of " in said
     assert read.texts["strong"][0] == "look", "it is paused"
-    assert "paused: postgresql://spsa:***@db/x is slow" in said
+    assert "paused (postgresql://spsa:***@db/x is slow)" in said
     assert "believed gain: about" in " ".join(read.texts["li"])
 
 

@@ -65,8 +65,8 @@ def tuned(
     return staged
 
 
-def iterate(staged: Stage, games: int = 8) -> None:
-    """One more iteration, opened, played and applied by the run's own rule."""
+def iterate(staged: Stage, games: int = 8, **over: object) -> None:
+    """One more iteration, opened, played and applied by the run's own rule; `over`: its reports."""
     run = staged.now()
     rules = tuning_of(run)
     k = run.applied + 1
@@ -82,7 +82,7 @@ def iterate(staged: Stage, games: int = 8) -> None:
         perturbation_signs=asked.signs,
     )
     signs = sum(asked.signs.values()) / max(1, len(asked.signs))
-    play(staged, f"{run.name}-k{k}", 60.0 * signs)
+    play(staged, f"{run.name}-k{k}", 60.0 * signs, **over)
     iteration = staged.store.open_iterations(run.id)[0]
     update = rules.update(run.state, run.theta, games_of(iteration))
     staged.store.apply(staged.master, iteration.id, run, update)

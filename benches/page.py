@@ -1,10 +1,10 @@
-"""`python -m benches.server`: response times of the server's pages, as Markdown.
+"""`make bench-page`: the page of a run in Chromium, and the server's response times, as Markdown.
 
-A run of 1,000 parameters under the default rule, on SQLite and on PostgreSQL. The rows of its
-iterations are copies of one; only those that a page reads parameters from have any, because all of
-them would be 20 GB at 100,000 iterations.
+A run under the default rule, on SQLite and on PostgreSQL. The rows of its iterations are copies of
+one, and theta wanders.
 """
 
+import shutil
 import tempfile
 import threading
 import time
@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from socket import create_server
 from statistics import median
@@ -21,6 +20,7 @@ import click
 import numpy as np
 import sqlalchemy as sa
 import uvicorn
+from playwright.sync_api import sync_playwright
 
 from benches.database import server
 from benches.database.looks import copy_rows
@@ -37,17 +37,12 @@ from spsa.history.replay import games_of
 from spsa.master.session import RunSettings, tuning_of
 from spsa.server.app import application
 from spsa.server.people import People
-from spsa.server.reading import MIN_POINTS
 
 MEMORY = Path("/dev/shm")
-WORKERS = 50
 BATCHES = 4
 AGAIN = 7
 GAMES = 2 * BATCHES
 _LONG_AGO = "'2026-01-01 00:00:00.000'"
-_EMPTY = dict.fromkeys(
-    ("base_parameters", "plus_parameters", "minus_parameters", "perturbation_signs"), "'{}'"
-)
 PATHS = {
     "runs": "/",
     "run": "/run",
@@ -68,27 +63,30 @@ PATHS = {
 class Measured:
     """Milliseconds of the first answer of a new server and of the next ones, and kilobytes.
 
-    `cpu` is what the first answer takes of a processor.
+    Those in `cpu` are of a processor.
     """
 
     first: float
-    cpu: float
     again: float
+    cpu: tuple[float, float]
     size: float
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--iterations", "lengths", type=int, multiple=True, default=(100, 10_000, 100_000))
-@click.option("--parameters", type=int, default=1000, show_default=True)
-def main(lengths: Sequence[int], parameters: int) -> None:
-    """Measure every page on both databases."""
+@click.option("--iterations", "lengths", type=int, multiple=True, default=(2_000,))
+@click.option("--parameters", type=int, default=100, show_default=True)
+@click.option("--workers", type=int, default=64, show_default=True)
+def main(lengths: Sequence[int], parameters: int, workers: int) -> None:
+    """Measure the page of a run in a browser, and every page, on both databases."""
     for kind in ("SQLite", "PostgreSQL"):
-        columns = []
+        columns, drawn = [], []
         for length in lengths:
             with _database(kind) as url:
-                make(url, length, parameters)
+                make(url, length, parameters, workers)
                 columns.append({name: measured(url, path) for name, path in PATHS.items()})
-        click.echo(f"\n{kind}, {parameters} parameters\n\n{_markdown(lengths, columns)}")
+                drawn.append(f"{length:,} iterations: {seen(url)}")
+        click.echo(f"\n{kind}, {parameters} parameters, {workers} workers\n")
+        click.echo("\n".join(drawn) + f"\n\n{_markdown(lengths, columns)}")
 
 
 @contextmanager
@@ -105,13 +103,13 @@ def _database(kind: str) -> Iterator[str]:
         yield server.create(url, "bench")
 
 
-def make(url: str, length: int, parameters: int) -> None:
+def make(url: str, length: int, parameters: int, workers: int) -> None:
     """A run of so many complete iterations, of four batches each, and one that is open."""
     upgrade(url)
     with Store(url, durable=False) as store:
         run = store.create_run(_new_run(_space(parameters), length))
         master = store.acquire_master_lease(run.id, "bench", LEASE)
-        register(store, WORKERS)
+        register(store, workers)
         store.open_iteration(master, _iteration(run, 1))
         for n in range(1, 1 + BATCHES):
             claim = store.claim(f"first-{n}", registered(n), LEASE)
@@ -120,7 +118,7 @@ def make(url: str, length: int, parameters: int) -> None:
         oldest = store.tick(master, LEASE).open[0]
         update = tuning_of(run).update(run.state, run.theta, games_of(oldest))
         store.apply(master, oldest.id, run, update)
-        _multiply(url, store.run(), length)
+        _multiply(url, store.run(), length, workers)
         store.open_iteration(master, _iteration(store.run(), length + 1))
     with shell(url) as connection:
         if connection.dialect.name == "postgresql":  # as autovacuum does; SQLite has no statistics
@@ -198,21 +196,21 @@ def _iteration(run: Run, k: int) -> NewIteration:
     return NewIteration(row=row, sides=sides, batches=[2] * BATCHES, max_attempts=3)
 
 
-def _multiply(url: str, run: Run, last: int) -> None:
-    """Copy iteration 1, its batches and its step; theta wanders where a page looks at it."""
+def _multiply(url: str, run: Run, last: int, workers: int) -> None:
+    """Copy iteration 1, its batches and its step; theta wanders."""
     first = "f.iteration_number = 1"
     own = {"iteration_number": "n.k", "k": "n.k", "opened_on": "n.k - 1"}
     batch = {
         "iteration_id": "i.id",
         "claim_id": "t.claim_id || '-' || n.k",
-        "worker_id": f"1 + (n.k + t.seq) % {WORKERS}",
+        "worker_id": f"1 + (n.k + t.seq) % {workers}",
         "reported_at": _LONG_AGO,
     }
     step = {"iteration_id": "i.id", "k": "n.k"}
     theta = dict.fromkeys(("theta_before", "delta", "theta_after"), "'{}'")
     with shell(url) as connection:
         done = {"completed_at": _LONG_AGO, "gradient_estimate": "'{}'"}
-        copy_rows(connection, "spsa_iteration", own | done | _EMPTY, "t.iteration_number = 1", last)
+        copy_rows(connection, "spsa_iteration", own | done, "t.iteration_number = 1", last)
         copy_rows(connection, "spsa_batch", batch, first, last)
         copy_rows(connection, "spsa_step", step | theta, first, last)
         connection.execute(sa.text("UPDATE spsa_run SET applied = :last"), {"last": last})
@@ -220,10 +218,8 @@ def _multiply(url: str, run: Run, last: int) -> None:
 
 
 def _wander(connection: sa.Connection, run: Run, last: int) -> None:
-    stride = max(1, ceil(last / MIN_POINTS))
-    ks = [k for k in (*range(0, last, stride), last) if k > 1]
-    noise = np.random.default_rng(1).standard_normal((len(ks), len(run.theta))).cumsum(axis=0)
-    for k, moved in zip(ks, noise, strict=True):
+    noise = np.random.default_rng(1).standard_normal((last, len(run.theta))).cumsum(axis=0)
+    for k, moved in enumerate(noise[1:], 2):
         theta = {
             name: float(value + change)
             for (name, value), change in zip(run.theta.items(), moved, strict=True)
@@ -237,9 +233,41 @@ def measured(url: str, path: str) -> Measured:
         _asked(f"{address}/static/icon.svg")
         began = time.process_time()
         first, size = _asked(address + path)
-        cpu = 1000 * (time.process_time() - began)
+        answered = time.process_time()
         again = median(_asked(address + path)[0] for _ in range(AGAIN))
-    return Measured(first, cpu, again, size)
+        cpu = (answered - began, (time.process_time() - answered) / AGAIN)
+    return Measured(first, again, (1000 * cpu[0], 1000 * cpu[1]), size)
+
+
+_TIMES = """() => ({
+    paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
+    drawn: performance.now(),
+})"""
+
+
+def seen(url: str) -> str:
+    """When a browser without a cache shows the page of the run, and all of its figures.
+
+    The server has answered once before; the median of some looks.
+    """
+    times = []
+    with Store(url) as store, _serving(store) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for _ in range(1 + AGAIN):
+            page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+            page.goto(f"{address}/run")
+            page.wait_for_function(_ALL_DRAWN)
+            times.append(page.evaluate(_TIMES))
+            page.context.close()
+        browser.close()
+    paint, drawn = (median(one[name] for one in times[1:]) for name in ("paint", "drawn"))
+    return f"first paint after {paint:.0f} ms, all figures drawn after {drawn:.0f} ms"
+
+
+_ALL_DRAWN = """() => [...document.querySelectorAll('[data-figure]')].every(
+    (place) => place.classList.contains('js-plotly-plot') || place.closest('figure').hidden)"""
 
 
 @contextmanager
@@ -268,7 +296,10 @@ def _markdown(lengths: Sequence[int], columns: Sequence[dict[str, Measured]]) ->
     lines = [f"| page | KiB | {' | '.join(heads)} |", "|---" * (2 + len(heads)) + "|"]
     for name in PATHS:
         found = [column[name] for column in columns]
-        cells = [f"{one.first:.0f} ({one.cpu:.0f}), {one.again:.0f}" for one in found]
+        cells = [
+            f"{one.first:.0f} ({one.cpu[0]:.0f}), {one.again:.0f} ({one.cpu[1]:.0f})"
+            for one in found
+        ]
         lines.append(f"| {name} | {columns[-1][name].size:.0f} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
