@@ -157,6 +157,16 @@ def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store) -> Non
         prepared(delivery, builder)
 
 
+@pytest.mark.parametrize("kept", [None, b"damaged"])
+def test_an_engine_that_the_database_has_lost_is_not_used(
+    kept: bytes | None, delivery, sqlite_store, monkeypatch
+) -> None:
+    builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
+    monkeypatch.setattr(Store, "file", lambda *_: kept)
+    with pytest.raises(ArtifactMismatch, match="does not hold the engine"):
+        prepared(delivery, builder)
+
+
 def test_a_master_that_waits_says_for_what_and_can_be_stopped(
     delivery, sqlite_store, caplog
 ) -> None:

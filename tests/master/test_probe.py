@@ -1,0 +1,52 @@
+"""A value with which no engine can be built is a finding of its own, not one of its pair."""
+
+from pathlib import Path
+
+from builders import TERMS, new_engine
+from masters import FixedDelivery, parameter
+
+from spsa.core.params import Space
+from spsa.db.master_queries import Sides
+from spsa.errors import BuildFailed
+from spsa.master.probe import Point, Prober
+
+ENGINE = """#!/bin/sh
+while read -r line; do
+  case "$line" in
+    uci) echo uciok ;;
+    isready) echo readyok ;;
+    go*) echo "info depth 1 nodes 5 score cp 7"; echo "bestmove e2e4" ;;
+    quit) exit ;;
+  esac
+done
+"""
+FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+
+
+class Picky(FixedDelivery):
+    """Builds one script for all values but those above 50."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.script = folder / "engine"
+        self.script.write_text(ENGINE)
+        self.script.chmod(0o755)
+
+    def prepare(self, plus, minus) -> Sides:
+        if max(plus["margin"], minus["margin"]) > 50:
+            raise BuildFailed("margin overflows\nand more of the compiler")
+        engine = new_engine("script", path=str(self.script))
+        return Sides(plus=engine, minus=engine)
+
+
+def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
+    margin = parameter("margin")
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 100)
+    start, reproducible = prober.start()
+    assert reproducible
+    found = prober.probed(margin, start, bounds=False)
+    assert found.tried[Point.PLUS].failure == "margin overflows"
+    assert (found.tried[Point.MINUS].failure, found.tried[Point.MINUS].value) == ("", 42)
+    assert found.tried[Point.MINUS].searches == start.searches != ()
+    assert found.fails and found.is_dead
+    assert found.findings[0] == "fails at plus = 58: margin overflows"
