@@ -17,9 +17,9 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.protocol import BatchResult, Failure, Measured
-from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient
+from worker.batches.database_client import Backoff, DatabaseClient
 
-QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 WORKER = new_worker("machine-1")
 
 
@@ -265,7 +265,7 @@ def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, now):
 
 
 def test_it_waits_longer_after_each_failure_until_the_database_responds(store, run, monkeypatch):
-    times = BackoffTimes(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
+    times = Backoff(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
     client = DatabaseClient(store, WORKER, LEASE, times)
     monkeypatch.setattr(time, "monotonic", lambda: 5e9)
 
@@ -281,7 +281,8 @@ def test_it_waits_longer_after_each_failure_until_the_database_responds(store, r
 
 
 def test_attempts_are_spread_to_both_sides_of_the_wait():
-    waits = Backoff(BackoffTimes(first=1.0, growth=1.0, cap=9.0, jitter=0.5), random.Random(1))
+    random.seed(1)
+    waits = Backoff(first=1.0, growth=1.0, cap=9.0, jitter=0.5)
     found = [waits.next() for _ in range(100)]
     assert 0.5 <= min(found) < 0.6 and 1.4 < max(found) <= 1.5
 

@@ -41,14 +41,14 @@ from spsa.errors import (
 )
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Engine
-from worker.batches.database_client import BackoffTimes, DatabaseClient
+from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
 from worker.settings import Settings
 
-QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
 STATUS_AND_FAILURES = """
     SELECT b.status, count(f.machine) FROM spsa_batch b

@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Self
 from uuid import uuid4
 
@@ -28,7 +28,7 @@ from spsa.protocol import (
     WorkerStore,
 )
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.database_client import RECONNECT, Backoff
+from worker.batches.database_client import RECONNECT
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class BuildThread:
         self._work = work
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
-        self._backoff = Backoff(RECONNECT, Random())
+        self._backoff = replace(RECONNECT)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="builds")
 

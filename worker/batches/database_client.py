@@ -5,12 +5,12 @@ counted twice. No call sleeps: games go on while nothing can be reached.
 """
 
 import logging
+import random
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from random import Random
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -37,47 +37,40 @@ from spsa.protocol import (
 from spsa.text import FAILURE_LENGTH, plural, printable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackoffTimes:
-    """Seconds: the n-th wait is min(first * growth^n, cap), times 1 - jitter to 1 + jitter."""
+@dataclass(slots=True, kw_only=True)
+class Backoff:
+    """The waits between the attempts at one thing, in seconds; each user has a copy.
+
+    The n-th wait is min(first * growth^n, cap), times 1 - jitter to 1 + jitter.
+    """
 
     first: float
     growth: float
     cap: float
     jitter: float
+    attempts: int = field(default=0, init=False)
+
+    def next(self) -> float:
+        wait = min(self.cap, self.first * self.growth**self.attempts)
+        if wait < self.cap:
+            self.attempts += 1
+        return wait * random.uniform(1 - self.jitter, 1 + self.jitter)
+
+    def reset(self) -> None:
+        self.attempts = 0
 
 
-POLL = BackoffTimes(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
+POLL = Backoff(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
 """Between two claims while the database has no free batch."""
 
-FAILURE = BackoffTimes(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
+FAILURE = Backoff(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
 """After a batch that could not be played."""
 
-RECONNECT = BackoffTimes(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
+RECONNECT = Backoff(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two attempts to reach the database; 30 s at most."""
-
 
 End = BatchResult | Failure | None
 """What is reported of a claim: its result, why it failed, or None to hand the batch back."""
-
-
-class Backoff:
-    """The waits between the attempts at one thing."""
-
-    def __init__(self, times: BackoffTimes, rng: Random) -> None:
-        self._times = times
-        self._rng = rng
-        self._attempts = 0
-
-    def next(self) -> float:
-        times = self._times
-        wait = min(times.cap, times.first * times.growth**self._attempts)
-        if wait < times.cap:
-            self._attempts += 1
-        return wait * self._rng.uniform(1 - times.jitter, 1 + times.jitter)
-
-    def reset(self) -> None:
-        self._attempts = 0
 
 
 log = logging.getLogger(__name__)
@@ -87,13 +80,13 @@ class DatabaseClient:
     """One worker's calls and its unsent reports; times are of the monotonic clock."""
 
     def __init__(
-        self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: BackoffTimes
+        self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: Backoff
     ) -> None:
         self._store = store
         self._info = info
         self._lease = lease
         self._reports: deque[tuple[Claim, End]] = deque()
-        self._retries = Backoff(reconnect, Random())
+        self._retries = replace(reconnect)
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None

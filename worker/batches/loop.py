@@ -6,13 +6,12 @@ It runs in the main thread, the only one that talks to the database or the serve
 import logging
 import time
 from dataclasses import replace
-from random import Random
 
 from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import BatchResult, Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, Leaving, View
-from worker.batches.database_client import FAILURE, POLL, Backoff, BackoffTimes, DatabaseClient
+from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
 from worker.batches.jobs import EngineCache, JobMaker
 from worker.batches.scaling import KEPT_SECONDS, MachineSpeed, OutsideScale
 from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
@@ -39,8 +38,8 @@ class Worker:
         view: View | None = None,
         updates: Updates | None = None,
         *,
-        poll: BackoffTimes = POLL,
-        after_failure: BackoffTimes = FAILURE,
+        poll: Backoff = POLL,
+        after_failure: Backoff = FAILURE,
     ) -> None:
         self._client = client
         self._pool = pool
@@ -56,8 +55,8 @@ class Worker:
         self._active = ActiveBatches(pool, self._speed)
         self._last_failure: TuningError | None = None
         self._measured = Measured()
-        self._polls = Backoff(poll, Random())
-        self._failures = Backoff(after_failure, Random())
+        self._polls = replace(poll)
+        self._failures = replace(after_failure)
         self._is_idle = False
         self._claim_at = time.monotonic()
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from socket import gethostname
 from typing import TypeVar
 from uuid import uuid4
@@ -25,7 +24,7 @@ from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import View
-from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
+from worker.batches.database_client import RECONNECT, DatabaseClient
 from worker.batches.jobs import EngineCache
 from worker.batches.loop import Worker
 from worker.connection import NO_DATABASE, Server, server_of
@@ -142,7 +141,7 @@ class Service:
 
     def _awaited(self, attempt: Callable[[], Found], *, once: bool) -> Found | None:
         """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
-        backoff = Backoff(RECONNECT, Random())
+        backoff = replace(RECONNECT)
         give_up_at = time.monotonic() + (self._settings.idle_timeout or float("inf"))
         while not self._is_stopping():
             try:
