@@ -10,6 +10,7 @@ from typing import Any
 import chess
 import click
 import pytest
+from console import OWN
 from console import compete as run_compete
 from engines.faulty import engine
 from fuzzing import NASTY, Chance, fuzz, made
@@ -62,7 +63,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     handlers, level, propagate = logger.handlers, logger.level, logger.propagate
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", "/dev/null/none")
-        patch.delenv("DATABASE_URL", raising=False)
+        for name in OWN:
+            patch.delenv(name, raising=False)
         os.chdir(folder)
         yield folder
         os.chdir(before)
