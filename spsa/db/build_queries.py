@@ -29,8 +29,9 @@ from spsa.db.base import (
     text_column,
     time_from_now,
 )
-from spsa.db.database import Database, add, rows
-from spsa.db.tables import EngineFile, Machine, StoredFile, Worker
+from spsa.db.database import Database, rows
+from spsa.db.run_queries import keep_file
+from spsa.db.tables import EngineFile, Machine, Worker
 from spsa.db.worker_queries import not_registered
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
@@ -161,10 +162,8 @@ class BuildOrderQueries(Database):
 
     def keep_archive(self, sha256: str, content: bytes) -> None:
         """Keep the archive of a source for the workers, unless it is there."""
-        known = select(StoredFile.sha256).where(StoredFile.sha256 == sha256)
         with self._write() as connection:
-            if connection.scalar(known) is None:
-                add(connection, StoredFile(sha256=sha256, content=content))
+            keep_file(connection, sha256, content)
 
     def order_build(
         self,

@@ -193,9 +193,14 @@ def _insert(connection: sa.Connection, new: Run, files: Mapping[str, bytes]) -> 
     begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
     connection.execute(update(Run).where(Run.id == run_id).values(begun))
     for sha256, content in files.items():
-        if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
-            add(connection, StoredFile(sha256=sha256, content=content))
+        keep_file(connection, sha256, content)
     return rows(connection, select(Run).where(Run.id == run_id))[0]
+
+
+def keep_file(connection: sa.Connection, sha256: str, content: bytes) -> None:
+    """Keep a book, a side file or an archive for the workers, unless it is there."""
+    if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
+        add(connection, StoredFile(sha256=sha256, content=content))
 
 
 def _refuse_extension(run: Run, opened: int, max_iterations: int) -> None:

@@ -158,10 +158,10 @@ class WorkerQueries(Database):
         values = {**_held(claim), **_columns(checked(result)), "games": result.tally.games}
         outcome: ReportOutcome = "accepted"
         with self._write() as connection:
-            iteration_id = execute(connection, "report", **values).scalar()
-            if iteration_id is None:
+            values["iteration_id"] = execute(connection, "report", **values).scalar()
+            if values["iteration_id"] is None:
                 outcome = _refusal(connection, values)
-            elif not _count(connection, {**values, "iteration_id": iteration_id}):
+            elif execute(connection, "report.count", **values).scalar() is None:
                 raise _lost(claim)  # which takes the result out of the batch again
         if outcome == "lost":
             raise _lost(claim)
@@ -300,11 +300,6 @@ def _refusal(connection: sa.Connection, values: Mapping[str, Any]) -> ReportOutc
         )
     outcome: ReportOutcome = "lost" if row is None else row.outcome
     return outcome
-
-
-def _count(connection: sa.Connection, values: Mapping[str, Any]) -> bool:
-    """Add a result to the iteration; False if the iteration takes no more games."""
-    return execute(connection, "report.count", **values).scalar() is not None
 
 
 def not_registered(worker_id: int) -> IllegalTransition:
