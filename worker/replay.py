@@ -93,7 +93,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
 
 def _job(settings: Settings, store: Store, claim: Claim, pair: int | None) -> Job:
     cache = engine_cache(settings, store)
-    job = JobMaker(cache, UciTimeouts(), settings.syzygy).job(claim)
+    job = JobMaker(cache, settings.syzygy).job(claim)
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

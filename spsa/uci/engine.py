@@ -129,7 +129,7 @@ class UciEngine:
         self.path = spec.path
         self._arguments = spec.arguments
         self.options: dict[str, str] = {}
-        self._timeouts = timeouts
+        self.timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self.declared = Declarations()
         limits = limits.of_threads(spec.threads)
@@ -148,7 +148,7 @@ class UciEngine:
 
     def complete_handshake(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
         """Wait for `uciok`, then send the options of `spec`; `hear` gets each line about them."""
-        self._await_line(b"uciok", self._timeouts.start, self.declared.read_line)
+        self._await_line(b"uciok", self.timeouts.start, self.declared.read_line)
         self.configure(spec, hear)
 
     def configure(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
@@ -185,7 +185,7 @@ class UciEngine:
 
     def await_ready(self, hear: Hear = _refuse_stray_move) -> None:
         """Wait for `readyok`; `hear` gets each line before it."""
-        self._await_line(b"readyok", self._timeouts.ready, hear)
+        self._await_line(b"readyok", self.timeouts.ready, hear)
 
     def search(self, position: bytes, limit: Limit) -> SearchReply:
         """Search for a move. The seconds run from writing `go` to having read `bestmove`."""
@@ -197,7 +197,7 @@ class UciEngine:
         return SearchReply.of(line, info, seconds)
 
     def close(self, *, at_once: bool = False) -> None:
-        self._process.close(b"quit\n", 0.0 if at_once else self._timeouts.quit)
+        self._process.close(b"quit\n", 0.0 if at_once else self.timeouts.quit)
 
     def _await_line(self, wanted: bytes, seconds: float, hear: Hear) -> None:
         deadline = time.monotonic() + seconds

@@ -12,7 +12,7 @@ from benches.fleet.__main__ import line
 from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
 from spsa.core.game_settings import TimeControl
-from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.engine import EngineSpec
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
 
@@ -29,7 +29,6 @@ def job(key: str) -> Job:
     conditions = Conditions(
         time_control=TimeControl(low=1, high=1),
         adjudication=None,  # type: ignore[arg-type]
-        timeouts=UciTimeouts(),
     )
     return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
 

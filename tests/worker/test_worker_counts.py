@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from builders import stage
-from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db import Store
@@ -120,7 +119,7 @@ def test_a_batch_that_was_stopped_says_nothing(claim):
 
 
 def test_a_job_follows_from_the_claim_alone(claim):
-    job = job_of(claim, (Path("/p"), Path("/m")), BOOK, PATIENT)
+    job = job_of(claim, (Path("/p"), Path("/m")), BOOK)
     assert job.key == claim.claim_id
     assert (job.plus.name, job.plus.path, job.plus.options) == ("plus", "/p", {"Margin": "220"})
     assert (job.minus.name, job.minus.path, job.minus.options) == ("minus", "/m", {"Margin": "180"})
@@ -131,7 +130,4 @@ def test_a_job_follows_from_the_claim_alone(claim):
         assert pairing.time == drawn_time(claim.game_settings.time_control, claim.seed, index)
     conditions = job.conditions
     assert conditions.time_control == claim.game_settings.time_control
-    assert (conditions.adjudication, conditions.timeouts) == (
-        claim.game_settings.adjudication,
-        PATIENT,
-    )
+    assert conditions.adjudication == claim.game_settings.adjudication

@@ -116,7 +116,7 @@ ANIMALS = {
 }
 
 
-def prepared(animal: Animal, folder: Path, timeouts: UciTimeouts = PATIENT) -> Job:
+def prepared(animal: Animal, folder: Path) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
     switches = dict(animal.switches) | files
@@ -128,9 +128,7 @@ def prepared(animal: Animal, folder: Path, timeouts: UciTimeouts = PATIENT) -> J
         pairings=(
             Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=animal.time_control.low),
         ),
-        conditions=Conditions(
-            time_control=animal.time_control, adjudication=Adjudication(), timeouts=timeouts
-        ),
+        conditions=Conditions(time_control=animal.time_control, adjudication=Adjudication()),
         max_void=0,
     )
 
@@ -157,7 +155,7 @@ def cage(slots: int, timeouts: UciTimeouts) -> Iterator[Pool]:
 def told(animal: Animal, folder: Path) -> tuple[str, str]:
     """How the pair ended, and whose fault it was."""
     with cage(1, animal.timeouts) as pool:
-        first, end = events(pool, prepared(animal, folder, animal.timeouts))
+        first, end = events(pool, prepared(animal, folder))
     if isinstance(first, PairVoid):
         assert isinstance(end, JobFailed)
         return first.fault.reason, first.fault.culprit

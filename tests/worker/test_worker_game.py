@@ -25,6 +25,7 @@ from worker.runner.game import (
 )
 from worker.runner.position import Ending, Position, Termination
 
+USUAL = UciTimeouts()
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05)
@@ -42,6 +43,7 @@ class Scripted:
     seconds: tuple[float, ...] = ()
     fault_at: int | None = None
     nodes: int = 10
+    timeouts: UciTimeouts = USUAL
     asked: list[Limit] = field(default_factory=list)
     games: int = 0
 
@@ -65,7 +67,7 @@ class Scripted:
 
 
 def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
-    return Conditions(time_control=time_control, adjudication=adjudication, timeouts=UciTimeouts())
+    return Conditions(time_control=time_control, adjudication=adjudication)
 
 
 def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:

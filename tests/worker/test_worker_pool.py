@@ -46,9 +46,7 @@ def pool() -> Iterator[Pool]:
 
 def job(plus: Path, minus: Path, key: str = "job", pairs: int = 1, **over) -> Job:
     time_control = over.pop("time_control", NODES)
-    conditions = Conditions(
-        time_control=time_control, adjudication=Adjudication(), timeouts=PATIENT
-    )
+    conditions = Conditions(time_control=time_control, adjudication=Adjudication())
     return Job(
         key=key,
         plus=spec(plus, "plus", **over.pop("options", {})),

@@ -178,7 +178,7 @@ def test_a_speed_that_changes_in_games_is_measured_again(
         assert speeds.is_due(claim)
         binaries = Path(claim.plus.path), Path(claim.minus.path)
         (tmp_path / "gate").touch()
-        speeds.scale(claim, job_of(claim, binaries, load(claim.game_settings.book), PATIENT))
+        speeds.scale(claim, job_of(claim, binaries, load(claim.game_settings.book)))
     for nps in (*[1000.0] * 8, *[850.0] * 8):
         speeds.played(claim, nps)
     assert not speeds.is_due(claim)

@@ -14,7 +14,7 @@ from spsa.errors import ArtifactMismatch, TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import OpeningBook, drawn_time, load
 from spsa.protocol import Claim, Engine, words_of
-from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.engine import EngineSpec
 from worker.runner.adjudication import Tables, open_tables
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job
@@ -113,11 +113,8 @@ class JobMaker:
     `syzygy` are the folders of this machine's tables.
     """
 
-    def __init__(
-        self, engines: EngineCache, timeouts: UciTimeouts, syzygy: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, engines: EngineCache, syzygy: Sequence[Path] = ()) -> None:
         self._engines = engines
-        self._timeouts = timeouts
         self._syzygy = syzygy
         self._books: dict[Book, OpeningBook] = {}
         self._tables: dict[TablebaseRule, Tables] = {}
@@ -135,7 +132,7 @@ class JobMaker:
         if rule is not None and rule not in self._tables:
             self._tables[rule] = open_tables(rule, self._syzygy)
         tables = None if rule is None else self._tables[rule]
-        return job_of(claim, binaries, self._books[settings.book], self._timeouts, files, tables)
+        return job_of(claim, binaries, self._books[settings.book], files, tables)
 
     def _book(self, book: Book, claim: Claim) -> Path | None:
         """A verified copy of the book; None for a built-in one, or one that may be any file."""
@@ -148,7 +145,6 @@ def job_of(
     claim: Claim,
     binaries: tuple[Path, Path],
     book: OpeningBook,
-    timeouts: UciTimeouts,
     files: Mapping[str, str] = MappingProxyType({}),
     tables: Tables | None = None,
 ) -> Job:
@@ -180,7 +176,6 @@ def job_of(
         conditions=Conditions(
             time_control=settings.time_control,
             adjudication=settings.adjudication,
-            timeouts=timeouts,
             tables=tables,
         ),
     )

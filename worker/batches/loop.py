@@ -43,7 +43,7 @@ class Worker:
     ) -> None:
         self._client = client
         self._pool = pool
-        self._jobs = JobMaker(engines, pool.timeouts, settings.syzygy)
+        self._jobs = JobMaker(engines, settings.syzygy)
         self._once = settings.once
         self._interrupts = interrupts
         self._view = view

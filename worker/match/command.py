@@ -36,7 +36,7 @@ from worker.settings import Settings
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
     match = match_of(first, second, settings)
-    job, slots, timeouts = match.job(0), settings.concurrency, match.conditions.timeouts
+    job, slots = match.job(0), settings.concurrency
     objection = room_objection(job.slots, job.hash_mebibytes, slots, limits)
     if objection is not None:
         raise click.UsageError(objection)
@@ -45,7 +45,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
-        Pool(min(slots // job.slots, match.pairs), timeouts, limits) as pool,
+        Pool(min(slots // job.slots, match.pairs), UciTimeouts(), limits) as pool,
     ):
         tune_interpreter()
 
@@ -142,7 +142,6 @@ def _conditions(settings: Settings) -> Conditions:
     return Conditions(
         time_control=_time_control(settings),
         adjudication=rules,
-        timeouts=UciTimeouts(),
         tables=None if rules.syzygy is None else open_tables(rules.syzygy, settings.syzygy),
     )
 

@@ -30,6 +30,9 @@ class Player(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def timeouts(self) -> UciTimeouts: ...
+
     def prepare(self) -> None: ...
 
     def settle(self) -> None: ...
@@ -62,7 +65,6 @@ class Conditions:
 
     time_control: TimeControl
     adjudication: Adjudication
-    timeouts: UciTimeouts
     tables: Tables | None = None
 
 
@@ -172,7 +174,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    clock = game_clock(conditions.time_control, pairing.time, conditions.timeouts)
+    clock = game_clock(conditions.time_control, pairing.time, white.timeouts)
     adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
