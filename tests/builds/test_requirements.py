@@ -63,6 +63,23 @@ def test_features_need_the_first_level_that_has_them_all() -> None:
     assert level_for(["avx512f", "sse3"]) == "x86-64-v4"
 
 
+@pytest.mark.parametrize(
+    ("words", "levels", "kind"),
+    [
+        (("linux", *LEVELS[:3], "builds"), LEVELS[:2], ("linux", "x86-64-v2")),
+        (("linux", *LEVELS[:3]), (), ("linux", "x86-64")),
+        (("linux", *LEVELS[:2]), LEVELS[2:], ()),
+        (("aarch64", "macos"), LEVELS, ("macos", "aarch64")),
+        (("linux", "ppc64le"), (), ()),
+        (("x86-64", "fast"), (), ()),
+    ],
+)
+def test_a_machine_is_of_one_kind(
+    words: tuple[str, ...], levels: tuple[str, ...], kind: tuple[str, ...]
+) -> None:
+    assert requirements.kind_of(words, levels) == kind
+
+
 HEADER = b"\x7fELF\x02\x01\x01" + bytes(9)
 FILES = {
     "x86-64": (HEADER + b"\x03\x00\x3e\x00", ("linux", "x86-64")),

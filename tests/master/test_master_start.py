@@ -12,7 +12,7 @@ from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db import Store
 from spsa.db.migrate import upgrade
-from spsa.errors import NothingToDo, UnusableState
+from spsa.errors import IllegalTransition, NothingToDo, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
@@ -61,6 +61,23 @@ def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) ->
     )
     other = prepared(project, store, iterations=99, in_flight=1, rule="a = 0.1")
     assert other.run.algorithm == other.tuning.rule.name == "spsa"
+
+
+def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(
+    project: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody has, the refusal is told."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise IllegalTransition("it has begun")
+
+    monkeypatch.setattr(Store, "create_run", refused)
+    with pytest.raises(IllegalTransition, match="it has begun"):
+        prepared(project, store, iterations=9, in_flight=1, rule="")
+    monkeypatch.undo()
+    created = prepared(project, store, iterations=9, in_flight=1, rule="").run
+    monkeypatch.setattr(Store, "create_run", refused)
+    assert prepared(project, store, iterations=9, in_flight=1, rule="").run.id == created.id
 
 
 @pytest.mark.parametrize(
