@@ -16,6 +16,9 @@ from spsa.db import Store
 from spsa.report.html import page
 from spsa.report.report import report
 
+_BACKGROUND = "fill: rgb(0, 0, 0); fill-opacity: 0;", "fill: rgb(255, 255, 255);"
+"""Of the whole picture: transparent in Plotly's, and white, which a dark page needs as well."""
+
 _TO_SVG = """async (place) => {
     const name = {format: 'svg', width: 900, height: 420};
     return await Plotly.toImage(place, name);
@@ -35,7 +38,7 @@ def svg_of(html: str, figure: str) -> str:
         place.wait_for()
         address: str = place.evaluate(_TO_SVG)
         browser.close()
-    return unquote(address.partition(",")[2])
+    return unquote(address.partition(",")[2]).replace(*_BACKGROUND, 1)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
