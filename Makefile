@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures docs clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures tutorial docs clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about five minutes, start to result"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-page      the page of a run in Chromium, response times (benches/RESULTS.md)"
 	@echo "make docs         write the tables of docs/configuration.md from the models of the keys"
 	@echo "make pictures    the pictures of docs/page.md, and what status shows there"
+	@echo "make tutorial    play docs/tutorial.md and write its output into it (ten minutes)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -107,6 +108,9 @@ mutants: $(VENV)/.test-installed
 
 pictures: $(VENV)/.test-installed
 	PYTHONPATH=tests/support:. $(BIN)/python tests/support/page_pictures.py
+
+tutorial: $(VENV)/.test-installed
+	PYTHONPATH=tests/support:. $(BIN)/python tests/support/tutorial.py
 
 docs: $(VENV)/.test-installed
 	@$(BIN)/python tests/support/configuration_page.py

@@ -110,7 +110,7 @@ def moved(status: Status) -> Iterator[str]:
 def ends(status: Status) -> Iterator[str]:
     """How to take the result, where the run began, and what the run before it came to."""
     if status.taking:
-        yield f"take the result: `{status.taking}` prints it as a patch"
+        yield f"take the result: `{status.taking}` prints it"
     if status.origin:
         yield status.origin
     if status.earlier is not None:

@@ -1,0 +1,49 @@
+"""docs/tutorial.md shows what the commands say today; `make tutorial` writes it anew."""
+
+import re
+from pathlib import Path
+
+import pytest
+from console import call, master
+from tuned import space_from, tuned, validated
+from tutorial import blocks, output_of, prepare, transcripts
+
+from spsa.db import Store
+
+SHOWN = dict(transcripts())
+
+
+def masked(text: str) -> list[list[str]]:
+    """The words of each line, every figure as `#`."""
+    return [re.sub(r"[+-]?\d[\d,.]*", "#", line).split() for line in text.strip().splitlines()]
+
+
+@pytest.mark.slow
+def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path: Path) -> None:
+    said = prepare(tmp_path)
+    assert said.strip() == SHOWN["spsa-master init ../my-engine"].strip()
+    show, plan = (
+        next(one for one in SHOWN if one.startswith(f"spsa-master {name}"))
+        for name in ("params show", "plan")
+    )
+    assert output_of(show, tmp_path) == SHOWN[show]
+    assert masked(output_of(plan, tmp_path)) == masked(SHOWN[plan])
+
+
+def test_what_it_shows_of_the_run_has_the_form_of_today(
+    project_store: Store, tmp_path: Path
+) -> None:
+    staged = tuned(project_store, space_from(blocks("toml")[0]), 20, games=24, name="tuning")
+    project_store.finish(staged.master)
+    validated(staged, games=100)
+    validated(staged, games=200)
+    done = call(master("status", "--database-url", project_store.where), tmp_path)
+    assert form(SHOWN["spsa-master status"]) == form(done.stdout)
+
+
+def form(text: str) -> list[str]:
+    """What each line is about, and the headings of the tables; not alarms and workers."""
+    parts = text.partition("\nworkers\n")[0].splitlines()
+    labels = [found[1] for line in parts if (found := re.match(r"  ([a-z ]+):", line))]
+    heads = [" ".join(line.split()) for line in parts if line.startswith(("name ", "number "))]
+    return [*(one for one in labels if one != "alarm"), *heads]
