@@ -13,7 +13,8 @@ from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
 from spsa.report.answer import rendered, screen, sentences
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
-from spsa.report.status import RUNS, STATUS
+from spsa.report.runs import RUNS
+from spsa.report.status import STATUS
 from spsa.report.status import status as look
 from spsa.report.table import TextTable, record, records, terminal
 

@@ -14,7 +14,8 @@ from spsa.report.alarm import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.formats import count, duration, plus_minus, score
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.status import RUNS, Status, building, players, wanted_games
+from spsa.report.runs import RUNS
+from spsa.report.status import Status, building, players, wanted_games
 from spsa.report.table import Screen, TextTable, View, sentence
 from spsa.report.workers import WORKERS
 from spsa.text import plural

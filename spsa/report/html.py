@@ -25,7 +25,8 @@ from spsa.report.formats import shown
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
-from spsa.report.status import RUNS, STATUS, wanted_games
+from spsa.report.runs import RUNS
+from spsa.report.status import STATUS, wanted_games
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 

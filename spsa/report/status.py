@@ -1,6 +1,6 @@
 """The status of a run as one frozen value, and its table: every other report begins with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
@@ -16,10 +16,11 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.formats import count, duration, estimate, number, plus_minus, unless_zero
+from spsa.report.formats import count, duration, estimate, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
-from spsa.report.table import Column, View, records, values
+from spsa.report.runs import RUNS, EarlierRun, earlier_run, end_of, live
+from spsa.report.table import Column, View, records
 from spsa.report.workers import WORKERS, FleetMember, fleet
 from spsa.text import plural
 
@@ -28,25 +29,6 @@ RATE_SECONDS = 300.0
 
 VALIDATIONS = 5
 """How many of the last validations a status has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRun:
-    """The run of the database that ended last, with its Elo over the start where that is known."""
-
-    run: RunOverview
-    measured: Estimate | None
-
-    def to_json(self) -> Mapping[str, Any]:
-        found = self.measured
-        elo = {"elo": found and found.value, "elo_error": found and found.error}
-        return {"name": self.run.name, "status": self.run.status, **elo}
-
-    def __str__(self) -> str:
-        run, found = self.run, self.measured
-        elo = "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
-        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
-        return f"run {run.name}: {run.status}, {played}, {elo}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +106,7 @@ class Status:
     def measured_elo(self) -> Estimate | None:
         """Elo over the start, by all validations together or by the last one that has games."""
         if self.strength is not None:
-            return _end_of(self.strength)
+            return end_of(self.strength)
         match = self.measuring
         return None if match is None else estimate(match.tally)
 
@@ -158,49 +140,6 @@ def _verdict_json(status: Status) -> Mapping[str, Any]:
         "reason": found.reason,
     }
 
-
-RUNS = View(
-    "runs",
-    (
-        Column("name", "name", kind="name"),
-        Column("status", "status", kind="word"),
-        Column(
-            "",
-            "",
-            lambda run: {one: run.status is one for one in RunStatus},
-            metric="status",
-            label="status",
-            note="1 for the status of a run, 0 for the others.",
-        ),
-        Column("priority", "priority", rank=2),
-        Column("share", "share", show=number, rank=2),
-        Column(
-            "claimed_batches",
-            "claimed batches",
-            "slots",
-            metric="claimed_batches",
-            note="Batches that workers have claimed and not yet reported.",
-        ),
-        Column(
-            "", "iterations", lambda run: run, lambda run: f"{run.applied:,}/{run.max_iterations:,}"
-        ),
-        Column("applied", metric="iterations_applied", note="Results that were applied to theta."),
-        Column(
-            "max_iterations", metric="iterations_planned", note="Results that are to be applied."
-        ),
-        Column(
-            "has_master",
-            "master",
-            kind="word",
-            rank=1,
-            metric="has_master",
-            note="1 while a master runs it.",
-        ),
-        *values("live"),
-    ),
-    "In the order in which they are served; what ended longest ago comes last.",
-    "There is no run yet. `spsa-master run` starts one.",
-)
 
 STATUS = View(
     "status",
@@ -299,24 +238,9 @@ def status(store: Store, run: Run) -> Status:
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
         strength=measured_gain(store.match_lines(run.id)),
-        earlier=_earlier(store, run, standings),
+        earlier=earlier_run(store, run, standings),
         builds=_builds(run, standings),
     )
-
-
-def _earlier(store: Store, run: Run, standings: Sequence[RunOverview]) -> EarlierRun | None:
-    for one in standings:
-        if not one.live and one.name != run.name:
-            lines = store.match_lines(store.run(one.name).id)
-            if (curve := measured_gain(lines)) is not None:
-                return EarlierRun(run=one, measured=_end_of(curve))
-            told = [line for line in lines if line.compared.against == "start"]
-            return EarlierRun(run=one, measured=estimate(told[-1].tally) if told else None)
-    return None
-
-
-def _end_of(curve: StrengthCurve) -> Estimate:
-    return Estimate(curve.elo[-1], curve.errors[-1])
 
 
 def said_stop(store: Store, run: Run) -> bool:
@@ -353,11 +277,6 @@ def _seconds_left(
     left = max(0, wanted_games(run) - games) if run.finished_at is None else 0
     matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate
-
-
-def live(standings: Iterable[RunOverview]) -> tuple[RunOverview, ...]:
-    """Those that may still want games."""
-    return tuple(one for one in standings if one.live)
 
 
 def building(builds: Builds) -> str:

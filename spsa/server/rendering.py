@@ -19,7 +19,8 @@ from spsa.report.history import HISTORY
 from spsa.report.html import environment, plotly_script
 from spsa.report.matches import ITERATIONS
 from spsa.report.parameters import PARAMETERS
-from spsa.report.status import RUNS, STATUS, Status
+from spsa.report.runs import RUNS
+from spsa.report.status import STATUS, Status
 from spsa.report.table import gauges, record, records
 from spsa.report.workers import WORKERS, FleetMember
 from spsa.server.views import BATCHES, COMPARED, FAILURES, ITERATION, PAIRS, PLAYED, PURGED, link
