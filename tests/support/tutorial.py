@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tomlkit
@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 _BLOCK = re.compile(r"^```(toml)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROGRAMS = ("spsa-master ", "cat ")
+_INIT = "spsa-master init ../my-engine"
+_BEFORE = ("spsa-master params show", "spsa-master plan")
 _ITERATION = 2
 """Whose lines of the master are shown."""
 
@@ -29,24 +31,24 @@ def blocks(language: str = "") -> list[str]:
     return [block for of, block in _BLOCK.findall(text()) if of == language]
 
 
-def prepare(folder: Path) -> str:
+def prepare(folder: Path) -> dict[str, str]:
     """The engine of the tutorial, and the two files as its sections 1 to 3 leave them.
 
-    Returns what `init` says.
+    Returns what the commands before the run show.
     """
     cloned, written = blocks()[1], blocks("toml")
     shell(cloned.replace("/path/to/this/checkout", str(ROOT)), folder)
     (folder / "tuning").mkdir()
-    said = shell("spsa-master init ../my-engine", folder / "tuning")
+    said = {_INIT: shell(_INIT, folder / "tuning")}
     (folder / "tuning" / "params.toml").write_text(written[0], encoding="utf-8")
     config = folder / "tuning" / "config.toml"
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     document["time_control"] = tomlkit.table()
-    document["run"]["seed"] = 1  # type: ignore[index]
     for name, table in tomlkit.parse(written[1]).items():
         document[name].update(table)  # type: ignore[union-attr]
     config.write_text(tomlkit.dumps(document), encoding="utf-8")
-    return said
+    before = [command for command, _ in transcripts() if command.startswith(_BEFORE)]
+    return said | {command: output_of(command, folder) for command in before}
 
 
 def play(folder: Path) -> None:
@@ -104,14 +106,15 @@ def output_of(command: str, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in found.rstrip().splitlines())
 
 
-def write(folder: Path) -> None:
-    """Replace the output of all commands, and the master's lines about one iteration."""
+def write(folder: Path, before: Mapping[str, str]) -> None:
+    """Replace the output of all commands, and the master's lines about one iteration.
+
+    `before` is what some have shown before the run.
+    """
     page = text()
     for command, shown in transcripts():
-        if not command.startswith("spsa-master init"):  # it refuses files that are there
-            page = page.replace(
-                f"$ {command}\n{shown}", f"$ {command}\n{output_of(command, folder)}"
-            )
+        now = before.get(command) or output_of(command, folder)
+        page = page.replace(f"$ {command}\n{shown}", f"$ {command}\n{now}")
     lines = (folder / "run.log").read_text().splitlines()
     told = "\n".join(one for one in lines if one.startswith(f"iteration {_ITERATION} "))
     page = re.sub(rf"^iteration {_ITERATION} opened.*\n.*$", lambda _: told, page, flags=re.M)
@@ -120,6 +123,6 @@ def write(folder: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        prepare(Path(place))
+        said = prepare(Path(place))
         play(Path(place))
-        write(Path(place))
+        write(Path(place), said)
