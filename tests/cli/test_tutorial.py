@@ -41,7 +41,7 @@ def test_what_it_shows_of_the_run_has_the_form_of_today(
 
 def form(text: str) -> list[str]:
     """What each line is about, and the headings of the tables; not alarms and workers."""
-    parts = text.partition("\nworkers\n")[0].splitlines()
+    parts = re.split(r"^workers *$", text, flags=re.MULTILINE)[0].splitlines()
     labels = [found[1] for line in parts if (found := re.match(r"  ([a-z ]+):", line))]
     heads = [" ".join(line.split()) for line in parts if line.startswith(("name ", "number "))]
     return [*(one for one in labels if one != "alarm"), *heads]
