@@ -46,11 +46,15 @@ def longest_search(control: TimeControl | None) -> Limit | None:
         case TimeKind.NODES:
             return limit_of_nodes(int(control.high))
         case TimeKind.DEPTH:
-            return Limit(f"go depth {int(control.high)}\n".encode(), _LONGEST)
+            return limit_of_depth(int(control.high))
     base, gain = (max(1, round(s * 1000)) for s in (control.high, control.increment))
     clock = f"wtime {base} btime {base} winc {gain} binc {gain}"
     time = f"movetime {base}" if control.kind is TimeKind.MOVETIME else clock
     return Limit(f"go {time}\n".encode(), control.high + _GRACE)
+
+
+def limit_of_depth(depth: int) -> Limit:
+    return Limit(f"go depth {depth}\n".encode(), _LONGEST)
 
 
 def limit_of_nodes(nodes: int) -> Limit:

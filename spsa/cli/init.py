@@ -1,15 +1,25 @@
 """`spsa-master init`: a first config.toml and params.toml for an engine."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
 from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
-from spsa.config import starter_config, starter_params, starter_uci_config
+from spsa.config import (
+    Config,
+    Setup,
+    load_config,
+    setup_of_binary,
+    setup_of_source,
+    starter_config,
+    starter_params,
+)
+from spsa.config.play import TimeControlSection
 from spsa.config.settings import DEFAULT_ALGORITHM
 from spsa.config.suggestions import (
     EngineSource,
@@ -18,11 +28,11 @@ from spsa.config.suggestions import (
     select,
     suggest_options,
 )
-from spsa.core.game_settings import TimeControl
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
+from spsa.master.trial import Trial, try_engine
 from spsa.output import echo
 from spsa.planning.plan_inputs import (
     USUAL_BUILD_SECONDS,
@@ -32,6 +42,7 @@ from spsa.planning.plan_inputs import (
     fitted,
     game_seconds,
 )
+from spsa.report.formats import duration
 from spsa.text import plural
 
 _MAX_NAMED = 6
@@ -39,9 +50,9 @@ _MAX_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The two files for one engine, and notes for the user about them."""
+    """What the two files say of one engine, and notes for the user about them."""
 
-    config: str
+    setup: Setup
     params: str
     chosen: Selection
     notes: tuple[str, ...] = ()
@@ -82,6 +93,7 @@ class _Start:
     help="Games at a time, on all machines; default: this machine's processors.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--no-try", is_flag=True, help="Do not build the engine and search with it.")
 def init(
     source: tuple[str, ...],
     engine: Path | None,
@@ -90,6 +102,7 @@ def init(
     games: int,
     concurrency: int | None,
     force: bool,
+    no_try: bool,
 ) -> None:
     """Write config.toml and params.toml for the engine whose source is in SOURCE.
 
@@ -98,23 +111,28 @@ def init(
 
     Every number that looks like a search or evaluation parameter is suggested, with a range and a
     step. Edit the suggestions: they are guesses. What is not suggested is told on stderr, with the
-    reason.
+    reason. Then the engine is built once and searches once, which tells what config.toml lacks.
     """
     if engine is None and len(source) != 1:
         raise click.UsageError("name either one SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
     existing = [] if force else [target for target in targets if target.exists()]
     _refuse_existing(existing)
-    shape = _shape(games, concurrency or os.cpu_count() or 1, builds=engine is None)
     with working(f"reading {engine or source[0]}"):
         if engine is not None:
-            start = _of_engine(engine, source, folder, shape)
+            start = _of_engine(engine, source, folder)
         else:
-            start = _of_source(Path(source[0]), constants_file, folder, shape)
+            start = _of_source(Path(source[0]), constants_file, folder)
+    shape = partial(_shape, games, concurrency or os.cpu_count() or 1)
+    build_seconds = USUAL_BUILD_SECONDS if engine is None else 0.0
     folder.mkdir(parents=True, exist_ok=True)
-    for target, text in zip(targets, (start.config, start.params), strict=True):
-        target.write_text(text, encoding="utf-8")
+    targets[0].write_text(
+        starter_config(start.setup, shape(build_seconds, start.setup)), encoding="utf-8"
+    )
+    targets[1].write_text(start.params, encoding="utf-8")
     echo(*start.notes, *_skipped(start.chosen), err=True)
+    if not no_try:
+        _try(start.setup, targets[0], shape, build_seconds)
     echo(
         f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} suggested, "
         f"{start.chosen.commented_out:,} more commented out; edit them, then "
@@ -122,20 +140,49 @@ def init(
     )
 
 
-def _shape(games: int, concurrency: int, *, builds: bool) -> Shape:
-    """The size of a run with the time control that the files begin with."""
+def _try(
+    setup: Setup, target: Path, shape: Callable[[float, Setup], Shape], build_seconds: float
+) -> None:
+    """Try the engine, and write what this teaches into config.toml."""
+
+    def write(tried: Setup, seconds: float = build_seconds) -> Config:
+        text = starter_config(tried, shape(seconds, tried))
+        target.write_text(text, encoding="utf-8")
+        return load_config(target, os.environ)
+
+    with working("trying the engine: one build, one search"):
+        trial = try_engine(write, setup, partial(echo, err=True))
+    write(trial.setup, 2 * trial.build_seconds if build_seconds else 0.0)
+    echo(_told(trial), err=True)
+
+
+def _told(trial: Trial) -> str:
+    """One sentence about an engine that plays."""
+    built = (
+        f"built in {duration(trial.build_seconds)}, " if "source_path" in trial.setup.build else ""
+    )
+    speed = f"{trial.nodes_per_second:,.0f} nodes a second" if trial.nodes else "no node counts"
+    game = duration(_game_seconds(trial.setup))
+    return f"the engine plays: {built}{speed}; a game takes about {game} with this time control"
+
+
+def _game_seconds(setup: Setup) -> float:
+    limits = TimeControlSection.model_validate(
+        {key: value for key, value in setup.time_control.items() if value is not None}
+    ).limits
+    return game_seconds(limits, USUAL_PLIES, None) or 0.0
+
+
+def _shape(games: int, concurrency: int, build_seconds: float, setup: Setup) -> Shape:
+    """The size of a run with the time control of the files."""
     capacity = Capacity(
-        concurrency=concurrency,
-        build_seconds=USUAL_BUILD_SECONDS if builds else 0.0,
-        builders=usual_builds(),
+        concurrency=concurrency, build_seconds=build_seconds, builders=usual_builds()
     )
-    seconds = game_seconds(TimeControl(low=0.25, high=1.0), USUAL_PLIES, None)
-    return fitted(
-        games, capacity, seconds, rule_entry(DEFAULT_ALGORITHM).iterations_per_one_in_flight
-    )
+    in_flight = rule_entry(DEFAULT_ALGORITHM).iterations_per_one_in_flight
+    return fitted(games, capacity, _game_seconds(setup), in_flight)
 
 
-def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Shape) -> _Start:
+def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
     try:
         declarations = declared(engine, arguments=arguments)
     except BuildFailed as error:
@@ -148,11 +195,11 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Sh
             f"{engine} declares no option with a number that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
-    config = starter_uci_config(_seen_from(engine, folder), shape, arguments)
-    return _Start(config, starter_params(chosen.suggestions, of_options=True), chosen)
+    setup = setup_of_binary(_seen_from(engine, folder), arguments)
+    return _Start(setup, starter_params(chosen.suggestions, of_options=True), chosen)
 
 
-def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Shape) -> _Start:
+def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start:
     engine = read_source(source)
     root = engine.root
     wanted = None if constants_file is None else _constants(source, root, constants_file)
@@ -163,9 +210,9 @@ def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Sh
         _refuse_unread(engine)
         searched = root / wanted if wanted else root
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    config = starter_config(_seen_from(root, folder), chosen.constants_file, shape, engine)
+    setup = setup_of_source(_seen_from(root, folder), chosen.constants_file, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
-    return _Start(config, starter_params(chosen.suggestions, chosen.functions), chosen, unread)
+    return _Start(setup, starter_params(chosen.suggestions, chosen.functions), chosen, unread)
 
 
 _READABLE = "save it as UTF-8, and split what is too long"

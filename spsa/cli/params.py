@@ -11,9 +11,10 @@ from spsa.cli.params_export import (
     values_options,
 )
 from spsa.cli.params_import import import_
-from spsa.config import Config
+from spsa.config import Config, read_sources, source_lines
 from spsa.core.params import Space
 from spsa.live_display import working
+from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo_json, echo_raw
 from spsa.report.plan import space_table
@@ -37,8 +38,7 @@ def show(config: Config, as_json: bool) -> None:
     if as_json:
         echo_json(space.to_json())
     else:
-        over_uci = config.delivery.kind == "uci"
-        terminal().print(space_table(space, over_uci=over_uci))
+        terminal().print(space_table(space, _lines(config, space)))
 
 
 @params.command()
@@ -56,6 +56,14 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         echo_raw(setoption_lines(space, values))
     else:
         echo_raw(source_patch(config, space, values))
+
+
+def _lines(config: Config, space: Space) -> dict[str, tuple[int, str]] | None:
+    """The line of source of each parameter; None if the values are options."""
+    if config.delivery.kind == "uci":
+        return None
+    constants = config.build.constants_file
+    return source_lines(space, read_sources(space, source_of(config), constants), constants)
 
 
 def _checked(config: Config) -> Space:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
 from spsa.config import Config
 from spsa.core.params import Number, Space
@@ -18,6 +19,7 @@ from spsa.output import echo, echo_json
 from spsa.report.formats import by, duration, number, percent
 from spsa.report.table import Column, TextTable, View, records, terminal
 from spsa.text import plural
+from spsa.uci.engine import Limit
 
 
 @click.command()
@@ -25,9 +27,7 @@ from spsa.text import plural
 @click.option(
     "--nodes",
     type=click.IntRange(1, 10_000_000),
-    default=10_000,
-    show_default=True,
-    help="Nodes of a search.",
+    help="Nodes of a search; default: as far as the run's own limit lets the engine search.",
 )
 @click.option(
     "--positions",
@@ -41,7 +41,7 @@ from spsa.text import plural
 @json_option
 def probe(
     config: Config,
-    nodes: int,
+    nodes: int | None,
     positions: int,
     no_bounds: bool,
     only: tuple[str, ...],
@@ -58,7 +58,8 @@ def probe(
     wanted = _wanted(space, only)
     openings = _openings(config, -(-positions // A_GAME))
     with temporary_delivery(config, space) as delivery:
-        prober = Prober(space, delivery, config.game_settings, openings, nodes)
+        limit = None if nodes is None else limit_of_nodes(nodes)
+        prober = Prober(space, delivery, config.game_settings, openings, limit)
         with working("building the engine and searching with its start values"):
             start, reproducible = prober.start()
         if not reproducible:
@@ -77,7 +78,7 @@ def probe(
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
     proposed = proposed_steps(probed)
     if as_json:
-        echo_json(_json(probed, proposed, nodes, positions, reproducible=reproducible))
+        echo_json(_json(probed, proposed, prober.limit, positions, reproducible=reproducible))
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
@@ -136,13 +137,13 @@ def _told(probed: Sequence[Probed]) -> Iterator[str]:
 def _json(
     probed: Sequence[Probed],
     proposed: Mapping[str, Number],
-    nodes: int,
+    limit: Limit | None,
     positions: int,
     *,
     reproducible: bool,
 ) -> dict[str, Any]:
     return {
-        "nodes": nodes,
+        "limit": limit and limit.go.decode().strip(),
         "positions": positions,
         "reproducible": reproducible,
         "parameters": records(_table(proposed), probed),

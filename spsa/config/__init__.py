@@ -3,12 +3,26 @@
 from spsa.config.loading import load_config, missing_files, readable_params
 from spsa.config.projection import project_theta, says
 from spsa.config.settings import Config
-from spsa.config.source import check_against_engine, check_against_source, read_sources
+from spsa.config.source import (
+    check_against_engine,
+    check_against_source,
+    read_sources,
+    source_lines,
+)
 from spsa.config.space import load_space
-from spsa.config.starter import starter_config, starter_params, starter_uci_config
+from spsa.config.starter import (
+    CLOCK,
+    Setup,
+    setup_of_binary,
+    setup_of_source,
+    starter_config,
+    starter_params,
+)
 
 __all__ = [
+    "CLOCK",
     "Config",
+    "Setup",
     "check_against_engine",
     "check_against_source",
     "load_config",
@@ -18,7 +32,9 @@ __all__ = [
     "read_sources",
     "readable_params",
     "says",
+    "setup_of_binary",
+    "setup_of_source",
+    "source_lines",
     "starter_config",
     "starter_params",
-    "starter_uci_config",
 ]

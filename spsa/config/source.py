@@ -22,6 +22,9 @@ from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
 
+_ROUNDED = 0.5
+"""What a bound that is no whole number may leave out."""
+
 MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
 
@@ -63,6 +66,24 @@ def check_against_source(
     return tuple(islice(faults, MAX_FAULTS))
 
 
+def source_lines(
+    space: Space, texts: Mapping[str, str], constants_file: str
+) -> dict[str, tuple[int, str]]:
+    """The line of each parameter's constant in its source, by name: its number from 1 and its text.
+
+    A constant of several numbers has the line of the first one that is meant.
+    """
+    files = {name: parse(text, name) for name, text in texts.items()}
+    found = {}
+    for parameter in space.parameters:
+        location = parameter.place.location
+        file = files[location.file or constants_file]
+        first = next(iter(elements(file, location).values()))
+        row = file.text.encode("utf-8", "surrogatepass")[: first.start].count(b"\n")
+        found[parameter.name] = row + 1, file.text.split("\n")[row].strip()
+    return found
+
+
 def _unreadable(path: Path, reason: str) -> Fault:
     remedy = "correct [build] source_path and constants_file, or the parameter's constant"
     return Fault(
@@ -99,10 +120,22 @@ def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
         for location, number in assignments(Space(tuple(knobs)), corner, lambda _: current).items():
             found[location].check(number)
     if place.role is Role.VALUE:
+        _check_value(knobs[0], *found.values())
         _check_step(knobs[0], *found.values())
     elif all(isinstance(number, int) for number in current.values()):
         for knob in knobs:
             _check_knob(knob, list(current.values()))
+
+
+def _check_value(knob: Parameter, element: Element) -> None:
+    """Whether the number of the source is one that the parameter may have, as after any tune."""
+    low, high = sorted(bound * (knob.scale or 1) for bound in (knob.minimum, knob.maximum))
+    if knob.active and not low - _ROUNDED <= element.number <= high + _ROUNDED:
+        raise ConstantRefused(
+            f"{knob.place.location} is {element.number:g} in the source, and value = "
+            f"{knob.value:g} with min = {knob.minimum:g} and max = {knob.maximum:g} here",
+            "name the constant that is meant, or let min and max include the source's number",
+        )
 
 
 def _check_step(knob: Parameter, element: Element) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from textwrap import fill, wrap
 from typing import Any
@@ -33,37 +34,66 @@ _OF_CARGO: Table = {"binary": "engine", "package": "engine", "flags": None}
 _OF_SOURCES: Table = {"at_once": 2, "distribute": "database", "where": "worker"}
 
 
-def starter_config(
-    source: PurePath | str, constants_file: str, shape: Shape, engine: EngineSource | None = None
-) -> str:
-    """The text of a config.toml for an engine's source; paths are written with slashes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a config.toml says of one engine: how it is built or started, its options and its limit.
+
+    `tables` go between the usual ones. `options` are for [engine.options].
+    """
+
+    tables: Mapping[str, Table]
+    examples: Mapping[str, Table]
+    options: Table = field(default_factory=dict)
+    time_control: Table = field(default_factory=lambda: _MOVETIME)
+
+    @property
+    def build(self) -> Table:
+        return self.tables["build"]
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What builds it; empty for cargo and for a finished engine."""
+        command = self.build.get("command")
+        return command if isinstance(command, tuple) else ()
+
+    def with_build(self, **keys: object) -> "Setup":
+        """With these keys in [build]."""
+        return replace(self, tables={**self.tables, "build": {**self.build, **keys}})
+
+
+_MOVETIME: Table = {"kind": None, "timelow": None, "timehigh": None}
+CLOCK: Table = {"kind": "clock", "timelow": 8.0, "timehigh": 8.0, "increment": 0.08}
+"""For an engine that knows no limit but its clock."""
+
+
+def setup_of_source(
+    source: PurePath | str, constants_file: str, engine: EngineSource | None = None
+) -> Setup:
+    """For an engine's source; paths are written with slashes."""
     build: dict[str, object] = {
         "source_path": PurePath(source).as_posix(),
         "constants_file": constants_file,
         "engines_path": None,
     }
-    examples = _OF_SOURCES
-    if engine is not None and engine.command:
-        build["command"] = engine.command
-    else:
-        examples = {**_OF_CARGO, **examples}
-    for key in ("binary", "package"):
+    for key in ("command", "binary", "package"):
         if value := getattr(engine, key, None):
             build[key] = value
-    return _config(shape, {"build": build}, {"build": examples})
+    examples = _OF_SOURCES if "command" in build else {**_OF_CARGO, **_OF_SOURCES}
+    return Setup(tables={"build": build}, examples={"build": examples})
 
 
-def starter_uci_config(engine: PurePath | str, shape: Shape, arguments: Sequence[str] = ()) -> str:
-    """The text of a config.toml for a binary that takes its values by `setoption`."""
+def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Setup:
+    """For a binary that takes its values by `setoption`."""
     tables: dict[str, Table] = {
         "delivery": {"kind": "uci", "engine": PurePath(engine).as_posix()},
         "build": {"engines_path": None},
         "engine": {"arguments": arguments} if arguments else {},
     }
-    return _config(shape, tables, {"build": {"distribute": "database"}})
+    return Setup(tables=tables, examples={"build": {"distribute": "database"}})
 
 
-def _config(shape: Shape, own: Mapping[str, Table], examples: Mapping[str, Table]) -> str:
+def starter_config(setup: Setup, shape: Shape) -> str:
+    """The text of a config.toml for an engine."""
     games = {
         "games_per_iteration": shape.games,
         "batch_size": min(shape.games, 10),
@@ -73,15 +103,15 @@ def _config(shape: Shape, own: Mapping[str, Table], examples: Mapping[str, Table
     tables: dict[str, Table] = {
         "run": {},
         "database": {"url": None},
-        "time_control": {"kind": None, "timelow": None, "timehigh": None},
+        "time_control": setup.time_control,
         "games": games,
         "spsa": {"algorithm": None, "max_iterations": shape.iterations},
-        **own,
-        "engine.options": {},
+        **setup.tables,
+        "engine.options": setup.options,
         "adjudication": {},
         "validation": {"games": None},
     }
-    more = {**_EXAMPLES, **examples}
+    more = {**_EXAMPLES, **setup.examples}
     texts = (
         _section(name, table, more.get(name, {}))
         for name, table in tables.items()

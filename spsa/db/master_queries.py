@@ -4,7 +4,7 @@ Every write checks the master lease, and that the run is still as it was when th
 check that fails raises an error.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any
@@ -120,6 +120,15 @@ class MasterQueries(Database):
             for one in found:
                 if one.batch_id is not None or run.status is RunStatus.RUNNING:
                     pause_for_failure(connection, run.id, "master", one.reason)
+
+    def fail_batches(
+        self, master_lease: MasterLease, batch_ids: Collection[int], reason: str
+    ) -> None:
+        """Fail batches that no machine can play, and pause the run; a resume offers them again."""
+        with self._write() as connection:
+            run = locked_run(connection, master_lease)
+            execute(connection, "exhaust", batch_ids=list(batch_ids), reason=reason)
+            pause_for_failure(connection, run.id, "master", reason)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
         """Complete an iteration and move theta by it, in one transaction.

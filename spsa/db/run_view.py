@@ -69,6 +69,9 @@ def locked_run(
 RECENT_FAILURE_SECONDS = 3600
 """How long a failure counts against a machine."""
 
+FAILURE_BUDGET = 3
+"""Batches that a machine may fail while it plays none, before something has to be done."""
+
 LEASES_EXPIRED = "every worker that claimed it disappeared without a report"
 
 
@@ -82,6 +85,7 @@ class MachineFailures:
     machine: str
     batches: int
     sha256: str | None
+    batch_ids: tuple[int, ...]
     reason: str  # of the last one
     played: int  # batches that this machine has reported
     played_by_others: int
@@ -100,6 +104,14 @@ class Obstacle:
     batch_id: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplayed:
+    """Batches that every machine there has failed, while none has played any like them."""
+
+    reason: str
+    batch_ids: frozenset[int]
+
+
 def obstacles(connection: sa.Connection, run_id: int) -> list[Obstacle]:
     """What keeps a run from going on, besides batches that have failed already.
 
@@ -115,6 +127,23 @@ def obstacles(connection: sa.Connection, run_id: int) -> list[Obstacle]:
     over = (Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists()))
     wrong = miscounted(connection, *over)
     return found if wrong is None else [*found, Obstacle(reason=wrong)]
+
+
+def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) -> Unplayed | None:
+    """What every machine there failed, if that are several batches each and none was played."""
+    played = any(one.played or one.played_by_others for one in failures)
+    if not failures or played or any(one.batches < FAILURE_BUDGET for one in failures):
+        return None
+    machines = [one.machine for one in failures]
+    seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
+    if connection.scalar(select(Worker.id).where(seen, Worker.host.not_in(machines)).limit(1)):
+        return None  # it may do better
+    batches = frozenset(one for failed in failures for one in failed.batch_ids)
+    reason = (
+        f"no game counts: {plural(len(machines), 'machine')} failed {len(batches)} batches and "
+        f"played none; correct the engine, its options or [time_control]: {failures[-1].reason}"
+    )
+    return Unplayed(reason=reason, batch_ids=batches)
 
 
 def _tried(batch: Any) -> str:
@@ -153,7 +182,8 @@ def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFail
     its_iteration = batch.correlate(BatchFailure).scalar_subquery()
     run = select(Iteration.run_id).where(Iteration.id == its_iteration)
     its_run = run.correlate(BatchFailure).scalar_subquery()
-    columns = (BatchFailure.machine, BatchFailure.sha256, BatchFailure.reason)
+    of_batch = (BatchFailure.batch_id, BatchFailure.sha256, BatchFailure.reason)
+    columns = (BatchFailure.machine, *of_batch)
     recent = (
         select(*columns, its_iteration.label("iteration_id"))
         .where(
@@ -184,6 +214,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
         machine=machine,
         batches=len(own),
         sha256=binaries.pop() if len(binaries) == 1 else None,
+        batch_ids=tuple(row.batch_id for row in own),
         reason=own[-1].reason or "",
         played=sum(row.batches for row in played if row.host == machine),
         played_by_others=sum(row.batches for row in played if row.host != machine),
@@ -210,6 +241,7 @@ class RunView:
     game_seconds: float | None
     machine_failures: Sequence[MachineFailures] = ()
     obstacles: Sequence[Obstacle] = ()
+    unplayed: Unplayed | None = None
     active_workers: int
     active_slots: int
 
@@ -294,6 +326,7 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     leased = _with_status(work, BatchStatus.LEASED)
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
     workers, slots = _active(connection, ids)
+    failures = machine_failures(connection, run.id)
     return RunView(
         run=run,
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
@@ -303,8 +336,9 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
         leased_games=sum(int(row.games) for row in leased),
         leased_batches=sum(row.batches for row in leased),
         game_seconds=_game_seconds(work, last),
-        machine_failures=machine_failures(connection, run.id),
+        machine_failures=failures,
         obstacles=obstacles(connection, run.id),
+        unplayed=_unplayed(connection, failures),
         active_workers=workers,
         active_slots=slots,
     )

@@ -9,7 +9,7 @@ starts. Its row records which results those are, so theta can be computed again 
 
 from dataclasses import dataclass
 
-from spsa.db.run_view import MachineFailures, RunView
+from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, RunView
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
 
@@ -18,6 +18,14 @@ from spsa.lifecycle import Purpose, RunStatus
 class Pause:
     """Pause the run, which cannot go on, and fail the batches that no machine can play."""
 
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailBatches:
+    """Fail batches that no machine can play, and pause the run."""
+
+    batch_ids: frozenset[int]
     reason: str
 
 
@@ -45,7 +53,7 @@ class GiveUpRound:
     reason: str
 
 
-Upkeep = Pause | SetAside | CloseRound | GiveUpRound
+Upkeep = Pause | FailBatches | SetAside | CloseRound | GiveUpRound
 """What a run needs from every master of it, whether it tunes or plays a validation."""
 
 
@@ -152,9 +160,6 @@ class AsNeeded:
 Pacing = InOrder | AsNeeded
 
 
-FAILURE_BUDGET = 3
-"""Batches that a machine may fail before it is set aside, while others play such batches."""
-
 BINARY_BUDGET = 3
 """Binaries that a machine is set aside for; with the last of them it is set aside for all."""
 
@@ -165,6 +170,8 @@ def upkeep(view: RunView) -> Upkeep | None:
     for obstacle in view.obstacles:
         if is_running or obstacle.batch_id is not None:
             return Pause(obstacle.reason)
+    if is_running and view.unplayed is not None:
+        return FailBatches(view.unplayed.batch_ids, view.unplayed.reason)
     for failed in view.machine_failures:
         if _is_at_fault(failed):
             return _set_aside(failed)

@@ -6,21 +6,27 @@ plus and minus find what the start finds, and clamped if a bound finds no more t
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from statistics import fmean, median
 from typing import NamedTuple
 
-from spsa.builds.smoke import SmokeTimeouts, engine_under_test, limit_of_nodes
-from spsa.core.game_settings import GameSettings
+from spsa.builds.smoke import (
+    SmokeTimeouts,
+    engine_under_test,
+    limit_of_depth,
+    limit_of_nodes,
+    longest_search,
+)
+from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery
 from spsa.text import LINE_LENGTH, printable
-from spsa.uci.engine import UciEngine
+from spsa.uci.engine import Limit, UciEngine
 
 A_GAME = 6
 """Positions of one game."""
@@ -29,6 +35,12 @@ _APART = 9
 """Plies between two positions of a game: odd, so that both sides are to move."""
 
 _QUICKER = 10  # moves of the games that positions come from have so many nodes less
+_FAR = 4
+"""An engine that searches so many times the nodes that it may does not obey."""
+
+_NEARLY_ALL = 0.9
+"""A part of the moves that no strength changes by one step."""
+
 _CAP = 100
 """Centipawns: a greater difference says no more than that the game is decided."""
 
@@ -129,6 +141,8 @@ class Probed:
             binary = ", although the binary differs" if differs else ""
             yield f"dead: in no position does a step change anything{binary}"
         else:
+            if self.moves_changed > _NEARLY_ALL:
+                yield "a step changes nearly every move: an index or a size?"
             yield from self._clamped(Point.MIN, Point.MINUS)
             yield from self._clamped(Point.MAX, Point.PLUS)
 
@@ -150,13 +164,16 @@ def _mean(changes: Sequence[float]) -> float:
 
 @dataclass(slots=True)
 class Prober:
-    """Makes engines of a delivery and searches with them; `openings` are FENs."""
+    """Makes engines of a delivery and searches with them; `openings` are FENs.
+
+    Without `limit` the start finds one that lets the engine search as far as the run's own does.
+    """
 
     space: Space
     delivery: Delivery
     settings: GameSettings
     openings: Sequence[str]
-    nodes: int
+    limit: Limit | None = None
     _positions: Sequence[str] = ()
 
     def start(self) -> tuple[Tried, bool]:
@@ -169,8 +186,11 @@ class Prober:
         """
         values = self.space.rounded(self.space.start())
         sides = self.delivery.prepare(values, values)
+        if self.limit is None:
+            self.limit = self._countable_limit(sides.plus, sides.plus_options)
+        quick = _quicker(self.limit)
         with self._running(sides.plus, sides.plus_options) as (engine, _):
-            games = (_game(engine, fen, max(1, self.nodes // _QUICKER)) for fen in self.openings)
+            games = (_game(engine, fen, quick) for fen in self.openings)
             spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
             self._positions = [position for game in spaced for position in game]
         start, again = (self._searched(0, sides.plus, sides.plus_options) for _ in range(2))
@@ -214,16 +234,37 @@ class Prober:
 
         Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
         """
+        assert self.limit is not None  # since the start
+        limit = self.limit
         with self._running(engine, options) as (running, heard):
             return Tried(
                 value=value,
                 sha256=engine.sha256,
                 bench=engine.bench,
-                searches=tuple(_search(running, place, self.nodes) for place in self._positions),
+                searches=tuple(_search(running, place, limit) for place in self._positions),
                 objections=tuple(
                     printable(line, LINE_LENGTH) for line in heard if _REFUSAL.search(line)
                 ),
             )
+
+    def _countable_limit(self, engine: EngineFile, options: Mapping[str, str]) -> Limit:
+        """As many nodes as the mean limit of a run allows, or as much depth for `go nodes` ignored.
+
+        With a limit of time, the same engine would not find the same twice.
+        """
+        control = self.settings.time_control
+        mean = longest_search(replace(control, high=(control.low + control.high) / 2))
+        assert mean is not None
+        if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
+            return mean
+        with self._running(engine, options) as (running, _):
+            reached = running.search(b"position startpos", mean)
+        with suppress(BuildFailed), self._running(engine, options) as (running, _):
+            by_nodes = limit_of_nodes(max(1, reached.nodes))
+            again = running.search(b"position startpos", by_nodes)
+            if 0 < again.nodes < _FAR * reached.nodes:
+                return by_nodes
+        return limit_of_depth(max(1, reached.depth))
 
     def _running(
         self, engine: EngineFile, options: Mapping[str, str]
@@ -245,19 +286,26 @@ class Prober:
         )
 
 
-def _game(engine: UciEngine, fen: str, nodes: int) -> Iterator[str]:
+def _quicker(limit: Limit) -> Limit:
+    """A tenth of the nodes, or half the depth."""
+    words = limit.go.split()
+    part = 2 if b"depth" in words else _QUICKER
+    return limit._replace(go=b"go %b %d\n" % (words[1], max(1, int(words[2]) // part)))
+
+
+def _game(engine: UciEngine, fen: str, limit: Limit) -> Iterator[str]:
     """Every position of one game against itself until it ends, as it follows `position fen`."""
     position = f"{fen} moves"
-    while move := _search(engine, position, nodes).move:
+    while move := _search(engine, position, limit).move:
         position += f" {move}"
         yield position
 
 
-def _search(engine: UciEngine, position: str, nodes: int) -> Search:
+def _search(engine: UciEngine, position: str, limit: Limit) -> Search:
     engine.prepare()
     engine.await_ready()
     try:
-        reply = engine.search(f"position fen {position}".encode(), limit_of_nodes(nodes))
+        reply = engine.search(f"position fen {position}".encode(), limit)
     except EngineFault as fault:
         if fault.reason != "no move":
             raise

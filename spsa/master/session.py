@@ -24,7 +24,7 @@ from spsa.db import Store
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
-from spsa.master.decide import CloseRound, GiveUpRound, Pause, SetAside, Upkeep
+from spsa.master.decide import CloseRound, FailBatches, GiveUpRound, Pause, SetAside, Upkeep
 from spsa.master.delivery_setup import delivery_settings
 from spsa.text import FAILURE_LENGTH, printable
 
@@ -177,6 +177,9 @@ class MasterSession:
         match needed:
             case Pause(reason):
                 store.pause_at_obstacles(master_lease)
+                log.warning("the run is paused: %s", reason)
+            case FailBatches(batch_ids, reason):
+                store.fail_batches(master_lease, batch_ids, printable(reason, FAILURE_LENGTH))
                 log.warning("the run is paused: %s", reason)
             case SetAside():
                 self._set_aside(view.run, needed)

@@ -110,7 +110,7 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
             "with `spsa-master run --from`",
         )
     for p in status.parameters:
-        if p.active and p.bound:
+        if p.active and p.bound and status.run.applied:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
             advice = (
@@ -200,6 +200,8 @@ def _of_void_games(run: Run, played: Sequence[Iteration]) -> Iterator[Alarm]:
             f"beside {games:,} that count"
         )
         advice = "`spsa-master workers list` shows the machine that has most"
+        if not games:
+            advice = "correct the engine, its options or [time_control]: no machine plays it"
         yield _alarm(AlarmKind.VOID_GAMES, run.name, found, advice)
 
 
@@ -208,6 +210,8 @@ def _of_workers(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm
 
     But a worker that has never brought a game is in no share, because others play its batches.
     """
+    if not status.run.applied and not any(share.tally.games for share in shares):
+        return  # nobody plays what nobody can play
     at_machine = Counter(one.worker.host for one in status.present)
     for share in shares:
         if share.machine not in status.set_aside:

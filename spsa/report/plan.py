@@ -233,18 +233,28 @@ def alternatives_json(found: Found) -> dict[str, Any]:
     return {"alternatives": records(ALTERNATIVES, rows)}
 
 
-def space_table(space: Space, *, over_uci: bool) -> TextTable:
-    """What params.toml would tune, and where in the engine each value goes."""
+def space_table(space: Space, lines: Mapping[str, tuple[int, str]] | None) -> TextTable:
+    """What params.toml would tune, and where in the engine each value goes.
+
+    `lines` are the lines of the source by name; None if the values are options.
+    """
     columns = (
         Column("name", "name", kind="name"),
         Column("value", "value", show=number),
         Column("minimum", "min", show=number),
         Column("maximum", "max", show=number),
         Column("step", "step", show=number),
-        Column("option", "option", kind="name", rank=2)
-        if over_uci
-        else Column("place", "place", lambda p: str(p.place.location), kind="name", rank=2),
-        Column("group", "group", kind="text", rank=3),
+        Column("option", "option", kind="name", rank=3)
+        if lines is None
+        else Column("place", "place", lambda p: str(p.place.location), kind="name", rank=3),
+        Column("group", "group", kind="text", rank=4),
+        Column(
+            "source",
+            "source",
+            lambda p: "{}: {}".format(*lines[p.name]) if lines else None,
+            kind="text",
+            rank=2,
+        ),
         Column("active", "state", show=lambda it: "" if it else "frozen", kind="word", rank=1),
     )
     return TextTable(View("parameters", columns), space.parameters)

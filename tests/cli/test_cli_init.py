@@ -30,7 +30,7 @@ def engine(folder: Path) -> Path:
     ],
 )
 def test_what_it_writes_loads(engine: Path, arguments: list[str], config: str, ask: Ask) -> None:
-    assert ask("init", *(text.format(engine=engine) for text in arguments)).code == 0
+    assert ask("init", "--no-try", *(text.format(engine=engine) for text in arguments)).code == 0
     shown = ask("params", "show", "--config", config)
     assert shown.code == 0 and "margin" in shown.out
 
@@ -46,7 +46,7 @@ def test_what_it_writes_loads(engine: Path, arguments: list[str], config: str, a
 def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
     engine: Path, arguments: list[str], size: tuple[int, int, int], ask: Ask
 ) -> None:
-    assert ask("init", "engine", *arguments).code == 0
+    assert ask("init", "--no-try", "engine", *arguments).code == 0
     config = tomllib.loads(Path("config.toml").read_text())
     games = config["games"]
     assert size == (
@@ -56,17 +56,17 @@ def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
 
 def test_in_the_engines_own_folder(engine: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(engine)
-    assert (ask("init", ".").code, ask("params", "show").code) == (0, 0)
+    assert (ask("init", "--no-try", ".").code, ask("params", "show").code) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "params.toml"])
 def test_it_overwrites_nothing(engine: Path, name: str, ask: Ask) -> None:
     Path(name).write_text("mine")
     before = sorted(Path().iterdir())
-    heard = ask("init", "engine")
+    heard = ask("init", "--no-try", "engine")
     assert heard.code == 2 and "is there already" in heard.err
     assert Path(name).read_text() == "mine" and sorted(Path().iterdir()) == before
-    assert ask("init", "engine", "--force").code == 0
+    assert ask("init", "--no-try", "engine", "--force").code == 0
     assert Path(name).read_text() != "mine"
 
 
@@ -88,18 +88,18 @@ def test_what_would_not_load_is_not_written(
     engine: Path, arguments: list[str], code: int, ask: Ask
 ) -> None:
     before = sorted(Path().rglob("*"))
-    heard = ask("init", *arguments)
+    heard = ask("init", "--no-try", *arguments)
     assert (heard.code, heard.out) == (code, "") and sorted(Path().rglob("*")) == before
 
 
 def test_a_source_that_cannot_be_read(engine: Path, ask: Ask) -> None:
     constants = engine / "src" / "engine_constants.rs"
     constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
-    heard = ask("init", "engine")
+    heard = ask("init", "--no-try", "engine")
     assert heard.code == 2 and "engine_constants.rs: [SOURCE] it is not UTF-8" in heard.err
     constants.unlink()
     constants.mkdir()
-    heard = ask("init", "engine")
+    heard = ask("init", "--no-try", "engine")
     assert heard.code == 3 and "has no number that can be tuned" in heard.err
 
 
@@ -115,7 +115,7 @@ def test_every_file_is_read_and_what_is_skipped_is_told(engine: Path, ask: Ask) 
     )
     (engine / "tests").mkdir()
     (engine / "tests" / "eval.rs").write_text("const ROOK_IN_TESTS: i32 = 500;\n")
-    said = ask("init", "engine").err
+    said = ask("init", "--no-try", "engine").err
     assert "a limit, by its name: max_depth" in said and "the clock" in said
     params = tomllib.loads(Path("params.toml").read_text())
     assert list(params) == ["rook", "open_0", "open_1", "razor_depth"]
@@ -132,7 +132,7 @@ def test_a_member_of_a_workspace_is_built_from_its_root(engine: Path, ask: Ask) 
     Path("tables/src").mkdir(parents=True)
     Path("tables/Cargo.toml").write_text('[package]\nname = "tables"\nversion = "1.0.0"\n')
     Path("tables/src/lib.rs").write_text("pub const PAWN_VALUE: i32 = 100;\n")
-    assert ask("init", "engine", "--folder", "tune").code == 0
+    assert ask("init", "--no-try", "engine", "--folder", "tune").code == 0
     build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
     assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
     assert (build["package"], build["binary"]) == ("e", "e")
@@ -168,7 +168,7 @@ def uci(engine: Path) -> Path:
 
 
 def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
-    said = ask("init", "--engine", uci).err
+    said = ask("init", "--no-try", "--engine", uci).err
     assert "skipped 3, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
     params = tomllib.loads(Path("params.toml").read_text())
@@ -186,7 +186,7 @@ def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
 
 
 def test_the_values_of_options_are_shown_as_uci_lines(uci: Path, ask: Ask) -> None:
-    assert ask("init", "--engine", uci).code == 0
+    assert ask("init", "--no-try", "--engine", uci).code == 0
     assert ask("params", "diff").out.splitlines() == [
         "setoption name LMR Base value 75",
         "setoption name razor-margin value 300",
@@ -212,20 +212,20 @@ def test_what_is_no_engine_with_options_is_refused(
     dull = Path("dull")
     dull.write_text("#!/bin/sh\necho uciok; echo readyok; read -r line\n")
     dull.chmod(0o755)
-    heard = ask("init", *arguments)
+    heard = ask("init", "--no-try", *arguments)
     assert heard.code == code and said in heard.err and not Path("config.toml").exists()
 
 
 def test_arguments_of_an_engine_are_kept(uci: Path, ask: Ask) -> None:
     text = uci.read_text()
     uci.write_text(text.replace("#!/bin/sh\n", '#!/bin/sh\ntest "$*" = "--uci a b" || exit 3\n'))
-    assert ask("init", "--engine", uci, "--", "--uci", "a b").code == 0
+    assert ask("init", "--no-try", "--engine", uci, "--", "--uci", "a b").code == 0
     assert tomllib.loads(Path("config.toml").read_text())["engine"]["arguments"] == ["--uci", "a b"]
     assert ask("params", "show").code == 0
 
 
 def test_a_side_file_is_an_option_of_the_engine(uci: Path, ask: Ask) -> None:
-    assert ask("init", "--engine", uci).code == 0
+    assert ask("init", "--no-try", "--engine", uci).code == 0
     config = Path("config.toml").read_text()
     Path("net").write_text("weights")
     for line, said in (
@@ -238,7 +238,7 @@ def test_a_side_file_is_an_option_of_the_engine(uci: Path, ask: Ask) -> None:
 
 
 def test_faults_of_all_three_files_come_in_one_round(engine: Path, ask: Ask) -> None:
-    assert ask("init", "engine").code == 0
+    assert ask("init", "--no-try", "engine").code == 0
     config, params = Path("config.toml"), Path("params.toml")
     usual = config.read_text()
     params.write_text(

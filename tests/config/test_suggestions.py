@@ -11,6 +11,7 @@ from spsa.config import (
     check_against_source,
     load_config,
     load_space,
+    setup_of_source,
     starter_config,
     starter_params,
 )
@@ -84,6 +85,8 @@ def test_range_and_step_follow_the_value(declaration, numbers):
         ("const NO_SCORE_INVALID: i16 = -30_500;", "a size or a limit"),
         ("const CHECKMATE_VALUE: i16 = 29_000;", "a size or a limit"),
         ("const RAZOR_DEPTH: Depth = 3 * ONE_PLY;", ""),
+        ("const NODE_TM_BASE: i32 = 153;", "the clock"),
+        ("const VOTE_OFFSET: i32 = 11;", "several threads"),
     ],
 )
 def test_what_is_hardly_meant_to_be_tuned_has_a_reason(declaration, reason):
@@ -194,7 +197,7 @@ const OTHER: Point = point(3, 9, 1);
 """
 C_RANGES = """\
 TUNE_PARAM(rfpMargin, 75, 40, 200, 10, 0.002)
-TUNE_PARAM(nmpBase, 4, 2, 8, 1, 0.002)
+TUNE_PARAM(nmpBase, 4, 2, 8, 0.5, 0.002)
 inline Tunable<int> razor(300, 100, 600, 25);
 Tunable<int> delta = Tunable<int>(-20, -60, 0);
 TunableParam lmr{0.75, 0.25, 1.5};
@@ -270,6 +273,40 @@ def test_declared_ranges_can_be_tuned_as_they_stand(tmp_path, file, text):
     assert check_against_source(space, {file: text}, file) == ()
 
 
+def test_a_range_as_wide_as_a_type_is_no_range():
+    rows = ", ".join(f'Option("p{i}", 20, 10, 50)' for i in range(3))
+    wide = f'Option options[] = {{{rows}, Option("temperature", 100, 0, 2 << 16)}};'
+    found = select({"src/uci.h": wide}).suggestions["src/uci.h"]
+    last = next(one for one in found if one.name == "temperature")
+    assert (last.value, last.minimum, last.maximum, last.step) == (100, 50, 200, 8)
+    assert last.keys["note"] == "its author has 0 to 131072" and last.declared
+
+
+def test_what_counts_only_with_a_clock_is_a_comment_even_if_it_is_declared():
+    rows = "".join(f"TUNE(p{i}, 20, 10, 50);\n" for i in range(3))
+    text = rows + "TUNE(nodeTmBase, 150, 100, 200);\nTUNE(timeNodesMax, 15, 10, 20);\n"
+    found = select({"src/tune.h": text}).suggestions["src/tune.h"]
+    told = {one.name: (one.reason, one.left_out) for one in found if one.reason}
+    assert told.keys() == {"node_tm_base", "time_nodes_max"}
+    assert all("clock" in reason and not out for reason, out in told.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [(3, (-5, 11, 2)), (-1, (-9, 7, 2)), (80, (40, 160, 7)), (1500, (750, 3000, 33))],
+)
+def test_a_weight_in_centipawns_has_an_absolute_range_and_a_small_step(value, numbers):
+    found = select({"eval.h": f"const int Shelter = S({value}, 40);"}).suggestions["eval.h"]
+    assert (found[0].minimum, found[0].maximum, found[0].step) == numbers
+
+
+def test_a_bias_moves_a_table_by_a_few_centipawns():
+    numbers = ", ".join(str(-400 + 25 * (n * n % 37)) for n in range(64))
+    found = select({"eval.h": f"const int Squares[64] = {{{numbers}}};"}).suggestions["eval.h"]
+    bias = next(one for one in found if one.name == "squares_bias")
+    assert bias.step <= 8 and bias.maximum == 5 * bias.step
+
+
 def test_what_the_author_declares_with_a_step_alone_stays():
     steps = "PARAM_S(probcut, 170, 12);\nconst int FutilityMargin = 90;\n"
     found = select({"src/search.cpp": steps}).suggestions["src/search.cpp"]
@@ -292,6 +329,15 @@ def test_what_the_author_declares_with_a_step_alone_stays():
         ("src/search.rs", "const MAX_MOVES_POSITION: usize = 218;"),
         ("src/eval.rs", "const PIECE_STRIDE: usize = 60;"),
         ("src/search.c", "int CASTLING_ROOK = 3;"),
+        ("src/nnue/threats.h", "const int ThreatDelta[3] = {24, 31, 12};"),
+        ("src/zlib/trees.c", "const int WeightTable[3] = {24, 31, 12};"),
+        ("src/eval.h", "const int SideFactor[3] = {1, -1, 1};"),
+        ("src/piece.rs", "const PAWN_DOUBLE_OFFSET: i8 = 16;"),
+        ("src/history.h", "const int CorrHistGrain = 256;"),
+        ("src/score.h", "const int ScoreOdd = -32768;"),
+        ("src/search.h", "int PhaseWeight() { return 4; } const int TPhase = 24;"),
+        ("src/order.h", "const int KillerBonus = 200000, KingValue = 1000;"),
+        ("src/search.h", "const double MoveStabilityBase = 1.5, SmpVotingDepth = 2.1;"),
         ("src/search.c", "const int SeeValue[] = {100, 300, 310, 500, 900, 30000};"),
     ],
 )
@@ -450,9 +496,8 @@ def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path,
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
     path = tmp_path / "config.toml"
     shape = Shape(iterations=250, games=8, batch_games=2, in_flight=2, adapts=True)
-    path.write_text(
-        starter_config('../my "engine" \N{ROBOT FACE}', "src/consts.rs", shape), encoding="utf-8"
-    )
+    setup = setup_of_source('../my "engine" \N{ROBOT FACE}', "src/consts.rs")
+    path.write_text(starter_config(setup, shape), encoding="utf-8")
     config = load_config(path, {})
     assert config.build.source_path == tmp_path.parent / 'my "engine" \N{ROBOT FACE}'
     assert config.build.constants_file == "src/consts.rs"

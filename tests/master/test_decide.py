@@ -9,12 +9,11 @@ from builders import new_iteration, new_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.db.run_view import MachineFailures, Obstacle, RunView
+from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, Obstacle, RunView
 from spsa.db.tables import Batch, Compared, Iteration
 from spsa.lifecycle import BatchStatus, Purpose, RunStatus
 from spsa.master.decide import (
     BINARY_BUDGET,
-    FAILURE_BUDGET,
     Apply,
     AsNeeded,
     BuildProgress,
@@ -267,6 +266,7 @@ def test_a_round_in_the_background_that_cannot_be_played_is_given_up() -> None:
 BAD = MachineFailures(
     machine="bad",
     batches=FAILURE_BUDGET,
+    batch_ids=(1, 2, 3),
     sha256="p" * 64,
     reason="no such book",
     played=0,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-from builders import LEASE, Stage, result_of, stage
+from builders import LEASE, Stage, new_worker, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
@@ -139,6 +139,10 @@ def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
         staged.claim("sick"), Failure(reason="its pair was void 4 times", void_games=8)
     )
     found = alarms(staged)[AlarmKind.VOID_GAMES]
+    assert found.subject == "first" and "no machine plays it" in found.advice
+    other = staged.store.register_worker(new_worker("sound", host="other"))
+    whole(replace(staged, worker=other))
+    found = alarms(staged)[AlarmKind.VOID_GAMES]
     assert (found.subject, found.found) == ("machine-1", "8 void games beside 0 that count")
 
 
@@ -164,6 +168,10 @@ def test_the_alarm_of_void_games_ends_when_the_last_iterations_have_none(
 def test_a_bound_and_a_step_that_does_not_fit(store: Store) -> None:
     space = space_from(TABLE.format("margin", 395, 400, 20) + TABLE.format("depth", 50, 100, 0.5))
     staged = stage(store, space=space.to_json(), theta={"margin": 395.0, "depth": 50.0})
+    assert AlarmKind.AT_BOUND not in alarms(staged), "no game has moved it there"
+    staged.open()
+    staged.play()
+    staged.apply(delta=dict.fromkeys(THETA, 0.0), theta={"margin": 395.0, "depth": 50.0})
     assert "395, at its max 400" in alarms(staged)[AlarmKind.AT_BOUND].found
     whole(staged)
     found = alarms(staged)[AlarmKind.STEP]

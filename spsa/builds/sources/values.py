@@ -19,8 +19,9 @@ from spsa.builds.sources.language import (
     declared,
     text_of,
 )
-from spsa.core.params import Location
+from spsa.core.params import Location, Number
 
+_LIMIT = re.compile(r"(\d{1,4}) ?<< ?(\d\d?)")
 _LONGEST = 400
 """Bytes of a text that is no number; a message shows fewer."""
 _MOST_NODES = 1000
@@ -186,9 +187,8 @@ class Values:
         """The one number of `found` with what stands behind it in a row."""
         here = Place(Location(""))
         behind = chain.from_iterable(self._any(value, here) for value in values)
-        numbers = [one for one in behind if isinstance(one, Element)]
         told: Items = [replace(e, label=label) if isinstance(e, Element) else e for e in found]
-        return _with_first(told, [*told[:1], *numbers], maker)
+        return _with_first(told, [*told[:1], *behind], maker)
 
     def _fields(self, inner: Sequence[Node], place: Place) -> Items:
         """The values of named fields; nothing where what is inside has no names."""
@@ -238,10 +238,19 @@ _IN_WORDS = ("a_", "computed_", "one_")
 
 def _with_first(found: Items, numbers: Items, maker: str = "") -> Items:
     """The items with the further ones of these numbers beside the first of them."""
-    first, *further = [one for one in numbers if isinstance(one, Element)] or (None,)
-    beside = tuple(one.number for one in further if one)
-    told = first and replace(first, maker=maker, beside=beside)
+    start = next((i for i, one in enumerate(numbers) if isinstance(one, Element)), len(numbers))
+    first = numbers[start] if numbers[start:] else None
+    beside = tuple(n for n in map(_number_of, numbers[start + 1 :]) if n is not None)
+    told = isinstance(first, Element) and replace(first, maker=maker, beside=beside)
     return [told if told and one is first else one for one in found]
+
+
+def _number_of(one: Element | Opaque) -> Number | None:
+    """The number of an item, also of one written as `1 << 16`; None for no number."""
+    if isinstance(one, Element):
+        return one.number
+    found = _LIMIT.fullmatch(one.text)
+    return int(found[1]) << int(found[2]) if found else None
 
 
 def _shown(text: bytes) -> str:

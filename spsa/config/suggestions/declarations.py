@@ -9,9 +9,12 @@ from itertools import chain
 from math import ceil, floor
 
 from spsa.builds.sources import Element, SourceConstant, SourceFile
-from spsa.config.suggestions.ranges import Suggested, own_name
+from spsa.config.suggestions.ranges import Suggested, bounds, own_name
 from spsa.config.suggestions.ranking import name_of
-from spsa.core.params import Location
+from spsa.core.params import Location, Number
+
+_WIDE = 200
+"""A range of more than so many times the value is a limit of its type."""
 
 _STEPS = 20
 """Steps in a range without one, as the tuning macro of Stockfish has them."""
@@ -50,11 +53,17 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     low, high, *more = element.beside
     note = {} if low <= element.number <= high else {"note": f"its author has {low} to {high}"}
     low, high = min(low, element.number), max(high, element.number)
+    if high - low > _WIDE * max(abs(element.number), 5):
+        note = {"note": f"its author has {low} to {high}"}
+        nearest, farthest = bounds(element.number, _tenth(element), real=element.real)
+        low, high, more = max(low, nearest), min(high, farthest), []
     if not element.real:
         low, high = ceil(low), floor(high)
     least, most = element.limits or (low, high)
     usual = (high - low) / _STEPS if element.real else max(1, round((high - low) / _STEPS))
     own = more[0] if more and 0 < more[0] <= (high - low) / 2 else usual
+    if not element.real:
+        own = max(1, round(own))
     called = name_of(element.label) or own_name(name, _without_last(place))
     return Suggested(
         name=called,
@@ -65,6 +74,11 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
         declared=True,
         keys={"constant": str(place), **note},
     )
+
+
+def _tenth(element: Element) -> Number:
+    tenth = abs(element.number) / 10
+    return tenth if element.real else max(1, round(tenth))
 
 
 def _without_last(place: Location) -> Location:

@@ -13,7 +13,7 @@ from spsa.errors import Fault, InvalidInput
 from spsa.files import content
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_FOLDERS = (".", "src", "Source", "source")
+_FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
 _MAX_BYTES_OF_MAKEFILE = 2**20
 _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 _PROGRAM = re.compile(rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
@@ -32,7 +32,7 @@ class BuildCommand:
 
 def find_command(root: Path, sources: Sequence[str]) -> BuildCommand:
     """From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`."""
-    return _make(root) or _cmake(root) or _compiler(sources)
+    return _make(root) or _cmake(root) or _compiler(root, sources)
 
 
 def _make(root: Path) -> BuildCommand | None:
@@ -61,11 +61,12 @@ def _cmake(root: Path) -> BuildCommand | None:
     return BuildCommand(("sh", "-c", _CMAKE), f"build/{found[1] if found else 'engine'}")
 
 
-def _compiler(sources: Sequence[str]) -> BuildCommand:
+def _compiler(root: Path, sources: Sequence[str]) -> BuildCommand:
     units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
-    return BuildCommand((*compiler, "-o", "engine", *units, "-pthread", "-lm"), "engine")
+    program = "engine-to-tune" if (root / "engine").exists() else "engine"
+    return BuildCommand((*compiler, "-o", program, *units, "-pthread", "-lm"), program)
 
 
 def _text(path: Path) -> str | None:

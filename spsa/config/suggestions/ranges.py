@@ -7,6 +7,7 @@ array is tuned by knobs: alone, one of its numbers hardly changes a game.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, product
 from math import ceil, floor
 from statistics import fmean, median
@@ -24,8 +25,16 @@ _PART = 0.09
 _WIDEST = 0.25
 """Of the step of an amplitude: four steps from the value to either bound."""
 
+_NEAR_ZERO = 10
+"""Centipawns: the sign of what is smaller is not sure."""
+
 _SHORTEST_TABLE = 3
-_SQUARES = 64
+_OF_SQUARES = (32, 64, 128)
+"""Numbers of a table of squares: of half the board, of all of it, and in pairs."""
+_SQUARES = {"PSQ", "PSQT", "PST", "SQ", "SQT", "SQUARE", "SQUARES", "TABLE"}
+_MOST_OF_BIAS = 6
+"""Centipawns, and a 64th of the mean: more is worth far more than three Elo."""
+
 _MAX_ELEMENTS = 8
 """Numbers of an array that is tuned number by number."""
 _MAX_ROWS = 4
@@ -75,6 +84,16 @@ def around(name: str, value: Number, *, real: bool) -> Suggested:
     step = _PART * abs(value) if real else max(1, round(_PART * abs(value)))
     low, high = bounds(value, step, real=real)
     return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
+
+
+def of_evaluation(name: str, value: Number) -> Suggested:
+    """A range around a weight in centipawns, which may change its sign if it is small."""
+    size = abs(value)
+    step = max(2, round(min(_PART * size, 10 + size / 64)))
+    low, high = bounds(value, step, real=False)
+    if size < _NEAR_ZERO:
+        low, high = min(low, value - 4 * step), max(high, value + 4 * step)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step)
 
 
 def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
@@ -145,7 +164,8 @@ def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
     """
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
-    step = max(1, round(_PART * max(abs(mean), 2 * deviation)))
+    usual = _PART * max(abs(mean), 2 * deviation)
+    step = max(1, round(min(usual, _MOST_OF_BIAS + abs(mean) / 64)))
     bias = Suggested(
         name=f"{name}_bias",
         value=0,
@@ -155,7 +175,9 @@ def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
         keys={"knob": "bias"},
     )
     least = ceil(100 / deviation) / 100 if deviation else 1.0
-    biases = () if "KING" in words(name) and len(numbers) == _SQUARES else (bias,)
+    told = {word.rstrip("0123456789") for word in words(name)}
+    of_king = "KING" in told and not told.isdisjoint(_SQUARES)
+    biases = () if of_king and len(numbers) in _OF_SQUARES else (bias,)
     if least > _WIDEST:
         return biases
     amplitude = Suggested(
@@ -216,7 +238,10 @@ def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Su
 
 def _scalar(name: str, element: Element) -> Suggested:
     """A range that the type of the number can hold."""
-    found = around(name, element.number, real=element.real)
+    last = element.location.accesses[-1:]
+    in_pair = any(access.field and access.position in (0, 1) for access in last)
+    guess = of_evaluation if in_pair and not element.real else partial(around, real=element.real)
+    found = guess(name, element.number)
     low, high = element.limits or (found.minimum, found.maximum)
     return replace(found, minimum=max(found.minimum, low), maximum=min(found.maximum, high))
 

@@ -1,5 +1,6 @@
 """Which of all the numbers of an engine are suggested, and what the user reads about the others."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -34,11 +35,14 @@ from spsa.config.suggestions.ranges import (
 from spsa.config.suggestions.ranking import (
     OF_CLOCK,
     Objection,
+    are_signs,
     is_about_time,
+    is_related,
     is_standard,
     objection_to_name,
+    objection_to_scope,
+    objection_to_use,
     rank_of_file,
-    rank_of_name,
     snake,
     words,
 )
@@ -50,6 +54,7 @@ _MAX_PROPOSED = 1000
 _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 _NUMBERED = Objection("numbered one after the other, as indexes and flags are")
 _LENGTH = Objection("the length of an array")
+_SIGNS = Objection("signs and directions")
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
 _STANDARD = Objection("an option of the protocol, or of how the engine is run")
 _NOT_DECLARED = Objection("the author declares the ranges of others", left_out=False)
@@ -150,26 +155,33 @@ def _of_file(
     of_clock = OF_CLOCK if is_about_time(file.name) and not named else None
     numbered = _numbered(file)
     for one in file.constants:
-        least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
-        related = 0 <= rank >= least - rank_of_name("_".join((*one.scope, one.name)))
         objections = (
             _NUMBERED if id(one) in numbered else None,
             _LENGTH if one.name in lengths else None,
+            _SIGNS if are_signs(one) else None,
             objection_to_name(_name(one)),
+            objection_to_scope(one.scope),
             of_clock,
-            None if related else _UNRELATED,
+            None if is_related(one, rank) else _UNRELATED,
         )
         for suggested in _of_constant(file, one, makers):
-            told = _objections_to_declared(suggested) if suggested.declared else objections
+            of_field = objection_to_name(_called(one, suggested))
+            guessed = (*objections, of_field)
+            told = _objections_to_declared(suggested) if suggested.declared else guessed
             group = _group(file.name, one)
             yield one, replace(reduce(opposed, told, suggested), group=group)
 
 
+def _called(one: SourceConstant, suggested: Suggested) -> str:
+    """The name with those of the fields that lead to one of its numbers."""
+    place = suggested.keys.get("constant", "").rpartition("::")[2]
+    return "_".join((_name(one), *re.findall(r"\.([^\W\d]\w*)", place)))
+
+
 def _objections_to_declared(suggested: Suggested) -> tuple[Objection | None, ...]:
     """What its author declares may be tuned, but not an option that every engine has."""
-    by_name = objection_to_name(suggested.name)
     standard = _STANDARD if is_standard(suggested.name) else None
-    return standard, by_name if by_name is OF_CLOCK else None
+    return standard, objection_to_use(suggested.name)
 
 
 def _numbered(file: SourceFile) -> set[int]:

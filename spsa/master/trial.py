@@ -1,0 +1,198 @@
+"""Tries a new engine once before its first run: one build, the handshake and one search.
+
+A failure whose remedy is one plain value of config.toml is mended, and the engine is tried again.
+Otherwise the user reads the last words of the tool that failed.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from spsa.builds.builder import declared
+from spsa.builds.smoke import SmokeTimeouts, engine_under_test, longest_search
+from spsa.config import CLOCK, Config, Setup
+from spsa.core.uci_options import Declarations
+from spsa.errors import BuildFailed, InvalidInput
+from spsa.master.delivery_setup import WORK, temporary_delivery
+from spsa.master.start import checked_space
+
+_MOST_TRIES = 6
+_LAST_LINES = 12
+_OPTIONS = {"Threads": 1, "OwnBook": False, "Hash": 16}
+"""What makes games of equal conditions, of an engine that declares it."""
+
+_TARGETS = ("build", "release", "all", "native", "basic", "openbench", "engine")
+_OTHER_BINARIES = re.compile(
+    r"data.?gen|data.?shuffle|^gen|train|tun(e|er|ing)|bench|test|tool|perft|convert|book|extract|\.so"
+)
+_MISSING_CLANG = re.compile(r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)")
+_CHOICES = re.compile(r"name one of: (.+)")
+_ADVICE = (
+    (
+        r"E0554|channel of|requires rustc|newer version of Cargo|toolchain .* is not installed",
+        "it needs another Rust: `rustup toolchain install nightly`, then set RUSTUP_TOOLCHAIN",
+    ),
+    (
+        r"resolve (host|address)|Name or service not known|Could not connect|download",
+        "it downloads something, and that failed: put it into the source first",
+    ),
+    (
+        r"(No such file|not find|couldn't read|not found|No rule).*(\.(nnue|bin|net)\b|weights)"
+        r"|\.(nnue|bin|net)\b.*(No such file|not found|be opened)|s:\d+: Error: file not found:",
+        "a network that it includes is missing: put that into the source",
+    ),
+    (
+        r"cannot find -l|unsupported linker|unable to find library|invalid linker|fuse-ld|libclang",
+        "a library or a linker is missing: install it, or correct [build] command",
+    ),
+    (
+        r"unrecognized command-line option",
+        "it is for another compiler: install that, or correct [build] command",
+    ),
+    (r"not found|No such file", "install what is missing, or correct [build] command"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """An engine that plays: its setup, and seconds of the build and of one search with its nodes.
+
+    A search has 0 nodes where the engine tells of none.
+    """
+
+    setup: Setup
+    build_seconds: float
+    search_seconds: float
+    nodes: int
+
+    @property
+    def nodes_per_second(self) -> float:
+        return self.nodes / self.search_seconds if self.search_seconds > 0 else 0.0
+
+
+class TrialFailed(BuildFailed):
+    """The engine cannot play yet; has the last words of what failed, and what may help."""
+
+
+Write = Callable[[Setup], Config]
+"""Writes config.toml with a setup, and reads it."""
+
+
+def try_engine(write: Write, setup: Setup, tell: Callable[[str], None]) -> Trial:
+    """Build the engine and search with it; `tell` hears what is changed in its setup.
+
+    Raises TrialFailed, and InvalidInput for what is wrong in params.toml.
+    """
+    seen = [setup]
+    while True:
+        config = write(setup)
+        try:
+            return _tried(config, setup, write)
+        except (BuildFailed, InvalidInput) as error:
+            made = [] if config.delivery.engine else list(_executables(config))
+            mended = _mended(str(error), setup, made)
+            following = next((one for one in mended if one not in seen), None)
+            if following is None or len(seen) == _MOST_TRIES:
+                raise TrialFailed(_last_words(str(error))) from error
+            seen.append(following)
+            tell(f"{_reason(error)}: trying {_difference(setup, following)}")
+            setup = following
+
+
+def _tried(config: Config, setup: Setup, write: Write) -> Trial:
+    space = checked_space(config)
+    values = space.rounded(space.start())
+    with temporary_delivery(config, space) as delivery:
+        began = time.monotonic()
+        sides = delivery.prepare(values, values)
+        built = time.monotonic() - began
+        command = [sides.plus.path, *config.game_settings.engine_arguments]
+        own = _options(declared(Path(sides.plus.path), command[1:]), setup)
+        setup = replace(setup, options={**own, **setup.options})
+        settings = write(setup).game_settings
+        limit = longest_search(settings.time_control)
+        assert limit is not None
+        options = {**settings.common_options, **sides.plus_options}
+        with engine_under_test(command, SmokeTimeouts().handshake, options) as (engine, _):
+            reply = engine.search(b"position startpos", limit)
+    return Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
+
+
+def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:
+    """What the engine declares of the options that are the same for every engine."""
+    known = {name: value for name, value in _OPTIONS.items() if name not in setup.options}
+    return {
+        name: value
+        for name, value in known.items()
+        if declarations.objection(name, str(value).lower()) is None
+    }
+
+
+def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
+    """Setups that may be without this failure, the likeliest first."""
+    command = setup.command
+    if "set another `kind`" in said:
+        yield replace(setup, time_control=CLOCK)
+    if choices := _CHOICES.search(said):
+        key = "package" if "no package" in said else "binary"
+        folder = PurePath(str(setup.build["source_path"])).name
+        names = sorted(choices[1].split(", "), key=lambda name: name != folder)
+        yield from (setup.with_build(**{key: name}) for name in _likeliest(names))
+    if command and "ended without making" in said:
+        yield from (setup.with_build(binary=path) for path in _likeliest(made))
+    if command[:1] == ("make",):
+        if _MISSING_CLANG.search(said) and shutil.which("gcc"):
+            yield setup.with_build(command=(*command, "CC=gcc", "CXX=g++"))
+        if "ended without making" in said and not made:
+            plain = command[:3] if command[1:2] == ("-C",) else command[:1]
+            yield from (setup.with_build(command=(*plain, target)) for target in _TARGETS)
+
+
+def _likeliest(names: list[str]) -> list[str]:
+    """Without the tools around an engine, where something else is left."""
+    return [name for name in names if not _OTHER_BINARIES.search(Path(name).name)] or names
+
+
+def _executables(config: Config) -> Iterator[str]:
+    """The programs that the last build left in its copy, as `binary` names them, newest first."""
+    tree = config.path.resolve().parent / WORK / "plus" / "tree"
+    found = (Path(folder, name) for folder, _, names in os.walk(tree) for name in names)
+    programs = [path for path in found if _is_program(path)]
+    for path in sorted(programs, key=lambda path: -path.stat().st_mtime):
+        yield path.relative_to(tree).as_posix()
+
+
+def _is_program(path: Path) -> bool:
+    """Whether a file is an executable in the format of Linux or of macOS, and no part of cmake."""
+    if path.is_symlink() or "CMakeFiles" in path.parts or not os.access(path, os.X_OK):
+        return False
+    with path.open("rb") as file:
+        return file.read(4) in (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+def _difference(before: Setup, after: Setup) -> str:
+    """The key that has changed, as it stands in config.toml."""
+    if before.time_control != after.time_control:
+        return 'kind = "clock" in [time_control]'
+    for key, value in after.build.items():
+        if before.build.get(key) != value:
+            shown = list(value) if isinstance(value, tuple) else value
+            return f"[build] {key} = {shown!r}".replace("'", '"')
+    return "it again"
+
+
+def _reason(error: BuildFailed | InvalidInput) -> str:
+    found = [fault.found for fault in error.faults] if isinstance(error, InvalidInput) else []
+    return (found or [str(error).split("\n")[0]])[0].rstrip(":;,. ")
+
+
+def _last_words(said: str) -> str:
+    """The end of what the tool said, and what may help."""
+    lines = [line for line in said.splitlines() if not line.startswith("Its values: ")]
+    shown = lines if len(lines) <= _LAST_LINES else [lines[0], "...", *lines[-_LAST_LINES:]]
+    advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, said)), "")
+    return "\n".join([*shown, *([advice] if advice else [])])

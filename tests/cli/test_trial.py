@@ -1,0 +1,118 @@
+"""`init` builds an engine once and searches once, and mends what one plain value mends."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from console import Ask
+
+ENGINE = """\
+#include <stdio.h>
+#include <string.h>
+const int RazorMargin = 300;
+int main(void) {
+    char line[4096];
+    while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\\n")) {
+        if (!strcmp(line, "uci\\n"))
+            puts("option name Threads type spin default 4 min 1 max 8\\n"
+                 "option name OwnBook type check default true\\nuciok");
+        if (!strcmp(line, "isready\\n"))
+            puts("readyok");
+        if (!strncmp(line, "go", 2)) {
+            if (!NEEDS_CLOCK || strstr(line, "wtime"))
+                printf("info depth 3 score cp %d nodes 1000\\n", RazorMargin);
+            puts("bestmove e2e4");
+        }
+        fflush(stdout);
+    }
+}
+"""
+PLAIN = "EXE = small\nall:\n\t$(CC) -DNEEDS_CLOCK=0 -o small search.c\n"
+TARGETS = "help:\n\t@echo try make build\nbuild:\n\tcc -DNEEDS_CLOCK=0 -o out/tern search.c\n"
+
+
+def engine(makefile: str) -> None:
+    (Path("small") / "out").mkdir(parents=True)
+    Path("small/out/keep").touch()
+    Path("small/search.c").write_text(ENGINE)
+    Path("small/Makefile").write_text(makefile)
+
+
+@pytest.mark.parametrize(
+    ("makefile", "build", "kind", "told"),
+    [
+        (PLAIN, {"command": ["make"], "binary": "small"}, "movetime", ""),
+        (
+            f"CC = clang-99\n{PLAIN}",
+            {"command": ["make", "CC=gcc", "CXX=g++"], "binary": "small"},
+            "movetime",
+            'trying [build] command = ["make", "CC=gcc", "CXX=g++"]',
+        ),
+        (
+            PLAIN.replace("EXE =", "EXE = the"),
+            {"command": ["make"], "binary": "small"},
+            "movetime",
+            'trying [build] binary = "small"',
+        ),
+        (
+            TARGETS,
+            {"command": ["make", "build"], "binary": "out/tern"},
+            "movetime",
+            'trying [build] binary = "out/tern"',
+        ),
+        (
+            PLAIN.replace("CLOCK=0", "CLOCK=1"),
+            {"command": ["make"], "binary": "small"},
+            "clock",
+            'trying kind = "clock" in [time_control]',
+        ),
+    ],
+    ids=["as it is", "no such compiler", "another binary", "help comes first", "clock only"],
+)
+def test_what_the_trial_teaches_is_written(
+    ask: Ask, folder: Path, makefile: str, build: dict[str, object], kind: str, told: str
+) -> None:
+    engine(makefile)
+    heard = ask("init", "small")
+    assert heard.code == 0 and told in heard.err, heard.err
+    assert "the engine plays: built in" in heard.err
+    config = tomllib.loads(Path("config.toml").read_text())
+    assert {key: config["build"][key] for key in build} == build
+    assert config["time_control"]["kind"] == kind
+    assert config["engine"]["options"] == {"Threads": 1, "OwnBook": False}
+    assert ask("params", "show").code == 0
+
+
+@pytest.mark.parametrize(
+    ("makefile", "code", "words", "advice"),
+    [
+        ("all:\n\tcc -o small search.c\n", 4, "NEEDS_CLOCK", ""),
+        ("small: net.nnue\n", 4, "net.nnue", "a network that it includes is missing"),
+        ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", 4, "host: x", "it downloads"),
+    ],
+)
+def test_a_build_that_fails_ends_with_the_words_of_the_tool(
+    ask: Ask, folder: Path, makefile: str, code: int, words: str, advice: str
+) -> None:
+    engine(makefile)
+    heard = ask("init", "small")
+    assert heard.code == code and words in heard.err and advice in heard.err
+    assert "Its values" not in heard.err
+    assert Path("params.toml").exists(), "to go on by hand"
+    assert ask("init", "small", "--force", "--no-try").code == 0
+
+
+def test_an_engine_with_options_is_tried_too(ask: Ask, folder: Path) -> None:
+    path = Path("many")
+    path.write_text(
+        "#!/bin/sh\nwhile read -r line; do case $line in\n"
+        "uci) echo option name Threads type spin default 1 min 1 max 4\n"
+        "echo option name Margin type spin default 80 min 40 max 120; echo uciok;;\n"
+        "isready) echo readyok;;\n"
+        "go*) echo info depth 1 nodes 9 score cp 1; echo bestmove e2e4;;\n"
+        "quit) exit;;\nesac; done\n"
+    )
+    path.chmod(0o755)
+    heard = ask("init", "--engine", "many")
+    assert heard.code == 0 and "the engine plays: " in heard.err
+    assert tomllib.loads(Path("config.toml").read_text())["engine"]["options"] == {"Threads": 1}

@@ -1,0 +1,60 @@
+"""A run pauses when every machine there fails several batches and none has played any."""
+
+from dataclasses import replace
+
+import pytest
+from builders import LEASE, Stage, new_worker, result_of, stage
+
+from spsa.db import Store
+from spsa.lifecycle import RunStatus
+from spsa.master.decide import FailBatches, upkeep
+from spsa.protocol import Failure
+
+VOID = Failure(reason="its pair was void 4 times: no bestmove", void_games=8)
+
+
+def failing(store: Store, batches: int, played: int = 0) -> Stage:
+    """A machine that has played some batches and failed others."""
+    staged = stage(store)
+    staged.open(target_games=12, batch_games=2)
+    claims = [staged.claim(f"c{n}") for n in range(batches + played)]
+    for n, claim in enumerate(claims):
+        assert claim is not None
+        if n < played:
+            store.report(claim, result_of(claim))
+        else:
+            store.fail(claim, VOID)
+    return staged
+
+
+def test_it_pauses_with_the_reason_and_a_resume_tries_again(store: Store) -> None:
+    staged = failing(store, 3)
+    decided = upkeep(store.tick(staged.master, LEASE))
+    assert isinstance(decided, FailBatches) and len(decided.batch_ids) == 3
+    store.fail_batches(staged.master, decided.batch_ids, decided.reason)
+    run = staged.now()
+    assert run.status is RunStatus.PAUSED
+    assert run.reason.startswith("no game counts: 1 machine failed 3 batches and played none; ")
+    assert run.reason.endswith("no bestmove") and "[time_control]" in run.reason
+    assert upkeep(store.tick(staged.master, LEASE)) is None
+    store.resume(run.name, "someone")
+    assert upkeep(store.tick(staged.master, LEASE)) is None
+    assert len(staged.play()) == 6
+
+
+@pytest.mark.parametrize(("batches", "played"), [(2, 0), (3, 1)])
+def test_it_goes_on_where_a_machine_may_play(store: Store, batches: int, played: int) -> None:
+    staged = failing(store, batches, played)
+    assert store.tick(staged.master, LEASE).unplayed is None
+
+
+def test_it_goes_on_while_another_machine_has_not_failed(store: Store) -> None:
+    staged = failing(store, 3)
+    other = store.register_worker(new_worker("sound", host="other"))
+    assert store.tick(staged.master, LEASE).unplayed is None
+    for n in range(3):
+        claim = replace(staged, worker=other).claim(f"o{n}")
+        assert claim is not None
+        store.fail(claim, VOID)
+    unplayed = store.tick(staged.master, LEASE).unplayed
+    assert unplayed is not None and "2 machines failed" in unplayed.reason
