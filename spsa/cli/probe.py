@@ -21,6 +21,9 @@ from spsa.report.table import Column, TextTable, View, records, terminal
 from spsa.text import plural
 from spsa.uci.engine import Limit
 
+_GAMES = 4
+"""Games that the engine plays with itself; six positions come from each."""
+
 
 @click.command()
 @with_config
@@ -29,20 +32,12 @@ from spsa.uci.engine import Limit
     type=click.IntRange(1, 10_000_000),
     help="Nodes of a search; default: as far as the run's own limit lets the engine search.",
 )
-@click.option(
-    "--positions",
-    type=click.IntRange(1, 1000),
-    default=24,
-    show_default=True,
-    help="Positions to search. The engine plays games with itself; six positions come from each.",
-)
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
 @json_option
 def probe(
     config: Config,
     nodes: int | None,
-    positions: int,
     no_bounds: bool,
     only: tuple[str, ...],
     as_json: bool,
@@ -56,7 +51,7 @@ def probe(
     with working("checking params.toml against the engine"):
         space = checked_space(config)
     wanted = _wanted(space, only)
-    openings = _openings(config, -(-positions // A_GAME))
+    openings = _openings(config, _GAMES)
     with temporary_delivery(config, space) as delivery:
         limit = None if nodes is None else limit_of_nodes(nodes)
         prober = Prober(space, delivery, config.game_settings, openings, limit)
@@ -78,7 +73,7 @@ def probe(
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
     proposed = proposed_steps(probed)
     if as_json:
-        echo_json(_json(probed, proposed, prober.limit, positions, reproducible=reproducible))
+        echo_json(_json(probed, proposed, prober.limit, reproducible=reproducible))
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
@@ -138,13 +133,12 @@ def _json(
     probed: Sequence[Probed],
     proposed: Mapping[str, Number],
     limit: Limit | None,
-    positions: int,
     *,
     reproducible: bool,
 ) -> dict[str, Any]:
     return {
         "limit": limit and limit.go.decode().strip(),
-        "positions": positions,
+        "positions": _GAMES * A_GAME,
         "reproducible": reproducible,
         "parameters": records(_table(proposed), probed),
     }

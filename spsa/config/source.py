@@ -6,7 +6,16 @@ from math import ceil
 from pathlib import Path
 from statistics import fmean
 
-from spsa.builds.sources import ConstantRefused, Element, SourceFile, elements, parse, sources_of
+from spsa.builds.sources import (
+    ConstantRefused,
+    Element,
+    Kind,
+    SourceFile,
+    constant,
+    elements,
+    parse,
+    sources_of,
+)
 from spsa.builds.sources import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
@@ -120,7 +129,8 @@ def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
         for location, number in assignments(Space(tuple(knobs)), corner, lambda _: current).items():
             found[location].check(number)
     if place.role is Role.VALUE:
-        _check_value(knobs[0], *found.values())
+        if constant(file, place.location).kind in (Kind.FUNCTION, Kind.LOCAL):
+            _check_value(knobs[0], *found.values())
         _check_step(knobs[0], *found.values())
     elif all(isinstance(number, int) for number in current.values()):
         for knob in knobs:
@@ -128,7 +138,10 @@ def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
 
 
 def _check_value(knob: Parameter, element: Element) -> None:
-    """Whether the number of the source is one that the parameter may have, as after any tune."""
+    """Whether the number of the source is one that the parameter may have.
+
+    A number in a function is only known by its place, which may be that of another one.
+    """
     low, high = sorted(bound * (knob.scale or 1) for bound in (knob.minimum, knob.maximum))
     if knob.active and not low - _ROUNDED <= element.number <= high + _ROUNDED:
         raise ConstantRefused(

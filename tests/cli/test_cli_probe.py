@@ -34,7 +34,7 @@ for line in sys.stdin:
         case ["quit"]:
             break
 """
-QUICK = ("probe", "--nodes", "100", "--positions", "6")
+QUICK = ("probe", "--nodes", "100")
 NAMES = ("alive", "strong", "dead", "clamped", "crash", "refused")
 
 
@@ -80,7 +80,7 @@ def test_plus_and_minus_alone(ask: Ask) -> None:
 def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> None:
     with (folder / "config.toml").open("a") as config:
         config.write('[engine]\narguments = ["noise"]\n')
-    said = ask("probe", "--nodes", "9", "--positions", "6", "--only", "alive")
+    said = ask("probe", "--nodes", "9", "--only", "alive")
     assert said.code == 0
     assert "finds something else when asked twice" in said.err
     assert "1 parameter probed, 0 dead" in said.out

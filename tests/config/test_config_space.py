@@ -265,8 +265,8 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
     fits = (
         table("margin")
         + table("rate", constant='"RATE"', min=0.5)
-        + table("lmp", constant='"LMP[2]"', min=0, max=255)
-        + table("scaled", constant='"PAREN"', value=0.7, min=0.5, max=1, step=0.1, scale=10)
+        + table("lmp", constant='"LMP[2]"', max=255)
+        + table("scaled", constant='"PAREN"', value=0.7, min=0.5, max=1, step=0.1, scale=100)
         + table("base", array='"GRID[0]"', knob='"base"')
         + table("slope", array='"GRID[0]"', knob='"per_index"')
         + table("bias", table='"TABLE"', knob='"bias"')

@@ -385,6 +385,21 @@ def test_numbers_inside_functions_are_listed_with_their_lines_of_source():
     assert set(tomllib.loads(starter)) == {"margin"}
 
 
+def test_a_number_in_a_function_whose_range_leaves_it_out_is_another_one(tmp_path):
+    path = tmp_path / "params.toml"
+    table = '[futile]\nconstant = "search.{}"\nvalue = 77\nmin = 40\nmax = 150\nstep = 8\n'
+    texts = {"src/search.c": SEARCH}
+    told = []
+    for place in (0, 1):
+        path.write_text(table.format(place), encoding="utf-8")
+        found = check_against_source(load_space(path), texts, "src/search.c")
+        told.append([fault.found for fault in found])
+    assert told == [
+        ["search.0 is 7 in the source, and value = 77 with min = 40 and max = 150 here"],
+        [],
+    ]
+
+
 def test_of_a_file_without_search_or_evaluation_no_function_is_listed():
     assert select({"src/uci.c": SEARCH, "src/search.c": "int A = 5;"}).functions == {}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from builders import TERMS, new_engine
 from masters import FixedDelivery, parameter
 
+from spsa.builds.smoke import limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Sides
 from spsa.errors import BuildFailed
@@ -41,7 +42,7 @@ class Picky(FixedDelivery):
 
 def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
     margin = parameter("margin")
-    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 100)
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], limit_of_nodes(100))
     start, reproducible = prober.start()
     assert reproducible
     found = prober.probed(margin, start, bounds=False)
