@@ -1,5 +1,6 @@
 """Dependencies are compiled once for both sides and for all iterations, by the real cargo."""
 
+import json
 import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
 
-from spsa.builds.cargo import dependencies_are_compiled
+from spsa.builds.cargo import binary_of, dependencies_are_compiled
 from spsa.builds.recipe import Rendered
 from spsa.errors import BuildFailed, InvalidInput
 
@@ -91,6 +92,19 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) ->
         assert builder.build_one("plus", values).bench == count
     with pytest.raises(InvalidInput, match=r'no package "three".*one, two'):
         bench.builder(package="three", binary="engine").build_one("plus", values)
+
+
+@pytest.mark.parametrize(
+    ("default", "named", "found"),
+    [("engine", None, "engine"), ("engine", "other", "other"), (None, "engine", "engine")],
+)
+def test_of_several_binaries_the_default_one_is_built(
+    default: str | None, named: str | None, found: str
+) -> None:
+    targets = [{"name": name, "kind": ["bin"]} for name in ("engine", "other")]
+    packages = [{"name": "one", "default_run": default, "targets": targets}]
+    metadata = json.dumps({"packages": packages})
+    assert binary_of(metadata, Path("source"), None, named) == found
 
 
 def test_a_build_that_fails_lets_the_others_go_on(workspace: Workspace) -> None:

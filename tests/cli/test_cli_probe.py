@@ -67,6 +67,7 @@ def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
     assert found["strong"]["proposed_step"] < 10 <= found["alive"]["proposed_step"]
     assert found["dead"]["proposed_step"] is None
     assert sorted(path.name for path in (folder / ".tuning").iterdir()) == []
+    assert not (folder / "engines").exists(), "nothing of it is published"
 
 
 def test_plus_and_minus_alone(ask: Ask) -> None:

@@ -30,7 +30,7 @@ from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
 from spsa.history.purge import carry_out, plan, steps_apart
 from spsa.history.purge import moved as moved_by
-from spsa.history.replay import counted_after, replay, results_of, theta_at
+from spsa.history.replay import counted_after, games_of, replay, results_of, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -204,6 +204,11 @@ def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
         assert violations(store, run.now()) == []
     assert row.elo_diff is None
     assert broken(sql) == []
+
+
+def test_a_validation_is_no_result_of_a_rule():
+    with pytest.raises(IllegalTransition, match="moves no theta"):
+        games_of(replace(new_validation().row, iteration_number=3))
 
 
 def test_times_are_those_of_the_reports(store, sql):
