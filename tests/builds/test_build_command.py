@@ -104,3 +104,10 @@ def test_a_pinned_source_that_was_altered_is_refused(tmp_path: Path) -> None:
     pinned.write_text("int main() {}")
     with pytest.raises(SourceChanged, match=r"eval\.cpp \(changed\)"):
         made.build_one("plus", rendered(TEMPO_BONUS=12))
+
+
+def test_what_a_compiler_writes_need_not_be_unicode(shared: Bench) -> None:
+    with pytest.raises(BuildFailed, match="ended with 3\n\N{REPLACEMENT CHARACTER} is wrong"):
+        builder(shared, "sh", "-c", "printf '\\377 is wrong' >&2; exit 3").build_one(
+            "plus", rendered(FUTILITY_MARGIN=61)
+        )

@@ -1,6 +1,7 @@
 """Engines that workers build: which kinds are ordered, used and refused, and what is said."""
 
 import hashlib
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from masters import parameter
 
-from spsa.builds.orders import BuildOrder, ordered
+from spsa.builds.orders import BuildOrder, archive_of, ordered
 from spsa.builds.recipe import Recipe
 from spsa.builds.source import pin
 from spsa.builds.subprocesses import BuildCancelled
@@ -131,6 +132,13 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     (copy / "constants.h").unlink()
     with pytest.raises(ArtifactMismatch), ordered(order, archive + b"x", tmp_path / "third", {}):
         pass
+
+
+def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path) -> None:
+    pinned = pin(source, tmp_path / "work", cargo=False)
+    whole = archive_of(pinned)
+    shutil.rmtree(pinned.path)
+    assert archive_of(pinned) == whole
 
 
 def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog) -> None:
