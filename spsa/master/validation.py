@@ -187,8 +187,8 @@ class _Validation:
     def _begun(self, view: RunView) -> int | None:
         """The number of the same match, if a round of it is open or its test is not decided."""
         open_ones = [it for it in view.open if self.match.is_of(it)]
-        if open_ones or self.match.compared.sprt is None:
-            return open_ones[0].match_number if open_ones else None
+        if open_ones:
+            return open_ones[0].match_number
         for one in reversed(self.session.store.matches(view.run.id)):
             if self.match.is_of(one):
                 test = sprt_of(self.match.compared, one.tally)

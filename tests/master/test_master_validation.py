@@ -258,9 +258,11 @@ def test_an_interrupted_test_goes_on_with_its_rounds(tested):
     assert row.tally.games >= begun.tally.games > 0
 
 
-def test_a_test_stops_at_its_limit_undecided(tested):
+def test_a_test_stops_at_its_limit_undecided_and_goes_on_with_another_limit(tested):
     row = validated(tested, match=replace(TEST, games=8))
     assert (row.games_played, sprt_of(TEST.compared, row.tally).accepted) == (8, None)
+    more = validated(tested, match=replace(TEST, games=16))
+    assert (more.match_number, more.games_played) == (row.match_number, 16)
 
 
 def test_a_match_of_other_values_beside_a_left_one_is_played_too(tested):
