@@ -188,6 +188,7 @@ def engine_options(
     if not hasattr(os, "fork"):
         return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     worker, limits = os.getpid(), _rlimits(memory, file_size)
+    as_usual = _is_scheduled_as_usual()
 
     def prepare() -> None:
         """In the child before exec."""
@@ -196,6 +197,8 @@ def engine_options(
             resource.setrlimit(what, (limit, limit))
         if cores:
             os.sched_setaffinity(0, cores)
+        if as_usual:  # unlike the thread that starts it
+            _schedule(os.SCHED_OTHER)
 
     return {"preexec_fn": prepare, **_group_options()}
 
@@ -236,6 +239,27 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
+
+
+def let_engines_run_on() -> None:
+    """Let this thread wait for a core instead of taking one from an engine that thinks.
+
+    Otherwise each line that an engine writes about its search interrupts it on a busy machine. A
+    worker that its owner has started with a scheduling policy of its own keeps that.
+    """
+    if _is_scheduled_as_usual():
+        _schedule(os.SCHED_BATCH)
+
+
+def _is_scheduled_as_usual() -> bool:
+    """Whether the first thread has the usual policy, and another thread can have another."""
+    batch = hasattr(os, "SCHED_BATCH")
+    return batch and os.sched_getscheduler(os.getpid()) == os.SCHED_OTHER
+
+
+def _schedule(policy: int) -> None:
+    with suppress(OSError):  # a container may forbid it
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 def lock(file: int) -> bool:

@@ -18,7 +18,8 @@ import tempfile  # noqa: F401
 import click  # noqa: F401
 
 LINUX = {
-    os: "pidfd_open sched_getaffinity sched_setaffinity setns unshare",
+    os: "SCHED_BATCH pidfd_open sched_getaffinity sched_getscheduler sched_setaffinity "
+    "sched_setscheduler setns unshare",
     select: "epoll",
 }
 POSIX = {

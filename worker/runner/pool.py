@@ -16,6 +16,7 @@ from typing import Self
 from spsa.uci.engine import EngineSpec, UciTimeouts
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits
+from spsa.uci.system import let_engines_run_on
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 
@@ -136,6 +137,7 @@ class Slot:
         self._stop_signal.close()
 
     def _run(self) -> None:
+        let_engines_run_on()
         limits = self._pool.limits.of_slot(self._number)
         with EnginePair(self._stop_signal, self._pool.timeouts, limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
