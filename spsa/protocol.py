@@ -7,6 +7,7 @@ limits here before any statement is run. `spsa/db/protocol.sql` has the statemen
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Protocol
 
 from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
@@ -343,6 +344,14 @@ def required_pattern(words: Collection[str]) -> str | None:
 def words_of(pattern: str | None) -> tuple[str, ...]:
     """The words of such a text or pattern."""
     return tuple(word for word in (pattern or "").split() if word != "%")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address can only be this machine, so that no network sees a token."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class WorkerStore(Protocol):

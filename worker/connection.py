@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ import click
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
+from spsa.protocol import is_loopback
 from worker.settings import Settings
 
 NO_DATABASE = (
@@ -87,20 +87,13 @@ def checked_url(text: str, *, plain_http: bool) -> str:
             "it has more or other parts than https://, a host, a port and a path",
             "give it as in https://tuning.example.org:8000",
         )
-    if parts.scheme == "http" and not (plain_http or _is_loopback(host)):
+    if parts.scheme == "http" and not (plain_http or is_loopback(host)):
         raise _url_fault(
             "it would send this machine's token over the network unencrypted, for everyone on the "
             "way to read and to use",
             "use https://, or add --plain-http in a network that you trust",
         )
     return text.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _url_fault(found: str, remedy: str) -> InvalidInput:

@@ -12,8 +12,9 @@ from spsa.db import Store
 from spsa.errors import InvalidInput, TablesMissing
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
+from spsa.protocol import is_loopback
 from spsa.server.app import Endpoint, listen
-from spsa.server.guard import Proxy, is_loopback
+from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token
 
 MIN_TOKEN = 16

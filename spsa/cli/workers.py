@@ -13,6 +13,7 @@ from spsa.core.limits import Text
 from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
+from spsa.protocol import is_loopback
 from spsa.report.history import Played, played
 from spsa.report.machines import MACHINES, MachineReport, of_machines
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
@@ -95,10 +96,6 @@ def _server_url(_context: click.Context, _option: click.Parameter, url: str | No
 
 def _is_open(url: str) -> bool:
     """Whether a token would cross a network unencrypted."""
-    from spsa.server.guard import (
-        is_loopback,  # late: the server's packages take a tenth of a second
-    )
-
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from spsa.protocol import is_loopback
 from spsa.server.people import COOKIE, People, TokenGuesses, bearer, client_address
 from spsa.server.rendering import refusal, render
 
@@ -30,14 +31,6 @@ _WORKERS = ("/worker/", "/worker.pyz")
 """Requests of workers, which have tokens of their own."""
 _LOGIN = ("/login", "/static/")
 _READS = ("GET", "HEAD")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address can only be this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @dataclass(frozen=True, slots=True)

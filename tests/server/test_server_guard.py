@@ -8,7 +8,8 @@ from served import client_of, people
 from starlette.testclient import TestClient
 
 from spsa.db import Store
-from spsa.server.guard import Proxy, is_loopback
+from spsa.protocol import is_loopback
+from spsa.server.guard import Proxy
 from spsa.server.people import COOKIE, MAX_WRONG
 
 TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
