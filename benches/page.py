@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_server
 from statistics import median
 
 import click
@@ -35,7 +34,7 @@ from spsa.db.migrate import upgrade
 from spsa.db.tables import EngineFile, Iteration, Run, Step
 from spsa.history.replay import games_of
 from spsa.master.session import RunSettings, tuning_of
-from spsa.server.app import application
+from spsa.server.app import application, listening
 from spsa.server.people import People
 
 MEMORY = Path("/dev/shm")
@@ -272,7 +271,7 @@ _ALL_DRAWN = """() => [...document.querySelectorAll('[data-figure]')].every(
 
 @contextmanager
 def _serving(store: Store) -> Iterator[str]:
-    listener = create_server(("127.0.0.1", 0))
+    listener = listening("127.0.0.1", 0)
     running = uvicorn.Server(uvicorn.Config(application(store, People()), log_level="error"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
