@@ -9,7 +9,6 @@ import logging
 import os
 import platform
 import sys
-from getpass import getuser
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from spsa.output import (
     StderrLines,
     echo,
     echo_error,
-    echo_raw,
     echo_usage_error,
     write_any_text,
 )
@@ -33,7 +31,6 @@ from worker.connection import NO_DATABASE
 from worker.machine import usable_cores
 from worker.options import FILE, click_options
 from worker.settings import Settings
-from worker.systemd import unit
 from worker.update import Restart
 
 
@@ -55,9 +52,6 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """
     settings = Settings(**given)
     check(engines, settings)
-    if settings.systemd:
-        echo_raw(unit(click.get_current_context(), settings, Path.cwd(), getuser()))
-        return 0
     log_to_stderr(settings.log_format, verbose=settings.verbose)
     wanted = not settings.no_sandbox
     with (
@@ -84,8 +78,6 @@ def check(engines: tuple[Path, ...], settings: Settings) -> None:
     if engines and (settings.is_worker or settings.replay):
         flag = "--spsa" if settings.is_worker else "--replay"
         raise click.UsageError(f"{flag} takes its engines from the run")
-    if settings.systemd and not settings.is_worker:
-        raise click.UsageError("--systemd prints the unit of a worker: add --server or --spsa")
     if not (settings.is_worker or settings.replay) and len(engines) != 2:
         raise click.UsageError("give two engines for a match, or --server or --spsa for a worker")
     if settings.replay and settings.server:

@@ -111,7 +111,6 @@ class Settings:
         "Folder for engines.  [default: the user's cache]", FilePath(file_okay=False)
     )
     build: bool = flag('Also build engines for machines of this kind ([build] where = "worker").')
-    systemd: bool = flag("Print a systemd unit for this worker, and exit.")
 
     replay: str | None = field_of(
         "Play a batch of a run again, or one of its pairs, and compare the counts.",

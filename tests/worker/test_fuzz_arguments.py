@@ -251,7 +251,6 @@ CONTRADICTIONS = [
     (("--spsa", "--plain-http"), {"DATABASE_URL": "sqlite:///x"}, "goes with --server"),
     (("--server", "http://10.0.0.1"), TOKEN, "add --plain-http"),
     (("--server", URL, "--replay", "1.1"), {}, "--replay reads the database"),
-    (("--systemd",), {}, "add --server or --spsa"),
     (("--spsa",), {"SPSA_CONFIG": "/dev/zero"}, "cannot be read"),
     (("--spsa",), {"SPSA_CONFIG": "pipe"}, "cannot be read"),
     (("--spsa",), {"SPSA_CONFIG": LONG_PATH}, "cannot be read"),

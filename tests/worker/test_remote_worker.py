@@ -1,9 +1,7 @@
 """A worker that plays for a server: when it waits, when it ends, and what it says."""
 
 import json
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -261,71 +259,6 @@ def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: An
     file.write_text("two\nlines\n")
     with pytest.raises(InvalidInput):
         server_of(given, {})
-
-
-def unit_of(*words: str, folder: Path, **variables: str) -> dict[str, list[str]]:
-    done = compete(*words, "--systemd", cwd=folder, **variables)
-    assert done.returncode == 0, done.stderr
-    (folder / "compete.service").write_text(done.stdout)
-    found: dict[str, list[str]] = {}
-    for line in done.stdout.splitlines():
-        if line and line[0] not in "#[":
-            key, _, value = line.partition("=")
-            found.setdefault(key, []).append(value)
-    return found
-
-
-def verified(unit: Path) -> str:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze here")
-    command = ["systemd-analyze", "verify", "--man=no", str(unit)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    return done.stdout + done.stderr
-
-
-def test_a_unit_starts_this_worker_with_these_options(tmp_path: Path) -> None:
-    (tmp_path / "tables").mkdir()
-    words = ["--server", URL, "-c", "1", "--name", "50% of $HOME", "--syzygy", "tables"]
-    unit = unit_of(*words, "--drain", "100", folder=tmp_path, SPSA_TOKEN=TOKEN)
-    assert unit["ExecStart"] == [
-        f'{sys.executable} -m worker --server {URL} --name "50%% of $$HOME" --drain 100.0 '
-        f"--concurrency 1 --syzygy {tmp_path}/tables"
-    ]
-    assert unit["EnvironmentFile"] == ["/etc/spsa/compete.env"]
-    assert (unit["Restart"], unit["RestartPreventExitStatus"]) == (["on-failure"], ["2 3"])
-    assert unit["TimeoutStopSec"] == ["115"]
-    assert (unit["KillSignal"], unit["KillMode"]) == (["SIGTERM"], ["mixed"])
-    assert unit["NoNewPrivileges"] == ["yes"]
-    # what engines and builds need
-    forbidding = {"RestrictNamespaces", "MemoryDenyWriteExecute", "ProcSubset", "NoExecPaths"}
-    assert not forbidding & unit.keys()
-    text = (tmp_path / "compete.service").read_text()
-    assert TOKEN not in text
-    assert verified(tmp_path / "compete.service") == ""
-    (tmp_path / "compete.service").write_text(text.replace("RestartSec=", "RestartSecs="))
-    assert "RestartSecs" in verified(tmp_path / "compete.service")
-
-
-def test_a_unit_of_a_direct_worker_holds_no_url(tmp_path: Path) -> None:
-    url = "postgresql://me:secret@example.org/tuning"
-    unit = unit_of("--spsa", "--database-url", url, "-c", "1", folder=tmp_path)
-    assert "secret" not in str(unit) and unit["EnvironmentFile"]
-    assert "DATABASE_URL=..." in (tmp_path / "compete.service").read_text()
-    file = tmp_path / "url"
-    file.write_text(url)
-    unit = unit_of("--spsa", "--database-url-file", "url", "-c", "1", folder=tmp_path)
-    assert str(file) in unit["ExecStart"][0] and "EnvironmentFile" not in unit
-
-
-def test_a_unit_lets_a_zipapp_replace_itself(tmp_path: Path) -> None:
-    from spsa.server.worker_files import packed
-
-    pyz = tmp_path / "worker.pyz"
-    pyz.write_bytes(packed())
-    command = [sys.executable, "-I", "-S", "worker.pyz", "--server", URL, "--systemd", "-c", "1"]
-    done = call(command, tmp_path)
-    assert f"ExecStart={sys.executable} {pyz} --server {URL}" in done.stdout
-    assert f"ReadWritePaths={tmp_path}\n" in done.stdout
 
 
 def test_a_worker_for_which_there_is_never_work_ends_with_once(
