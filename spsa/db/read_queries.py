@@ -19,7 +19,6 @@ from spsa.db.tables import (
     NOT_PURGED,
     WAS_PLAYED_AGAIN,
     Batch,
-    BatchFailure,
     Compared,
     EngineFile,
     Event,
@@ -219,12 +218,6 @@ class ReadQueries(Database):
         """The same of one iteration, each with its worker."""
         its = select(Batch).where(Batch.iteration_id == iteration_id, ~WAS_PLAYED_AGAIN)
         return self._rows(its.order_by(Batch.seq).options(joinedload(Batch.worker)))
-
-    def batch_failures(self, iteration_id: int, seq: int) -> list[BatchFailure]:
-        """The machines that failed a batch or lost its lease."""
-        its = (Batch.iteration_id == iteration_id, Batch.seq == seq, ~WAS_PLAYED_AGAIN)
-        found = select(BatchFailure).join(Batch).where(*its)
-        return self._rows(found.order_by(BatchFailure.at, BatchFailure.machine))
 
     def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None, float]:
         """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.

@@ -13,10 +13,9 @@ from starlette.routing import Route
 
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
-from spsa.db.tables import Batch, Run
+from spsa.db.tables import Run
 from spsa.errors import NothingToDo, TuningError
-from spsa.lifecycle import BatchStatus
-from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.alarm import Alarm
 from spsa.report.figures import compared_figures, parameter_figures
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
@@ -27,14 +26,13 @@ from spsa.report.table import Column, View
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
 from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render
-from spsa.server.views import BATCHES, PLAYED, Sorted, compared_rows, link, pair_rows, played_rows
+from spsa.server.views import PLAYED, Sorted, compared_rows, link, played_rows
 from spsa.text import is_printable
 
 EVENTS = 100
 RECENT_EVENTS = 8
 MAX_EVENTS = 1000
 PAGE = 50
-MAX_PAGE = 500
 _LONGEST = 500
 _LARGEST = 2**31 - 1
 
@@ -56,7 +54,7 @@ class Pages:
         """The pages, the same under /api as JSON, and the metrics."""
         found = {name: getattr(self, name) for name in IN_JSON}
         pages = {name: read for name, read in found.items() if name not in ("history", "figures")}
-        pages |= {"parameters": self.parameters, "worker": self.worker, "compare": self.compare}
+        pages |= {"parameters": self.parameters, "compare": self.compare}
         return [
             *(
                 Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
@@ -119,25 +117,9 @@ class Pages:
 
     def parameters(self, request: Request) -> Values:
         run = self._run(request)
-        wanted = {name: text(request, name) or "" for name in ("text", "group")}
-        rows = self._reader.status(run).parameters
-        chosen = [
-            one
-            for one in rows
-            if wanted["text"].casefold() in one.name.casefold()
-            and wanted["group"] in ("", one.group)
-        ]
-        view = _linked(run)["parameters"]
-        order = sorted_by(request, run=run.name, **{n: v or None for n, v in wanted.items()})
-        return {
-            "run": run,
-            "wanted": wanted,
-            "view": view,
-            "sorted": order,
-            "rows": order.rows(view, chosen),
-            "count": len(rows),
-            "groups": sorted({one.group for one in rows if one.group}),
-        }
+        view, order = _linked(run)["parameters"], sorted_by(request, run)
+        rows = order.rows(view, self._reader.status(run).parameters)
+        return {"run": run, "view": view, "sorted": order, "rows": rows}
 
     def parameter(self, request: Request) -> Values:
         run, name = self._run(request), needed(request, "name")
@@ -159,69 +141,38 @@ class Pages:
         run = self._run(request)
         members = self._reader.workers(run)
         reports = {member.report for member in members if member.report}
-        order = sorted_by(request, run=run.name)
-        view = _linked(run)["workers"]
+        order = sorted_by(request, run)
         return {
             "run": run,
-            "view": view,
             "sorted": order,
-            "workers": order.rows(view, members),
+            "workers": order.rows(WORKERS, members),
             "outliers": sorted((r for r in reports if r.findings), key=lambda r: r.machine),
+            "voids": self._store.void_games(run.id, EVENTS)[::-1],
         }
-
-    def worker(self, request: Request) -> Values:
-        """One worker: what it is and has played, why it is set aside, its void games."""
-        run, name = self._run(request), needed(request, "name")
-        found = next((one for one in self._reader.workers(run) if one.worker.name == name), None)
-        if found is None:
-            raise NothingToDo(f"there is no worker {name!r}")
-        host = found.worker.host
-        voids = [one for one in self._store.void_games(run.id, EVENTS) if one.machine == host]
-        return {"run": run, "member": found, "workers": [found], "voids": voids[::-1]}
 
     def iterations(self, request: Request) -> Values:
         """The newest first."""
-        run = self._run(request)
-        before = whole(request, "before")
-        limit = whole(request, "limit", MAX_PAGE) or PAGE
-        lines = self._store.iterations(run.id, before=before, last=limit, narrow=True)[::-1]
+        run, before = self._run(request), whole(request, "before")
+        lines = self._store.iterations(run.id, before=before, last=PAGE, narrow=True)[::-1]
         is_last = not lines or lines[-1].iteration_number == 1
-        older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
+        older = None if is_last else lines[-1].iteration_number
         view = _linked(run)["iterations"]
         return {"run": run, "view": view, "lines": lines, "before": before, "older": older}
 
     def iteration(self, request: Request) -> Values:
-        run = self._run(request)
-        number = needed_number(request, "number")
+        """One iteration with its batches, and their results that were purged."""
+        run, number = self._run(request), whole(request, "number")
+        needed(request, "number")
         for found in self._store.iterations(run.id, number=number):
             return {
                 "run": run,
                 "one": found,
                 "batches": self._store.batch_lines(found.id),
-                "view": BATCHES.linked(partial(_of_batch, run, number)),
+                "purged": self._store.purged_batches(run.id, found.id) if run.purges else (),
                 "played": _linked(run)["played"],
                 "rows": played_rows(found),
             }
         raise NothingToDo(f"run {run.name} has no iteration {number}")
-
-    def batch(self, request: Request) -> Values:
-        """A batch, the machines that failed it, and its results that were purged."""
-        seq = needed_number(request, "seq", least=0)
-        values = self.iteration(request)
-        run, one, batches = values["run"], values["one"], values["batches"]
-        batch = next((batch for batch in batches if batch.seq == seq), None)
-        if batch is None:
-            said = f"iteration {one.iteration_number} of run {run.name} has no batch {seq}"
-            raise NothingToDo(said)
-        purged = self._store.purged_batches(run.id, one.id) if run.purges else ()
-        return values | {
-            "batch": batch,
-            "counts": () if batch.status is BatchStatus.PURGED else pair_rows(batch.tally),
-            "pairs": range(batch.first_pair, batch.first_pair + batch.games // 2),
-            "is_last": batch is batches[-1],
-            "failures": self._store.batch_failures(one.id, seq),
-            "purged": [result for result in purged if result.seq == seq],
-        }
 
     def events(self, request: Request) -> Values:
         """The newest first."""
@@ -267,10 +218,6 @@ def _if_changed(request: Request, answer: Response) -> Response:
     return answer
 
 
-def _of_batch(run: Run, number: int, batch: Batch) -> str:
-    return link("/batch", run=run.name, number=number, seq=batch.seq)
-
-
 def _linked(run: Run) -> dict[str, View]:
     """The tables whose rows have pages."""
 
@@ -279,34 +226,27 @@ def _linked(run: Run) -> dict[str, View]:
 
     number = to("/iteration", "number", lambda one: one.iteration_number)
     match = to("/iteration", "number", lambda one: one.iteration.iteration_number)
-    worker = to("/worker", "name", lambda one: one.worker.name)
     return {
         "iterations": ITERATIONS.linked(number),
         "matches": MATCHES.linked(match),
         "parameters": PARAMETERS.linked(to("/parameter", "name", lambda one: one.name)),
-        "played": PLAYED.linked(to("/parameter", "name", lambda one: one.name)),
-        "workers": WORKERS.linked(worker),
+        "played": PLAYED.linked(to("/parameter", "name", lambda row: row[0])),
     }
-
-
-_OF_WORKERS = (
-    *(AlarmKind.WORKER_RESULTS, AlarmKind.WORKER_VOIDS, AlarmKind.WORKER_TIME_LOSSES),
-    *(AlarmKind.WORKER_SPEED, AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES),
-)
 
 
 def _more_about(status: Status, alarm: Alarm) -> str | None:
     """The page of the parameter or of the workers that an alarm is about."""
-    run = status.run.name
+    run, workers = status.run.name, [one.worker for one in status.workers]
     if alarm.subject in status.run.theta:
         return link("/parameter", run=run, name=alarm.subject)
-    return link("/workers", run=run) if alarm.kind in _OF_WORKERS else None
+    is_theirs = any(alarm.subject in (worker.name, worker.host) for worker in workers)
+    return link("/workers", run=run) if is_theirs else None
 
 
-def sorted_by(request: Request, **query: str | None) -> Sorted:
+def sorted_by(request: Request, run: Run) -> Sorted:
     """The order that the query of a page asks for."""
     descending = text(request, "order") == "descending"
-    return Sorted(request.url.path, query, text(request, "sort"), descending)
+    return Sorted(request.url.path, run.name, text(request, "sort"), descending)
 
 
 def text(request: Request, name: str) -> str | None:
@@ -329,8 +269,8 @@ def needed(request: Request, name: str) -> str:
     return value
 
 
-def whole(request: Request, name: str, most: int = _LARGEST, *, least: int = 1) -> int | None:
-    """A number of the query from `least` to `most`, or None where it is not given.
+def whole(request: Request, name: str, most: int = _LARGEST) -> int | None:
+    """A number of the query from 1 to `most`, or None where it is not given.
 
     Raises:
         HTTPException: it is something else.
@@ -339,12 +279,6 @@ def whole(request: Request, name: str, most: int = _LARGEST, *, least: int = 1) 
     if value is None:
         return None
     is_number = value.isascii() and value.isdecimal() and len(value) < 12
-    if not (is_number and least <= int(value) <= most):
-        raise HTTPException(400, f"{name} is not a whole number from {least} to {most}")
+    if not (is_number and 1 <= int(value) <= most):
+        raise HTTPException(400, f"{name} is not a whole number from 1 to {most}")
     return int(value)
-
-
-def needed_number(request: Request, name: str, *, least: int = 1) -> int:
-    """A number that has to be given."""
-    needed(request, name)
-    return whole(request, name, least=least) or 0

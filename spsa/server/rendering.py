@@ -23,7 +23,7 @@ from spsa.report.runs import RUNS
 from spsa.report.status import STATUS, Status
 from spsa.report.table import gauges, record, records
 from spsa.report.workers import WORKERS, FleetMember
-from spsa.server.views import BATCHES, COMPARED, FAILURES, ITERATION, PAIRS, PLAYED, PURGED, link
+from spsa.server.views import BATCHES, COMPARED, ITERATION, PURGED, link
 
 REFRESH_SECONDS = 5
 PLOTLY = f"/static/plotly-{version('plotly')}.min.js"
@@ -77,10 +77,7 @@ def _environment() -> Environment:
         "server_views": {
             "batches": BATCHES,
             "compared": COMPARED,
-            "failures": FAILURES,
             "iteration": ITERATION,
-            "pairs": PAIRS,
-            "played": PLAYED,
             "purged": PURGED,
         },
     }
@@ -97,17 +94,11 @@ def _parameter_json(values: Values) -> dict[str, Any]:
 
 
 def _iteration_json(values: Values) -> dict[str, Any]:
-    return record(ITERATION, values["one"]) | {"batches": records(BATCHES, values["batches"])}
+    rows = {name: records(view, values[name]) for name, view in _OF_ITERATION.items()}
+    return record(ITERATION, values["one"]) | rows
 
 
-def _batch_json(values: Values) -> dict[str, Any]:
-    return {
-        "iteration_number": values["one"].iteration_number,
-        **record(BATCHES, values["batch"]),
-        "failures_of_machines": records(FAILURES, values["failures"]),
-        "purged": records(PURGED, values["purged"]),
-    }
-
+_OF_ITERATION = {"batches": BATCHES, "purged": PURGED}
 
 IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
     "runs": lambda values: {"runs": records(RUNS, values["runs"])},
@@ -118,7 +109,6 @@ IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
     "workers": lambda values: {"workers": records(WORKERS, values["workers"])},
     "iterations": lambda values: {"iterations": records(ITERATIONS, values["lines"])},
     "iteration": _iteration_json,
-    "batch": _batch_json,
     "events": lambda values: {"events": records(EVENTS, values["events"])},
 }
 """What each address under /api makes of the values of its page."""

@@ -1,16 +1,16 @@
 """The tables that only pages and their JSON have, and the order in which a table is shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Batch, Iteration
-from spsa.report.formats import by, count, estimate, number, time_text, unless_zero
+from spsa.report.formats import by, count, estimate, time_text, unless_zero
 from spsa.report.matches import ITERATIONS, RESULT, games_of
 from spsa.report.parameters import ParameterStatus
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, headed, values
 
 
 def link(path: str, **query: object) -> str:
@@ -64,22 +64,11 @@ BATCHES = View(
     "Each batch with the worker that played it last.",
 )
 
-FAILURES = View(
-    "machines that did not finish it",
-    (
-        Column("machine", "machine", kind="name"),
-        Column("failures", "failures"),
-        Column("lost_leases", "lost leases"),
-        Column("at", "last", show=time_text, kind="word"),
-        Column("reason", "reason", kind="text"),
-    ),
-    "Failures, and leases that ran out before a report.",
-)
-
 PURGED = View(
     "purged results",
     (
         Column("purge", "purge", kind="name"),
+        Column("seq", "batch", kind="name"),
         Column("", "games", "tally.games", count),
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
@@ -92,13 +81,7 @@ PURGED = View(
 
 PLAYED = View(
     "parameters",
-    (
-        Column("", "parameter", "name", kind="name"),
-        Column("", "theta", "theta", number),
-        Column("", "plus", "plus", number),
-        Column("", "minus", "minus", number),
-        Column("", "gradient, Elo a step", "gradient", by("{:+.1f}"), rank=1),
-    ),
+    headed("parameter", "theta", "plus", "minus", "gradient, Elo a step"),
     "Theta when the iteration was opened, and the values that the engines had.",
 )
 
@@ -114,93 +97,47 @@ ITERATION = View(
 """One iteration with its parameters."""
 
 COMPARED = View(
-    "parameters of both",
-    (
-        Column("", "parameter", "name", kind="name"),
-        Column("", "start", "start", number),
-        Column("", "now", "now", number),
-        Column("", "of the other", "other", number),
-        Column("", "apart, steps", "apart", by("{:+.2f}"), note="the other's minus this one's"),
-    ),
-)
-
-PAIRS = View(
-    "pairs by the points of plus",
-    (
-        Column("", "points", "points", kind="name"),
-        Column("", "pairs", "pairs", count),
-        Column("", "share", "share", by("{:.0%}")),
-    ),
-    "Pairs by the points that plus made in their two games.",
-    "No result has been reported yet.",
+    "parameters of both", headed("parameter", "start", "now", "of the other", "apart, steps")
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of values by name."""
-
-    of: Mapping[str, Any]
-
-    def __getattr__(self, name: str) -> Any:
-        return self.of[name]
-
-
-def played_rows(one: Iteration) -> list[Row]:
+def played_rows(one: Iteration) -> list[tuple[Any, ...]]:
     """The parameters of an iteration."""
-    gradient = one.gradient_estimate or {}
+    plus, minus, gradient = (
+        values or {}
+        for values in (one.plus_parameters, one.minus_parameters, one.gradient_estimate)
+    )
     return [
-        Row(
-            {
-                "name": name,
-                "theta": theta,
-                "plus": one.plus_parameters.get(name),
-                "minus": one.minus_parameters.get(name),
-                "gradient": gradient.get(name),
-            }
-        )
+        (name, theta, plus.get(name), minus.get(name), gradient.get(name))
         for name, theta in one.base_parameters.items()
     ]
 
 
-def compared_rows(own: Sequence[ParameterStatus], other: Sequence[ParameterStatus]) -> list[Row]:
+def compared_rows(
+    own: Sequence[ParameterStatus], other: Sequence[ParameterStatus]
+) -> list[tuple[Any, ...]]:
     """The parameters that both runs have, those that are farthest apart first."""
     there = {one.name: one.value for one in other}
     rows = [
-        Row(
-            {
-                "name": one.name,
-                "start": one.start,
-                "now": one.value,
-                "other": there[one.name],
-                "apart": (there[one.name] - one.value) / one.step,
-            }
+        (
+            one.name,
+            one.start,
+            one.value,
+            there[one.name],
+            round((there[one.name] - one.value) / one.step, 2),
         )
         for one in own
         if one.name in there
     ]
-    return sorted(rows, key=lambda row: -abs(row.apart))
-
-
-def pair_rows(tally: Tally) -> list[Row]:
-    """The pentanomial of a tally, nothing before its first pair."""
-    points = ("0", "½", "1", "1½", "2")
-    return [
-        Row({"points": name, "pairs": pairs, "share": pairs / tally.pairs})
-        for name, pairs in zip(points, tally.pentanomial, strict=True)
-        if tally.pairs
-    ]
+    return sorted(rows, key=lambda row: -abs(row[-1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """By which column a page's table is sorted, and the addresses that sort it otherwise.
-
-    `query` is the rest of the page's own.
-    """
+    """By which column a page's table is sorted, and the addresses that sort it otherwise."""
 
     path: str
-    query: Mapping[str, str | None]
+    run: str
     by: str | None
     is_descending: bool
 
@@ -214,7 +151,7 @@ class Sorted:
         """The address that sorts by a column, the other way round if it is so already."""
         turn = column.heading == self.by and not self.is_descending
         order = "descending" if turn else None
-        return link(self.path, **self.query, sort=column.heading, order=order)
+        return link(self.path, run=self.run, sort=column.heading, order=order)
 
     def rows(self, view: View, rows: Sequence[Any]) -> Sequence[Any]:
         """The rows in this order; unknown values come last, and no column leaves the order."""

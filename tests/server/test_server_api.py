@@ -27,7 +27,6 @@ ADDRESSES = (
     "/api/workers",
     "/api/iterations",
     "/api/iteration?number=8",
-    "/api/batch?number=8&seq=0",
     "/api/events",
 )
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
@@ -106,21 +105,11 @@ def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> Non
     first, second = found["batches"]
     assert (first["worker"], first["status"], first["voids"]) == (HOSTILE, "done", {HOSTILE: 2})
     assert (second["worker"], second["status"]) == (None, "ready")
+    assert first["first_pair"] == 6 * 4 + 20 and first["plus_time_losses"] == 1
     numbers = [
         i["iteration_number"] for i in browser.get("/api/iterations?before=4").json()["iterations"]
     ]
     assert numbers == [3, 2, 1]
-
-
-def test_a_batch_has_what_its_row_holds(browser: TestClient, played: Stage) -> None:
-    found = browser.get("/api/batch?number=8&seq=0").json()
-    claimed = browser.get("/api/iteration?number=8").json()["batches"][0]
-    own = {"run": "first", "iteration_number": 8, "failures_of_machines": [], "purged": []}
-    assert found == claimed | own
-    assert found["first_pair"] == 6 * 4 + 20 and found["plus_time_losses"] == 1
-    (opened,) = played.store.iterations(played.run.id, number=8)
-    row = next(b for b in played.store.batches(played.run.id) if b.iteration_id == opened.id)
-    assert found["seed"] == row.seed
 
 
 def test_events_are_in_order(browser: TestClient, played: Stage) -> None:

@@ -27,10 +27,8 @@ PAGES = (
     "/parameters?sort=steps+moved",
     "/parameter?name=margin",
     "/workers?sort=name",
-    "/worker?name=machine-1",
     "/iterations",
     "/iteration?number=8",
-    "/batch?number=8&seq=0",
     "/events",
     "/nothing",
 )

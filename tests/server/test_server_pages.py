@@ -25,10 +25,8 @@ PAGES = (
     "/parameters",
     "/parameter?name=margin",
     "/workers",
-    "/worker?name=machine-1",
     "/iterations",
     "/iteration?number=1",
-    "/batch?number=8&seq=0",
     "/events",
 )
 
@@ -86,12 +84,6 @@ def test_a_parameter_has_its_values_and_places_for_its_figures(
     assert 'data-figures="/api/figures?run=first&amp;name=margin"' in page
 
 
-def test_a_worker_has_a_page_with_its_void_games(browser: TestClient, played: Stage) -> None:
-    page = html(browser, "/worker?name=machine-1")
-    assert cells(page, "games of the run") == "48" and cells(page, "slots") == "4"
-    assert "Void games" in page and ", version " in page
-
-
 def test_two_runs_are_compared(store: Store) -> None:
     tuned(store, space(), 3)
     tuned(store, space(), 4, name="second")
@@ -137,7 +129,7 @@ def test_no_page_holds_markup_or_secrets_of_others(
 
 def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> None:
     shown = "&lt;img src=x onerror=alert(1)&gt;&amp;&#34;&#39;{{7*7}}"
-    for path in ("/parameters", "/workers", "/events", "/iteration?number=8", PAGES[8]):
+    for path in ("/parameters", "/workers", "/events", "/iteration?number=8"):
         assert shown in html(browser, path), path
     page = html(browser, "/parameters")
     address = re.search(r'href="(/parameter\?run=first&amp;name=%3Cimg[^"]+)"', page)
@@ -154,32 +146,16 @@ def test_a_frozen_parameter_has_no_path_and_no_gap(store: Store) -> None:
     assert "data-figure=" not in page and "because ." not in page
 
 
-def test_an_iteration_leads_down_to_its_batches(browser: TestClient, played: Stage) -> None:
+def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iteration?number=8")
-    rows = re.findall(
-        r'<a href="/batch[^>]+>(\d+)</a></th>\s*<td class="word"><span[^>]*>(\w+)<', page
-    )
+    rows = re.findall(r'class="name">(\d+)</th>\s*<td class="word"><span[^>]*>(\w+)<', page)
     assert rows == [("0", "done"), ("1", "ready")]
     assert '<td class="text">2: 2 &lt;img' in page  # the reason of its void games
-
-
-def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> None:
-    page = html(browser, "/iteration?number=8")
-    assert 'href="/batch?run=first&amp;number=8&amp;seq=0"' in page
-    page = html(browser, "/batch?number=8&seq=0")
-    assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
-    assert "seq=1" in page and "Batch -1" not in page
     assert "<code>compete --replay first/8.0</code>" in page
-    assert "<dd>2: 2 &lt;img" in page  # the reason of its void games
-    counts = re.findall(
-        r'<th scope="row" class="name">[01½2]+</th>\s*<td class="number">(\d+)</td>', page
-    )
-    batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
-    assert counts == [str(n) for n in batch.tally.pentanomial]
-    assert 'rel="next"' not in html(browser, "/batch?number=8&seq=1")
+    assert "Purged results" not in page
 
 
-def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
+def test_an_iteration_tells_of_failures_and_purges(store: Store) -> None:
     staged = tuned(store, space(), 1, planned=3)
     staged.open()
     claim = staged.claim("fails")
@@ -189,29 +165,30 @@ def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
     run, tuning = staged.now(), tuning_of(staged.run)
     carry_out(store, tuning, plan(store, run, tuning, selection), "me", "bad memory")
     browser = client_of(store)
-    page = html(browser, f"/batch?number=2&seq={claim.seq}")
-    assert "Machines that did not finish it" in page and "engine crashed" in page
-    page = html(browser, "/batch?number=1&seq=0")
+    assert "engine crashed" in html(browser, "/iteration?number=2")
+    page = html(browser, "/iteration?number=1")
     assert "Purged results" in page and '<td class="word">no</td>' in page
-    assert "Its results were purged." in page
+    assert [one["seq"] for one in browser.get("/api/iteration?number=1").json()["purged"]] == [0, 1]
     assert "purge 1; bad memory; games " in html(browser, "/events")
     assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
-    assert "Machines that did not finish it" not in page
 
 
-def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
+def test_iterations_are_paged(
+    browser: TestClient, played: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def numbers(path: str) -> list[int]:
         return [int(n) for n in re.findall(r'number=(\d+)"', html(browser, path))]
 
-    assert numbers("/iterations?limit=3") == [8, 7, 6]
-    page = html(browser, "/iterations?limit=3")
-    assert "/iterations?run=first&amp;before=6&amp;limit=3" in page
-    assert numbers("/iterations?before=6&limit=3") == [5, 4, 3]
+    monkeypatch.setattr("spsa.server.pages.PAGE", 3)
+    assert numbers("/iterations") == [8, 7, 6]
+    assert "/iterations?run=first&amp;before=6" in html(browser, "/iterations")
+    assert numbers("/iterations?before=6") == [5, 4, 3]
+    monkeypatch.undo()
     assert "Older" not in html(browser, "/iterations")
     assert "There are none before 1." in html(browser, "/iterations?before=1")
 
 
-def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
+def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
     def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
         return re.findall(
@@ -223,8 +200,6 @@ def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) 
     assert [name[:6] for name in names("sort=name&order=descending")] == ["margin", "%3Cimg"]
     assert [name[:6] for name in names("sort=steps+moved")] == ["%3Cimg", "margin"]
     assert [name[:6] for name in names("sort=nothing")] == ["margin", "%3Cimg"]
-    assert names("text=MARG") == ["margin"]
-    assert len(names("group=search")) == 1 and names("group=none") == []
     page = html(browser, "/parameters?sort=now")
     assert page.count('aria-sort="ascending"') == 1
     assert "sort=now&amp;order=descending" in page
@@ -268,10 +243,9 @@ def test_a_database_without_runs(store: Store) -> None:
         ("/parameter", 400, "name is missing"),
         ("/iteration?number=99", 404, "has no iteration 99"),
         ("/iteration?number=99999999999", 400, "number is not a whole number"),
-        ("/batch?number=8&seq=9", 404, "iteration 8 of run first has no batch 9"),
-        ("/batch?number=8&seq=-1", 400, "seq is not a whole number from 0"),
+        ("/iteration", 400, "number is missing"),
         ("/iterations?before=x", 400, "before is not a whole number"),
-        ("/iterations?limit=501", 400, "limit is not a whole number from 1 to 500"),
+        ("/events?last=1001", 400, "last is not a whole number from 1 to 1000"),
         ("/nothing", 404, "Not Found"),
     ],
 )
