@@ -70,41 +70,6 @@ def from_json(kind: type[Value], data: Any, place: str = "") -> Value:
     return read
 
 
-def schema(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a value; dataclasses are written out where they stand."""
-    if isinstance(kind, type) and is_dataclass(kind):
-        if hasattr(kind, "from_json"):
-            return {"type": "object"}
-        properties = {name: schema(hint) for name, hint in _hints(kind).items()}
-        needed = [field.name for field in fields(kind) if _is_needed(field)]
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": needed,
-            "additionalProperties": False,
-        }
-    origin, of = get_origin(kind) or kind, get_args(kind)
-    if kind is Any:
-        return {}
-    if origin is Annotated:
-        found = schema(of[0])
-        for limit in _limits(kind):
-            found |= limit.schema()
-        return found
-    if origin in (Union, UnionType):
-        return {"anyOf": [schema(part) for part in of]}
-    if origin is Literal:
-        return {"enum": list(of)}
-    if origin is tuple:
-        length = {} if of[-1] is Ellipsis else {"minItems": len(of), "maxItems": len(of)}
-        return {"type": "array", "items": schema(of[0]), **length}
-    if origin in (Mapping, dict) or issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": schema(of[1]) if of else {}}
-    if issubclass(origin, StrEnum):
-        return {"enum": [str(one) for one in origin]}
-    return {"type": _TYPES[origin]}
-
-
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
 

@@ -1,4 +1,4 @@
-"""What a field of a value may hold: in Python, in SQL and in JSON Schema.
+"""What a field of a value may hold: in Python and in SQL.
 
 A field says its limit once, as `Annotated[int, Range(0, 100)]`. `spsa.core.json_values` compares
 values with it, and the tables make their CHECK constraints from it. Columns of JSON have no such
@@ -31,9 +31,6 @@ class Limit(Protocol):
     def condition(self, column: str) -> str:
         """The same in SQL."""
 
-    def schema(self) -> dict[str, Any]:
-        """The same as keywords of JSON Schema."""
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -53,9 +50,6 @@ class Range:
     def condition(self, column: str) -> str:
         tiny = f" AND ({column} = 0 OR {column} >= {LEAST_MEASURED:f})" if self.measured else ""
         return f"{column} BETWEEN {self.least} AND {self.most}{tiny}"
-
-    def schema(self) -> dict[str, Any]:
-        return {"minimum": self.least, "maximum": self.most}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +72,6 @@ class Text:
     def condition(self, column: str) -> str:
         return f"length({column}) BETWEEN {self.least} AND {self.most}"
 
-    def schema(self) -> dict[str, Any]:
-        return {"minLength": self.least, "maxLength": self.most}
-
 
 @dataclass(frozen=True, slots=True)
 class Hash:
@@ -93,9 +84,6 @@ class Hash:
 
     def condition(self, column: str) -> str:
         return f"length({column}) = 64 AND ltrim({column}, '{HEX_DIGITS}') = ''"
-
-    def schema(self) -> dict[str, Any]:
-        return {"pattern": "^[0-9a-f]{64}$"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +103,6 @@ class Items:
 
     def condition(self, column: str) -> str:
         return f"length(CAST({column} AS TEXT)) <= {self.characters}"
-
-    def schema(self) -> dict[str, Any]:
-        return {"maxItems": self.most, "maxProperties": self.most}
 
 
 def shown(value: Any) -> str:

@@ -1,20 +1,16 @@
-"""The requests of workers: what each does, how it is refused, and all of them as OpenAPI.
+"""The requests of workers: what each does, and how it is refused.
 
 They are the queries that workers with the database's URL run themselves.
 """
 
-import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from spsa import __version__
-from spsa.core.json_values import schema
 from spsa.db import Store
 from spsa.db.tables import Machine
 from spsa.errors import (
@@ -30,7 +26,6 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.protocol import (
-    PROTOCOL,
     BatchFailure,
     BatchReport,
     BuildResult,
@@ -42,7 +37,6 @@ from spsa.protocol import (
     OpenWork,
     RegisteredWorker,
     RenewRequest,
-    Sha256,
     Touch,
     WorkerInfo,
 )
@@ -118,13 +112,11 @@ CarryOut = Callable[[Store, Machine, Any], Any]
 class JsonRequest:
     """One request: `carry_out` gets the store, the machine that sent it, and its body.
 
-    `response` is the type of what `carry_out` returns. It is the response if it is a dataclass, and
-    its field `name` otherwise. The docstring of `carry_out` says what the request does.
+    What `carry_out` returns is the field `name` of the response, or without a name all of it.
     """
 
     path: str
     body: type | None
-    response: Any
     name: str | None
     carry_out: CarryOut
 
@@ -134,42 +126,42 @@ class JsonRequest:
 
 
 def _request(
-    path: str, body: type | None, response: Any = None, name: str | None = None
+    path: str, body: type | None, name: str | None = None
 ) -> Callable[[CarryOut], JsonRequest]:
-    return partial(JsonRequest, f"/worker/{path}", body, response, name)
+    return partial(JsonRequest, f"/worker/{path}", body, name)
 
 
 def _worker(machine: Machine, worker_id: int) -> RegisteredWorker:
     return RegisteredWorker(id=worker_id, machine=machine.name)
 
 
-@_request("claim", ClaimRequest, Claim | None, "claim")
+@_request("claim", ClaimRequest, "claim")
 def _claim(store: Store, machine: Machine, asked: ClaimRequest) -> Claim | None:
     """Lease one free batch; null if there is none now."""
     worker = _worker(machine, asked.worker_id)
     return store.claim(asked.claim_id, worker, asked.lease_seconds)
 
 
-@_request("report", BatchReport, Literal["accepted", "already"], "outcome")
+@_request("report", BatchReport, "outcome")
 def _report(store: Store, _machine: Machine, sent: BatchReport) -> str:
     """Report the result of a batch; it counts once."""
     return store.report(sent.held, sent.result)
 
 
-@_request("renew", RenewRequest, tuple[str, ...], "held")
+@_request("renew", RenewRequest, "held")
 def _renew(store: Store, machine: Machine, asked: RenewRequest) -> tuple[str, ...]:
     """Renew leases; hear which claims are still held."""
     worker = _worker(machine, asked.worker_id)
     return tuple(sorted(store.renew(worker, asked.claim_ids, asked.lease_seconds)))
 
 
-@_request("touch", Touch, str | None, "set_aside")
+@_request("touch", Touch, "set_aside")
 def _touch(store: Store, machine: Machine, touch: Touch) -> str | None:
     """Say that a worker is alive; hear why its machine gets no batches, if it gets none."""
     return store.touch_worker(_worker(machine, touch.worker_id), touch)
 
 
-@_request("register", WorkerInfo, RegisteredWorker)
+@_request("register", WorkerInfo)
 def _register(store: Store, machine: Machine, info: WorkerInfo) -> RegisteredWorker:
     """Register a worker, or register it again."""
     return store.register_worker(info, machine.name)
@@ -187,13 +179,13 @@ def _fail(store: Store, _machine: Machine, sent: BatchFailure) -> None:
     store.fail(sent.held, sent.failure)
 
 
-@_request("work", None, tuple[OpenWork, ...], "work")
+@_request("work", None, "work")
 def _work(store: Store, _machine: Machine, _body: None) -> list[OpenWork]:
     """Ask which runs may still need games."""
     return store.work_left()
 
 
-@_request("builds/claim", ClaimRequest, LeasedBuild | None, "build")
+@_request("builds/claim", ClaimRequest, "build")
 def _claim_build(store: Store, machine: Machine, asked: ClaimRequest) -> LeasedBuild | None:
     """Lease two engines to be built; null if none are wanted."""
     refuse_unless_builder(machine)
@@ -201,7 +193,7 @@ def _claim_build(store: Store, machine: Machine, asked: ClaimRequest) -> LeasedB
     return store.claim_build(asked.claim_id, worker, asked.lease_seconds)
 
 
-@_request("builds/renew", HeldBuild, bool, "held")
+@_request("builds/renew", HeldBuild, "held")
 def _renew_build(store: Store, _machine: Machine, held: HeldBuild) -> bool:
     """Renew the lease of a build; hear whether it is still held."""
     return store.renew_build(held, held.lease_seconds)
@@ -213,7 +205,7 @@ def _fail_build(store: Store, _machine: Machine, held: HeldBuild) -> None:
     store.fail_build(held, held.reason)
 
 
-@_request("builds/publish", BuildResult, Literal["accepted", "already", "lost"], "outcome")
+@_request("builds/publish", BuildResult, "outcome")
 def _publish_build(store: Store, _machine: Machine, result: BuildResult) -> str:
     """Publish the two engines that were sent."""
     return store.publish_build(result)
@@ -229,52 +221,3 @@ REQUESTS = (
 def refuse_unless_builder(machine: Machine) -> None:
     if not machine.may_build:
         raise not_permitted(f"the machine {machine.name!r} was invited without --may-build")
-
-
-def openapi() -> Mapping[str, Any]:
-    """The requests in the form of OpenAPI 3.1: `openapi.json` and what the types here say."""
-    text = files("spsa.server").joinpath("openapi.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    components = found["components"]
-    found["info"]["version"] = __version__
-    components["schemas"]["Sha256"] = schema(Sha256)
-    components["parameters"]["Protocol"] |= {
-        "name": PROTOCOL_HEADER,
-        "schema": {"const": str(PROTOCOL)},
-    }
-    found["paths"] |= {asked.path: {asked.method.lower(): _operation(asked)} for asked in REQUESTS}
-    refusals = {
-        code: {"$ref": f"#/components/responses/{code}"} for code in components["responses"]
-    }
-    for path in found["paths"].values():
-        for operation in path.values():
-            if "security" in operation:
-                operation["responses"] |= refusals
-                operation.setdefault("parameters", []).append(_PROTOCOL)
-    return found
-
-
-_PROTOCOL = {"$ref": "#/components/parameters/Protocol"}
-
-
-def _operation(asked: JsonRequest) -> dict[str, Any]:
-    done = {"description": "done", "content": _content(_response_schema(asked))}
-    found: dict[str, Any] = {
-        "summary": asked.carry_out.__doc__,
-        "security": [{"token": []}],
-        "responses": {"200": done},
-    }
-    if asked.body is None:
-        return found
-    return found | {"requestBody": {"content": _content(schema(asked.body)), "required": True}}
-
-
-def _response_schema(asked: JsonRequest) -> Mapping[str, Any]:
-    if asked.name is None:
-        return schema(asked.response) if asked.response else {"type": "object"}
-    properties = {asked.name: schema(asked.response)}
-    return {"type": "object", "properties": properties, "required": [asked.name]}
-
-
-def _content(kind: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"application/json": {"schema": kind}}

@@ -29,7 +29,6 @@ from spsa.server.worker_api import (
     JsonRequest,
     Refused,
     not_permitted,
-    openapi,
     out_of_range,
     refuse_unless_builder,
 )
@@ -78,7 +77,6 @@ class Workers:
             Route("/worker/builds/{build_id}/{claim_id}/{side}", self._upload, methods=["PUT"]),
             Route("/worker/version", _version),
             Route("/worker.pyz", lambda _: Response(packed(), media_type=_BYTES)),
-            Route("/worker/openapi.json", lambda _: JSONResponse(openapi())),
         ]
 
     async def _answer(self, asked: JsonRequest, request: Request) -> Response:

@@ -351,7 +351,7 @@ def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
         answer = run.good.get("/worker/work", X_Spsa_Protocol=version)
         assert answer.refusal == (426, "outdated"), version
     nobody = Sender(run.url)
-    for path in ("/worker/version", "/worker.pyz", "/worker/openapi.json"):
+    for path in ("/worker/version", "/worker.pyz"):
         assert nobody.get(path, X_Spsa_Protocol="99").status == 200
     assert set(nobody.get("/worker/version").json) == {"version", "protocol", "sha256"}
 
