@@ -21,9 +21,9 @@ import click
 import numpy as np
 
 from benches.papers.constant import ConstantGains
+from benches.papers.constant_gains import Goal, Landscape, at_once, cautious, noise_of_game
 from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Problem, create
-from spsa.planning.constant_gains import Goal, Landscape, at_once, cautious, noise_of_game
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 DRAW_RATE, START_ELO = 0.61, 2.0  # the peer's defaults, as all of `designed`

@@ -10,10 +10,7 @@ from math import sqrt
 import numpy as np
 
 from benches.papers.constant import ConstantGains
-from benches.papers.process import ConstantGainProcess
-from benches.papers.squares import SumOfSquares
-from spsa.algorithms import Problem, Vector, create
-from spsa.planning.constant_gains import (
+from benches.papers.constant_gains import (
     FORGOTTEN,
     GainDesign,
     Goal,
@@ -24,6 +21,9 @@ from spsa.planning.constant_gains import (
     in_turn,
     noise_of_game,
 )
+from benches.papers.process import ConstantGainProcess
+from benches.papers.squares import SumOfSquares
+from spsa.algorithms import Problem, Vector, create
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 _PARTS = (1 / 8, 1 / 4, 1 / 2, 1.0)  # of the games, when theta is looked at

@@ -21,10 +21,10 @@ from math import log
 
 import numpy as np
 
+from benches.papers.constant_gains import Landscape
 from benches.papers.squares import SumOfSquares
 from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.planning.constant_gains import Landscape
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

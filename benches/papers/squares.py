@@ -25,8 +25,8 @@ from math import exp, log, pi, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from benches.papers.constant_gains import root
 from spsa.algorithms import Vector
-from spsa.planning.constant_gains import root
 
 Complex = npt.NDArray[np.complex128]
 

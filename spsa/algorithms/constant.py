@@ -12,7 +12,7 @@ so a number of games with W = wins - losses moves theta by r c W. The vector c_i
 with the same c for all parameters, each in its own steps.
 
 Theta ends in a normal distribution about the optimum. Its width depends on r, and the time until
-then on r c^2: `spsa.planning.constant_gains` has the formulas, and `plan` chooses r and c by them.
+then on r c^2: `benches.papers.constant_gains` has the formulas.
 Two formulas of the paper need corrections: (2.4) has to read sigma^2 = 1 - d, and (2.6)
 lambda_j = C / (4 r e_j c_j^2).
 

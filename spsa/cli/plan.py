@@ -19,7 +19,6 @@ from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
-from spsa.planning.constant_gains import PrecisionDesign, precise
 from spsa.planning.games_needed import cut, in_flight_limit
 from spsa.planning.plan import Plan, most_designs
 from spsa.planning.plan import plan as planned
@@ -34,15 +33,13 @@ from spsa.planning.plan_inputs import (
     game_seconds,
     games_needed_by,
 )
-from spsa.planning.recovery import Recovery, RunDesign, alternatives, coarser
-from spsa.report.plan import alternatives_json, alternatives_table, planned_json, planned_text
+from spsa.planning.recovery import RunDesign, coarser
+from spsa.report.plan import planned_json, planned_text
 from spsa.report.table import terminal
 
 _USUAL_NPS = 1e6
 _USUAL_DRAWS = 0.6
-_CONFIDENCE = 0.95  # of ending within --precision
 _SEED = 1
-_REPLICAS = 100  # of each alternative, so that small differences show
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
 
 
@@ -95,18 +92,6 @@ def known(config: Config, space: Space, assumed: Assumed) -> Known:
             *([f"{merged} iterations are simulated as one, with one move"] if merged > 1 else ()),
         ),
     )
-
-
-def _precision_asked(inputs: PlanInputs, precision: float | None) -> tuple[PrecisionDesign, ...]:
-    """The designs of the theory, for the rule it is about; none for any other."""
-    if inputs.design.algorithm == "constant":
-        return tuple(precise(inputs, precision, _CONFIDENCE))
-    if precision is not None:
-        raise click.UsageError(
-            '--precision goes with [spsa] algorithm = "constant", '
-            f'not with "{inputs.design.algorithm}"'
-        )
-    return ()
 
 
 def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
@@ -215,19 +200,6 @@ def _simulated(inputs: PlanInputs) -> Plan:
         return planned(replace(inputs, simulated=lambda: advance(1)))
 
 
-def _recoveries(inputs: PlanInputs) -> dict[tuple[str, float], Recovery]:
-    """What every alternative recovers, by its name and the Elo to gain; all tune equal engines."""
-    designs = list(alternatives(inputs.design))
-    bar = Bar("tuning synthetic engines in other ways", len(designs) * len(inputs.elos_to_gain))
-    with counting(bar) as advance:
-        more = replace(inputs, replicas=_REPLICAS, simulated=lambda: advance(1))
-        return {
-            (name, elo_to_gain): more.recovery(design, elo_to_gain)
-            for name, design in designs
-            for elo_to_gain in inputs.elos_to_gain
-        }
-
-
 _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 
 
@@ -251,22 +223,8 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     type=click.FloatRange(min=0.0),
     help=f"Of an iteration's two builds; default: as measured, else {USUAL_BUILD_SECONDS:g}.",
 )
-@click.option(
-    "--precision",
-    type=_ABOVE_0,
-    help="For the rule constant: the final loss in Elo that 95% of runs stay within; default: a "
-    "tenth of the Elo to gain.",
-)
-@click.option(
-    "--alternatives",
-    "compared",
-    is_flag=True,
-    help="Compare with other rules, sizes of iterations, lengths and steps; takes minutes.",
-)
 @json_option
-def plan(
-    config: Config, precision: float | None, compared: bool, as_json: bool, **assumed: Any
-) -> None:
+def plan(config: Config, as_json: bool, **assumed: Any) -> None:
     """Predict the duration and the Elo gain of a run, before anything is played.
 
     Simulates the rule of config.toml on synthetic engines that have this Elo to gain. Builds and
@@ -275,14 +233,8 @@ def plan(
     with working("checking params.toml against the engine"):
         space = checked_space(config)
     asked = known(config, space, Assumed(**assumed))
-    designs = _precision_asked(asked.inputs, precision)
     answer = _simulated(asked.inputs)
-    others = _recoveries(asked.inputs) if compared else {}
     if as_json:
-        answered = planned_json(asked.inputs, answer, asked.sources, designs)
-        echo_json(answered | alternatives_json(others))
-        return
-    console = terminal()
-    console.print(planned_text(asked.inputs, answer, asked.sources, designs))
-    for elo_to_gain in asked.inputs.elos_to_gain if compared else ():
-        console.print("", alternatives_table(others, elo_to_gain), sep="\n")
+        echo_json(planned_json(asked.inputs, answer, asked.sources))
+    else:
+        terminal().print(planned_text(asked.inputs, answer, asked.sources))

@@ -1,4 +1,4 @@
-"""Simulates a run, and its alternatives, on random engines, to predict what it recovers.
+"""Simulates a run on random engines, to predict what it recovers.
 
 The optimum of a real engine is unknown before it is tuned. So many engines with the assumed Elo to
 gain are drawn, and the rule with its settings tunes each of them.
@@ -56,15 +56,14 @@ def _inside(problem: Problem, shift: Vector) -> Vector:
 class RunDesign:
     """A possible run: its rule, and how its games are cut.
 
-    `stretch` multiplies every step of `problem`. If the number in flight `grows`, it does so with
-    the number of results, as it does if it follows the fleet.
+    If the number in flight `grows`, it does so with the number of results, as it does if it follows
+    the fleet.
     """
 
     algorithm: str
     settings: Mapping[str, Any]
     problem: Problem
     in_flight: int
-    stretch: float = 1.0
     grows: bool = False
 
 
@@ -112,8 +111,8 @@ def recovery(
         ValueError: the rule refuses its settings.
     """
     drawn, played = (np.random.default_rng([seed, stream]) for stream in (0, 1))
-    problem = _stretched(_replicated(design.problem, replicas, seed), design.stretch)
-    engine = _seen(assumptions.engines(design.problem, replicas, drawn), design.stretch)
+    problem = _replicated(design.problem, replicas, seed)
+    engine = assumptions.engines(design.problem, replicas, drawn)
     rule = create(design.algorithm, design.settings, problem)
     simulated_run = SimulatedRun(
         problem=problem,
@@ -137,21 +136,6 @@ def recovery(
 def _replicated(problem: Problem, replicas: int, seed: int) -> Problem:
     start = np.broadcast_to(problem.start, (replicas, problem.start.shape[-1]))
     return replace(problem, start=start, seed=seed)
-
-
-def _stretched(problem: Problem, by: float) -> Problem:
-    return replace(
-        problem,
-        start=problem.start / by,
-        lower=problem.lower / by,
-        upper=problem.upper / by,
-        unit=problem.unit / by,
-    )
-
-
-def _seen(engine: Quadratic, by: float) -> Quadratic:
-    """The same engine in steps that are `by` times as large."""
-    return Quadratic(optimum=engine.optimum / by, curvature=engine.curvature * by**2)
 
 
 def _moves(rule: Rule, states: Iterator[State]) -> tuple[float, float, State]:
@@ -181,53 +165,3 @@ def coarser(problem: Problem, most: int = _MAX_ITERATIONS) -> tuple[Problem, int
     return replace(
         problem, iterations=max(1, problem.iterations // merged), pairs=problem.pairs * merged
     ), merged
-
-
-_RULES = ("mixture", "spsa", "fishtest")
-_CUTS = (4, 2, 0.5, 0.25)
-_BUDGETS = (0.5, 2, 4)
-_STRETCHES = (0.5, 2.0)
-
-
-def alternatives(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    """The design as it is, and its variants, which differ in one setting; with names."""
-    yield "as it is", design
-    yield from _rules(design)
-    yield from _numbers_in_flight(design)
-    yield from _cuts(design)
-    yield from _budgets(design)
-    for stretch in _STRETCHES:
-        yield f"steps x {stretch:g}", replace(design, stretch=stretch)
-
-
-def _rules(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    for rule in _RULES:
-        if rule != design.algorithm or design.settings:
-            yield f'algorithm = "{rule}"', replace(design, algorithm=rule, settings={})
-
-
-def _numbers_in_flight(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    for in_flight in {1, 2 * design.in_flight} - {design.in_flight}:
-        yield (
-            f"iterations_in_flight = {in_flight}",
-            replace(design, in_flight=in_flight, grows=False),
-        )
-
-
-def _cuts(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    """The same games in fewer or more iterations."""
-    problem = design.problem
-    for cut in _CUTS:
-        pairs, iterations = round(problem.pairs * cut), round(problem.iterations / cut)
-        if pairs >= 1 and iterations >= 1:
-            cut_problem = replace(problem, pairs=pairs, iterations=iterations)
-            yield f"games_per_iteration = {2 * pairs}", replace(design, problem=cut_problem)
-
-
-def _budgets(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    problem = design.problem
-    for times in _BUDGETS:
-        iterations = round(problem.iterations * times)
-        if iterations >= 1:
-            longer = replace(problem, iterations=iterations)
-            yield f"max_iterations x {times:g}", replace(design, problem=longer)

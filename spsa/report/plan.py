@@ -7,12 +7,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.core.params import Space
-from spsa.planning.constant_gains import PrecisionDesign
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.planning.plan_warnings import PlanWarning
 from spsa.planning.recovery import Recovery
-from spsa.report.formats import by, count, duration, number, percent, plain
+from spsa.report.formats import by, duration, number, percent, plain
 from spsa.report.table import Column, TextTable, View, records, sentence, values
 from spsa.text import plural
 
@@ -20,9 +19,7 @@ _NAMED = 6
 """Parameters of one warning that are named."""
 
 
-def planned_text(
-    inputs: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
-) -> RenderableType:
+def planned_text(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> RenderableType:
     """All of it for a terminal."""
     return Group(
         *_length(inputs, plan),
@@ -32,7 +29,6 @@ def planned_text(
         "",
         TextTable(LINES, plan.lines),
         "",
-        *((TextTable(DESIGNS, designs), "") if designs else ()),
         *_advice(plan, inputs.openings, slower=inputs.builds_are_slower),
     )
 
@@ -102,19 +98,6 @@ LINES = View(
     ),
 )
 
-DESIGNS = View(
-    "by theory, what to write into config.toml for so few Elo left",
-    (
-        Column("elo_to_gain", "Elo to gain", show=number),
-        Column("precision", "Elo left", show=number),
-        Column("r", "r", show=by("{:.4g}")),
-        Column("c", "c", show=number),
-        Column("games", "games", show=count),
-        Column("iterations", "max_iterations", show=str),
-        *values("confidence", "direct_r", "direct_games"),
-    ),
-)
-
 
 def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
     """At most one piece of advice about a key."""
@@ -147,9 +130,7 @@ def _unbalanced(openings: Openings) -> str:
     return f"with one side {UNBALANCED_ELO:g} Elo ahead a run would need {change}"
 
 
-def planned_json(
-    inputs: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
-) -> dict[str, Any]:
+def planned_json(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> dict[str, Any]:
     """All of it for programs; Elo, seconds, and the units of params.toml."""
     return {
         "algorithm": inputs.design.algorithm,
@@ -161,7 +142,6 @@ def planned_json(
         "noise": plan.noise,
         "recoveries": records(RECOVERIES, _recovered(plan)),
         "parameters": records(LINES, plan.lines),
-        "designs": records(DESIGNS, designs),
         "openings": None if inputs.openings is None else _openings(inputs.openings),
         "free_depth": plan.free_in_flight,
         "busy_depth": plan.busy_in_flight,
@@ -180,57 +160,6 @@ def _openings(openings: Openings) -> dict[str, float]:
         "games_if_unbalanced": openings.games_with(UNBALANCED_ELO),
         "games_if_balanced": openings.games_with(0.0),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Alternative(_Recovered):
-    """An alternative, beside the first of them, which is `own`."""
-
-    name: str
-    own: Recovery
-
-    @property
-    def better(self) -> str:
-        if self.recovery is self.own:
-            return ""
-        better, error = self.recovery.better_than(self.own)
-        elo = self.elo_to_gain
-        return f"{better * elo:+.2f} ± {1.96 * error * elo:.2f}"
-
-
-ALTERNATIVES = View(
-    "",
-    (
-        Column("name", "other settings", kind="name"),
-        *RECOVERIES.columns[:4],
-        Column("", "recovered", lambda one: one.recovery.mean * one.elo_to_gain, by("{:.2f}")),
-        Column("", "one run (1 sd)", "spread", by("± {:.2f}"), rank=1),
-        Column("", "against as it is (95%)", "better"),
-    ),
-)
-
-Found = Mapping[tuple[str, float], Recovery]
-"""What every alternative recovers, by its name and the Elo to gain."""
-
-
-def _alternatives(found: Found, elo_to_gain: float) -> list[_Alternative]:
-    chosen = {name: recovery for (name, at), recovery in found.items() if at == elo_to_gain}
-    own = next(iter(chosen.values()))
-    return [_Alternative(elo_to_gain, one, name, own) for name, one in chosen.items()]
-
-
-def alternatives_table(found: Found, elo_to_gain: float) -> TextTable:
-    """What each alternative recovers of this Elo to gain, beside the first of them."""
-    title = f"with {elo_to_gain:g} Elo to gain"
-    columns = [one for one in ALTERNATIVES.columns if one.key != "elo"]
-    return TextTable(View(title, tuple(columns)), _alternatives(found, elo_to_gain))
-
-
-def alternatives_json(found: Found) -> dict[str, Any]:
-    """All alternatives for programs, in Elo."""
-    budgets = dict.fromkeys(elo for _, elo in found)
-    rows = [row for elo in budgets for row in _alternatives(found, elo)]
-    return {"alternatives": records(ALTERNATIVES, rows)}
 
 
 def space_table(space: Space, lines: Mapping[str, tuple[int, str]] | None) -> TextTable:

@@ -8,10 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.papers.commands.check import DESIGNS, designed
-from benches.papers.process import ConstantGainProcess
-from spsa.algorithms import Vector
-from spsa.core.scoring import ELO_PER_SCORE
-from spsa.planning.constant_gains import (
+from benches.papers.constant_gains import (
     FORGOTTEN,
     Goal,
     Landscape,
@@ -24,6 +21,9 @@ from spsa.planning.constant_gains import (
     root,
     time_needed,
 )
+from benches.papers.process import ConstantGainProcess
+from spsa.algorithms import Vector
+from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.simulated_run import SimulatedGames
 
 DIRECT = {  # its second heuristic: r, games, mean, median, 95%, success

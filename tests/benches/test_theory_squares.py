@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benches.papers.constant_gains import chi_square_quantile
 from benches.papers.squares import SumOfSquares
 from spsa.algorithms import Vector
-from spsa.planning.constant_gains import chi_square_quantile
 
 # 95% points of chi^2 as van den Bergh's paper prints them.
 CHI_SQUARE_95 = {

@@ -111,7 +111,6 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
         ("plan --draws 1", "is not in the range"),
         ("plan --elo 0", "is not in the range"),
         ("plan -c 0", "is not in the range"),
-        ("plan --precision 1", 'goes with [spsa] algorithm = "constant"'),
         ("params diff --theta averaged", "--theta is about a run"),
         ("params diff --run small --theta best", "'best' is not one of"),
         ("probe --only nothing", "'nothing' is no active parameter"),

@@ -74,7 +74,7 @@ def test_it_fits_a_terminal_and_has_one_piece_of_advice_about_a_key(project: Pat
     shape = replace(answer.shape, adapts=False)
     answer = replace(answer, shape=shape, warnings=tuple(warnings))
     console = Console(width=80, file=StringIO(), color_system=None)
-    console.print(planned_text(inputs, answer, found.sources, ()))
+    console.print(planned_text(inputs, answer, found.sources))
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert max(len(line.rstrip()) for line in told.splitlines()) <= 80
     assert all(told.count(key) == 2 for key in keys[:2]), "advice and fault"
@@ -114,7 +114,7 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     project: Path,
 ) -> None:
     file = project / "config.toml"
-    text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]")
+    text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]\nat_once = 9")
     auto, fixed = (
         text.replace("[games]", f"[games]\niterations_in_flight = {in_flight}")
         for in_flight in ('"auto"', "2")
@@ -175,27 +175,6 @@ def test_assumptions_out_of_range_are_refused(project: Path, option: str, value:
     done = asked("plan", option, value)
     assert done.returncode == 2
     assert option in done.stderr
-
-
-@pytest.mark.slow
-def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> None:
-    refused = asked("plan", "--precision", "1")
-    assert refused.returncode == 2
-    assert '"constant"' in refused.stderr
-    write_project(project, config=QUICK.replace("[spsa]", '[spsa]\nalgorithm = "constant"'))
-    (design,) = plan_json("--precision", "1", "--elo", "30")["designs"]
-    assert (design["precision"], design["confidence"], design["elo_to_gain"]) == (1, 0.95, 30)
-    assert design["games"] > 1000
-
-
-@pytest.mark.slow
-def test_a_run_is_compared_with_its_alternatives(project: Path) -> None:
-    done = asked("plan", "--alternatives", "--elo", "40")
-    assert done.returncode == 0, done.stderr
-    assert "as it is" in done.stdout and "max_iterations x 4" in done.stdout
-    found = plan_json("--alternatives", "--elo", "40")["alternatives"]
-    assert found[0]["name"] == "as it is" and found[0]["elo"] == 40
-    assert plan_json("--elo", "40")["alternatives"] == []
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ from spsa.db import Store
 SECONDS = 60.0
 """That one command may take on a busy machine."""
 
-PARSED = frozenset({"status", "demo", "--alternatives", "validate", "serve"})
-"""Commands and options that take minutes or more by intention: only their arguments are read."""
+PARSED = frozenset({"status", "demo", "validate", "serve"})
+"""Commands that take minutes or more by intention: only their arguments are read."""
 
 LONG_PATH = "x" * 5000
 TEXTS = (

@@ -1,16 +1,14 @@
 """What a run will take and bring: by arithmetic where there is some, else by simulation."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constraint, Location, Parameter, Place, Space
 from spsa.core.scoring import Tally, elo
-from spsa.planning.constant_gains import noise_of_game, precise
 from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (
     UNBALANCED_ELO,
@@ -25,7 +23,7 @@ from spsa.planning.plan_inputs import (
     pace,
 )
 from spsa.planning.plan_warnings import side_warnings, space_warnings
-from spsa.planning.recovery import EngineAssumptions, RunDesign, alternatives, coarser, recovery
+from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
 from spsa.planning.simulated_run import SimulatedGames
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, in_flight=1)
@@ -209,15 +207,6 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
     assert few.c_first == pytest.approx(WIDEST)
 
 
-def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
-    twice = recovery(
-        design(stretch=2.0), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3
-    )
-    once = recovery(design(), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3)
-    assert twice.parts.tolist() != once.parts.tolist()
-    assert abs(twice.mean - once.mean) < 0.4
-
-
 def test_a_coarser_run_has_as_many_games() -> None:
     long = replace(problem(), iterations=200_000, pairs=1)
     shorter, merged = coarser(long, 1000)
@@ -371,48 +360,3 @@ def test_lines_are_in_the_units_of_the_parameter() -> None:
     assert line.c_first == pytest.approx(5.0 * WIDEST)
     assert 5.0 * NARROWEST <= line.c_last <= line.c_first
     assert 0 < line.move_last < line.move_first
-
-
-def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() -> None:
-    named = dict(alternatives(design()))
-    own = named.pop("as it is")
-    games = own.problem.iterations * own.problem.pairs
-    assert own.problem.iterations == design().problem.iterations
-    for name, other in named.items():
-        changed = [
-            f.name for f in fields(own) if getattr(other, f.name) is not getattr(own, f.name)
-        ]
-        assert changed, name
-        if name.startswith("games_per_iteration"):
-            assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
-
-
-def constant(**settings: object) -> PlanInputs:
-    return inputs(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
-
-
-def test_constant_gains_are_designed_for_a_precision() -> None:
-    (found,) = precise(constant(), 0.5, 0.95)
-    process = ConstantGainProcess(
-        loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6)
-    )
-    assert process.loss_quantile(0.95) == pytest.approx(0.5)
-    assert found.c == 1.0
-    assert found.iterations == -(-found.games // SHAPE.games)
-    assert found.games == pytest.approx(3 * process.time_constants.max(), rel=0.5)
-    assert found.direct_games is not None
-    assert found.games / 3 < found.direct_games < 3 * found.games
-
-
-def test_larger_perturbations_need_fewer_games_and_one_at_a_time_more() -> None:
-    (usual,) = precise(constant(), 0.5, 0.95)
-    (wide,) = precise(constant(c=2.0), 0.5, 0.95)
-    (single,) = precise(constant(perturbation="fdsa"), 0.5, 0.95)
-    assert wide.games == pytest.approx(usual.games / 4, rel=0.001)
-    assert single.games == pytest.approx(usual.games * 6, rel=0.001)
-    assert wide.r == usual.r == single.r
-
-
-def test_a_start_within_the_precision_needs_no_games_of_its_own() -> None:
-    (found,) = precise(constant(), 100.0, 0.95)
-    assert (found.direct_r, found.direct_games) == (None, None)

@@ -23,17 +23,14 @@ Two corrections to the paper: (2.4) has sigma instead of sigma^2 = 1 - d, which 
 has e_i instead of e_j. All losses are Elo and positive.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, exp, lgamma, log, sqrt
+from math import exp, lgamma, log, sqrt
 
 import numpy as np
 
-from spsa.algorithms import Vector, rule_entry
-from spsa.algorithms.settings import values
+from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.planning.plan_inputs import PlanInputs
-from spsa.planning.recovery import EngineAssumptions
 
 FORGOTTEN = 3.0
 """Time constants after which the influence of the start is gone: e^-6 of its loss is left."""
@@ -141,68 +138,6 @@ def fastest(p: float) -> tuple[float, float]:
 
     R = root(slope, 0.0, p * (1 - 1e-9))
     return R, time_needed(R, p)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionDesign:
-    """Gains and games that end within `precision` Elo of the best with `confidence`, 0 to 1.
-
-    `r` and `c` (in steps) are settings of the rule. After `games` the influence of any start is
-    gone. `direct_games`, with `direct_r`, is the least number if there is just `elo_to_gain`;
-    None if the start is within the precision already.
-    """
-
-    elo_to_gain: float  # Elo to gain; the field is a key of `plan --json`
-    precision: float
-    confidence: float
-    c: float
-    r: float
-    games: int
-    iterations: int
-    direct_r: float | None
-    direct_games: int | None
-
-
-def precise(
-    inputs: PlanInputs, precision: float | None, confidence: float
-) -> Iterator[PrecisionDesign]:
-    """One design for each Elo to gain; the default precision is a tenth of that.
-
-    Raises ValueError for a draw rate of 1.
-    """
-    chosen = values(rule_entry("constant").settings, inputs.design.settings)
-    c = float(chosen["c"] or 0.0)
-    for elo in inputs.elos_to_gain:
-        goal = Goal(precision=precision or elo / 10, confidence=confidence)
-        landscape = _landscape(inputs, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
-        slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
-        yield PrecisionDesign(
-            elo_to_gain=elo,
-            precision=goal.precision,
-            confidence=confidence,
-            c=c,
-            r=slow.r,
-            games=slow.games,
-            iterations=ceil(slow.games / inputs.shape.games),
-            direct_r=None if quick is None else quick.r,
-            direct_games=None if quick is None else quick.games,
-        )
-
-
-def _landscape(inputs: PlanInputs, elo: float, c: float, *, one_by_one: bool) -> Landscape:
-    n = len(inputs.space.active)
-    assumptions = EngineAssumptions(elo_to_gain=elo, draw_rate=inputs.draw_rate)
-    perturbation = np.full(n, c)
-    return Landscape(
-        loss=np.full(n, elo / (n * assumptions.mean_square_distance)),
-        moment=in_turn(perturbation) if one_by_one else at_once(perturbation),
-        noise=noise_of_game(inputs.draw_rate),
-    )
-
-
-def _direct(goal: Goal, landscape: Landscape, elo: float) -> GainDesign | None:
-    wanted = goal.mean_loss(landscape.loss.size)
-    return None if elo <= wanted else direct(goal, landscape, elo)
 
 
 def chi_square_quantile(degrees: int, probability: float) -> float:
