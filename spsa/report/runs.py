@@ -8,7 +8,6 @@ from spsa.core.scoring import Estimate
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Run
-from spsa.lifecycle import RunStatus
 from spsa.master.verdict import measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.formats import estimate, number, plus_minus
@@ -20,39 +19,14 @@ RUNS = View(
     (
         Column("name", "name", kind="name"),
         Column("status", "status", kind="word"),
-        Column(
-            "",
-            "",
-            lambda run: {one: run.status is one for one in RunStatus},
-            metric="status",
-            label="status",
-            note="1 for the status of a run, 0 for the others.",
-        ),
         Column("priority", "priority", rank=2),
         Column("share", "share", show=number, rank=2),
-        Column(
-            "claimed_batches",
-            "claimed batches",
-            "slots",
-            metric="claimed_batches",
-            note="Batches that workers have claimed and not yet reported.",
-        ),
+        Column("claimed_batches", "claimed batches", "slots"),
         Column(
             "", "iterations", lambda run: run, lambda run: f"{run.applied:,}/{run.max_iterations:,}"
         ),
-        Column("applied", metric="iterations_applied", note="Results that were applied to theta."),
-        Column(
-            "max_iterations", metric="iterations_planned", note="Results that are to be applied."
-        ),
-        Column(
-            "has_master",
-            "master",
-            kind="word",
-            rank=1,
-            metric="has_master",
-            note="1 while a master runs it.",
-        ),
-        *values("live"),
+        Column("has_master", "master", kind="word", rank=1),
+        *values("applied", "max_iterations", "live"),
     ),
     "In the order in which they are served; what ended longest ago comes last.",
     "There is no run yet. `spsa-master run` starts one.",

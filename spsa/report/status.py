@@ -15,12 +15,12 @@ from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
-from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.alarm import Alarm
 from spsa.report.formats import count, duration, estimate, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
 from spsa.report.runs import RUNS, EarlierRun, earlier_run, end_of, live
-from spsa.report.table import Column, View, records
+from spsa.report.table import Column, View, records, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
 from spsa.text import plural
 
@@ -123,11 +123,6 @@ class Status:
         )
 
 
-def _alarms_by_kind(status: Status) -> Mapping[str, int]:
-    kinds = [alarm.kind for alarm in status.alarms]
-    return {kind: kinds.count(kind) for kind in AlarmKind}
-
-
 def _verdict_json(status: Status) -> Mapping[str, Any]:
     """Null for what is unknown; the gain has no honest interval."""
     found = status.verdict
@@ -150,28 +145,13 @@ STATUS = View(
         Column("iterations_applied", "", "run.applied"),
         Column("max_iterations", "", "run.max_iterations"),
         Column("games"),
-        Column(
-            "",
-            "games",
-            "games.games",
-            count,
-            metric="games",
-            note="Tuning games that count, without purged ones.",
-        ),
+        Column("", "games", "games.games", count),
         Column("", "workers", lambda status: status, lambda status: players(status), rank=1),
-        Column(
-            "void_games",
-            "void games",
-            show=unless_zero,
-            rank=1,
-            metric="void_games",
-            note="Void games: played again, never counted.",
-        ),
+        Column("void_games", "void games", show=unless_zero, rank=1),
         Column("purged_games", "purged games", show=unless_zero, rank=1),
-        Column("purges", "", "run.purges", metric="purges", note="Purges."),
+        Column("purges", "", "run.purges"),
         Column("bounded_steps", "bounded steps", "bounded", unless_zero, rank=1),
-        Column("games_per_second", metric="games_per_second", note="Of the last five minutes."),
-        Column("seconds_left", metric="seconds_left", note="Until the end, at this speed."),
+        *values("games_per_second", "seconds_left"),
         Column("algorithm", "rule", "run.algorithm", kind="word"),
         Column("seed", "seed", "run.seed", kind="word"),
         Column("origin", "", lambda status: status._setting("origin")),
@@ -188,21 +168,6 @@ STATUS = View(
         Column("verdict", "", _verdict_json),
         Column("building", "", lambda status: status.builds.to_json()),
         Column("alarms"),
-        Column("", "", _alarms_by_kind, metric="alarms", label="kind", note="Alarms of each kind."),
-        Column(
-            "",
-            "",
-            "measured_elo.value",
-            metric="validation_elo",
-            note="Elo over the start that validations measured.",
-        ),
-        Column(
-            "",
-            "",
-            "measured_elo.error",
-            metric="validation_elo_error",
-            note="Half of the 95% interval of spsa_run_validation_elo.",
-        ),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""A table is one list of columns, from which its text, JSON, CSV, HTML and metrics are made.
+"""A table is one list of columns, from which its text, JSON, CSV and HTML are made.
 
 Adding a column is adding one line to a `View`. Names and reasons may be of anybody: each renderer
 makes them safe for its own format.
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from io import StringIO
-from math import isfinite
 from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -17,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spsa.report.formats import plain, shown
-from spsa.text import LINE_LENGTH, NAME_LENGTH, printable, without_passwords
+from spsa.text import LINE_LENGTH, NAME_LENGTH, printable
 
 CELL_LENGTH = 500
 LOG_WIDTH = 160
@@ -39,9 +38,7 @@ class Column:
         show: the value as a text.
         rank: 0 is never given up; of the others a narrow terminal goes without the highest first,
             and every table without those in which nothing stands.
-        note: what it is, if the heading does not say it: for a tooltip and for the metric.
-        metric: its name in Prometheus' format, after the table's prefix. A value that is a mapping
-            has a sample for each of its names, as the `label`.
+        note: what it is, if the heading does not say it: for a tooltip.
         link: the address of a page about the row.
         alarm: whether the value is one to look at.
     """
@@ -53,8 +50,6 @@ class Column:
     kind: Literal["number", "name", "word", "text"] = "number"
     rank: int = 0
     note: str = ""
-    metric: str = ""
-    label: str = ""
     link: Callable[[Any], str | None] | None = None
     alarm: Callable[[Any], bool] | None = None
 
@@ -228,39 +223,3 @@ def terminal(*, stderr: bool = False) -> Console:
 
 def _console(stderr: bool, width: int | None) -> Console:
     return Console(highlight=False, markup=False, emoji=False, stderr=stderr, width=width)
-
-
-Labels = Mapping[str, str]
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-
-def gauges(view: View, rows: Sequence[Any], prefix: str, labels: Callable[[Any], Labels]) -> str:
-    """The metrics of a table in Prometheus' text format, without unknown values."""
-    found = (_gauge(one, rows, prefix, labels) for one in view.columns if one.metric)
-    return "".join(found)
-
-
-def _gauge(
-    column: Column, rows: Sequence[Any], prefix: str, labels: Callable[[Any], Labels]
-) -> str:
-    found = [sample for row in rows for sample in _samples(column, row, labels(row))]
-    known = [(of, value) for of, value in found if value is not None and isfinite(value)]
-    if not known:
-        return ""
-    name = f"{prefix}_{column.metric}"
-    lines = (f"{name}{{{_labelled(of)}}} {value:.10g}\n" for of, value in known)
-    return f"# HELP {name} {column.note}\n# TYPE {name} gauge\n" + "".join(lines)
-
-
-def _samples(column: Column, row: Any, labels: Labels) -> Iterator[tuple[Labels, float | None]]:
-    value = column.value(row)
-    if isinstance(value, Mapping):
-        yield from (({**labels, column.label: name}, one) for name, one in value.items())
-    else:
-        yield labels, value
-
-
-def _labelled(labels: Labels) -> str:
-    return ",".join(
-        f'{label}="{without_passwords(text).translate(_ESCAPES)}"' for label, text in labels.items()
-    )

@@ -118,7 +118,10 @@ def _elo(tally: Tally | None) -> str:
 
 
 _KILO = by("{:,.0f}", 1e-3)
-_OF_WORKER = ("platform", "cores", "nps", "scale", "version", "provides", "batches")
+_OF_WORKER = (
+    *("platform", "cores", "nps", "scale", "version", "provides", "batches"),
+    *("void_games", "time_losses"),
+)
 
 
 def _worker(*keys: str) -> tuple[Column, ...]:
@@ -140,7 +143,7 @@ WORKERS = View(
             alarm=lambda one: bool(one.report and one.report.findings),
         ),
         Column("", "state", "state", kind="text", rank=1, alarm=lambda one: one.is_set_aside),
-        Column("concurrency", "slots", "worker.concurrency", metric="slots", note="Slots."),
+        Column("concurrency", "slots", "worker.concurrency"),
         Column(
             "games_leased",
             "claimed",
@@ -168,35 +171,15 @@ WORKERS = View(
         Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
         Column("", "labels", "labels", kind="word", rank=7),
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
-        Column("games", "all games", "worker.games", count, rank=4, metric="games", note="Games."),
+        Column("games", "all games", "worker.games", count, rank=4),
         Column(
             "seconds_since_seen",
             "seen",
             "worker.seconds_since_seen",
             ago,
             rank=2,
-            metric="seconds_since_seen",
-            note="Seconds since a worker last called the database.",
         ),
         *_worker(*_OF_WORKER),
-        Column("void_games", "", "worker.void_games", metric="void_games", note="Void games."),
-        Column(
-            "time_losses",
-            "",
-            "worker.time_losses",
-            metric="time_losses",
-            note="Games lost on time.",
-        ),
-        Column(
-            "", "", "worker.nps", metric="nodes_per_second", note="Of one engine, as last reported."
-        ),
-        Column(
-            "",
-            "",
-            lambda one: bool(one.set_aside),
-            metric="set_aside",
-            note="1 while the machine is given no batches, of one binary or of any.",
-        ),
         Column("set_aside", "", lambda one: [record(_SET_ASIDE, each) for each in one.set_aside]),
         Column("of_run", "", lambda one: None if one.share is None else record(SHARES, one.share)),
         Column(

@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from math import isfinite
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -14,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from spsa.db.read_queries import RunOverview
+from spsa.lifecycle import RunStatus
+from spsa.report.alarm import AlarmKind
 from spsa.report.events import EVENTS
 from spsa.report.history import HISTORY
 from spsa.report.html import environment, plotly_script
@@ -21,9 +24,10 @@ from spsa.report.matches import ITERATIONS
 from spsa.report.parameters import PARAMETERS
 from spsa.report.runs import RUNS
 from spsa.report.status import STATUS, Status
-from spsa.report.table import gauges, record, records
+from spsa.report.table import Column, record, records
 from spsa.report.workers import WORKERS, FleetMember
 from spsa.server.views import BATCHES, COMPARED, ITERATION, PURGED, link
+from spsa.text import without_passwords
 
 REFRESH_SECONDS = 5
 PLOTLY = f"/static/plotly-{version('plotly')}.min.js"
@@ -114,19 +118,83 @@ IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
 """What each address under /api makes of the values of its page."""
 
 
-def _labels_of(member: FleetMember) -> dict[str, str]:
-    return {"worker": member.worker.name, "machine": member.worker.host}
-
-
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Labels = Mapping[str, str]
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+_RUN_METRICS = (
+    Column(
+        "status",
+        "1 for the status of a run, 0 for the others.",
+        lambda run: {"status": {one: run.status is one for one in RunStatus}},
+    ),
+    Column("claimed_batches", "Batches claimed and not yet reported.", "slots"),
+    Column("iterations_applied", "Results that were applied to theta.", "applied"),
+    Column("iterations_planned", "Results that are to be applied.", "max_iterations"),
+    Column("has_master", "1 while a master runs it."),
+)
+_STATUS_METRICS = (
+    Column("games", "Tuning games that count, without purged ones.", "games.games"),
+    Column("void_games", "Void games: played again, never counted."),
+    Column("purges", "Purges.", "run.purges"),
+    Column("games_per_second", "Of the last five minutes."),
+    Column("seconds_left", "Until the end, at this speed."),
+    Column(
+        "alarms",
+        "Alarms of each kind.",
+        lambda one: {
+            "kind": {kind: [alarm.kind for alarm in one.alarms].count(kind) for kind in AlarmKind}
+        },
+    ),
+    Column("validation_elo", "Elo over the start by validations.", "measured_elo.value"),
+    Column("validation_elo_error", "Half of its 95% interval.", "measured_elo.error"),
+)
+_WORKER_METRICS = (
+    Column("slots", "Slots.", "worker.concurrency"),
+    Column("games", "Games.", "worker.games"),
+    Column("seconds_since_seen", "Since its last call.", "worker.seconds_since_seen"),
+    Column("void_games", "Void games.", "worker.void_games"),
+    Column("time_losses", "Games lost on time.", "worker.time_losses"),
+    Column("nodes_per_second", "Of one engine, as last reported.", "worker.nps"),
+    Column("set_aside", "1 while its machine is given no batches.", "is_set_aside"),
+)
+"""Name, help and value; of a mapping of mappings a sample for each value of a label."""
 
 
 def metrics(
     runs: Sequence[RunOverview], statuses: Sequence[Status], members: Sequence[FleetMember]
 ) -> str:
-    """All runs in short, those of `statuses` in detail, and every worker."""
+    """All runs in short, those of `statuses` in detail, and every worker, for Prometheus."""
+    by_run = [({"run": run.name}, run) for run in runs]
+    in_detail = [({"run": one.run.name}, one) for one in statuses]
+    by_worker = [({"worker": one.worker.name, "machine": one.worker.host}, one) for one in members]
     return (
-        gauges(RUNS, runs, "spsa_run", lambda run: {"run": run.name})
-        + gauges(STATUS, statuses, "spsa_run", lambda one: {"run": one.run.name})
-        + gauges(WORKERS, members, "spsa_worker", _labels_of)
+        "".join(_gauge("spsa_run", one, by_run) for one in _RUN_METRICS)
+        + "".join(_gauge("spsa_run", one, in_detail) for one in _STATUS_METRICS)
+        + "".join(_gauge("spsa_worker", one, by_worker) for one in _WORKER_METRICS)
+    )
+
+
+def _gauge(prefix: str, metric: Column, rows: Sequence[tuple[Labels, Any]]) -> str:
+    """One metric of all rows; nothing where all values are unknown."""
+    name = f"{prefix}_{metric.key}"
+    found = [sample for labels, row in rows for sample in _samples(labels, metric.value(row))]
+    lines = [
+        f"{name}{{{_labelled(labels)}}} {value:.10g}\n"
+        for labels, value in found
+        if value is not None and isfinite(value)
+    ]
+    head = f"# HELP {name} {metric.heading}\n# TYPE {name} gauge\n"
+    return head + "".join(lines) if lines else ""
+
+
+def _samples(labels: Labels, value: Any) -> list[tuple[Labels, float | None]]:
+    if not isinstance(value, Mapping):
+        return [(labels, value)]
+    return [({**labels, label: name}, n) for label, of in value.items() for name, n in of.items()]
+
+
+def _labelled(labels: Labels) -> str:
+    return ",".join(
+        f'{label}="{without_passwords(text).translate(_ESCAPES)}"' for label, text in labels.items()
     )

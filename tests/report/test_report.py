@@ -20,7 +20,6 @@ from spsa.report.table import (
     TextTable,
     View,
     csv_of,
-    gauges,
     headed,
     records,
     sentence,
@@ -115,17 +114,16 @@ THINGS = View(
     "things",
     (
         Column("name", "name", kind="name"),
-        Column("rate", "games/h", show=by("{:.1f}"), metric="rate", note="Games an hour."),
+        Column("rate", "games/h", show=by("{:.1f}")),
         Column("", "Elo", "tally", elo_text),
         Column("inner_name", "", "inner.name"),
-        Column("", "", lambda one: {"a": one.rate, "b": 2}, metric="of", label="kind"),
         *values("tally"),
     ),
 )
 ROWS = [Thing("=cmd()", 1.25, WIDE, Thing('a"b\nc', None, Tally())), Thing("t2", None, Tally())]
 
 
-def test_one_description_makes_text_json_csv_and_metrics() -> None:
+def test_one_description_makes_text_json_and_csv() -> None:
     console = Console(file=io.StringIO(), width=99)
     console.print(TextTable(THINGS, ROWS))
     assert isinstance(console.file, io.StringIO)
@@ -139,13 +137,6 @@ def test_one_description_makes_text_json_csv_and_metrics() -> None:
     row, _ = csv.DictReader(io.StringIO(csv_of(THINGS, ROWS).decode()))
     assert (row["name"], row["rate"], row["inner_name"]) == ("'=cmd()", "1.25", 'a"b\\nc')
     assert [int(row[f"pentanomial_{i}"]) for i in range(5)] == list(WIDE.pentanomial)
-    assert gauges(THINGS, ROWS, "spsa", lambda one: {"name": one.name}) == (
-        "# HELP spsa_rate Games an hour.\n# TYPE spsa_rate gauge\n"
-        'spsa_rate{name="=cmd()"} 1.25\n'
-        "# HELP spsa_of \n# TYPE spsa_of gauge\n"
-        'spsa_of{name="=cmd()",kind="a"} 1.25\nspsa_of{name="=cmd()",kind="b"} 2\n'
-        'spsa_of{name="t2",kind="b"} 2\n'
-    )
 
 
 def test_json_has_no_word_for_infinity_and_no_password() -> None:

@@ -138,6 +138,8 @@ def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) ->
             samples[found[1], found[2]] = float(found[3])
     assert samples["spsa_run_iterations_applied", 'run="first"'] == 6
     assert samples["spsa_run_games", 'run="first"'] == 48 + 4
+    assert samples["spsa_run_alarms", 'run="first",kind="paused"'] == 0
+    assert "# TYPE spsa_run_games gauge\nspsa_run_games{" in answer.text
     assert samples["spsa_run_status", 'run="first",status="running"'] == 1
     assert samples["spsa_run_status", 'run="first",status="paused"'] == 0
     assert samples["spsa_worker_games", 'worker="machine-1",machine="machine"'] == 88
