@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from spsa.errors import TuningError
-from spsa.uci.system import MISSING
 
 MAX_TEXT = 2**24
 """Bytes of a file that holds a URL, a token or a configuration."""
@@ -15,10 +14,7 @@ MAX_TEXT = 2**24
 MAX_BOOK = 2**28
 """Bytes of a book of openings: the largest in use have about 200 MB."""
 
-NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-"""The flag of os.open that refuses a symbolic link; 0 where there is none."""
-
-_READING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _MODE = 0o644
 _ALL_USERS_MAPPED = ["0", "0", str(2**32 - 1)]
 
@@ -46,8 +42,6 @@ def private_folder(folder: Path, what: str) -> Path:
         raise TuningError(f"{what} {folder} cannot be made: {error.strerror}") from error
     if not stat.S_ISDIR(status.st_mode):
         raise TuningError(f"{what} {folder} is a symbolic link; name the directory itself")
-    if "user ids" in MISSING:
-        return real
     if status.st_uid != os.getuid():
         raise TuningError(f"{what} {folder} belongs to user {status.st_uid}; use your own")
     if danger := next(filter(None, map(_danger, real.parents)), None):
@@ -84,9 +78,7 @@ def _trusted_users() -> set[int]:
 
 def opened(path: Path, *, follow: bool = True) -> int:
     """A descriptor for reading, opened without waiting; without `follow` a link is refused."""
-    if not follow and not NO_FOLLOW and path.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return os.open(path, os.O_RDONLY | _READING | (0 if follow else NO_FOLLOW))
+    return os.open(path, _READING | (0 if follow else os.O_NOFOLLOW))
 
 
 def content(path: Path, most: int) -> bytes:
@@ -159,18 +151,8 @@ def _umask() -> int:
     return mask
 
 
-def set_mode(file: int, path: Path, mode: int) -> None:
-    """Set the mode of an open file, by its path where that is the only way."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(file, mode)
-    else:
-        path.chmod(mode)
-
-
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, so that they survive a power cut, where that is known."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
+    """Make the names in a folder durable, so that they survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

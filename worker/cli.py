@@ -26,7 +26,7 @@ from spsa.output import (
 )
 from spsa.text import LINE_LENGTH, printable
 from spsa.uci.spawning import EngineLimits, working_folders
-from spsa.uci.system import MISSING, hide_memory, isolation, missing, orphan_reaper
+from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
 from worker.connection import NO_DATABASE
 from worker.machine import usable_cores
 from worker.options import FILE, click_options
@@ -59,8 +59,8 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
         orphan_reaper(folders) as worker_id,
     ):
         namespaces = isolation() if wanted else None
-        for protection, loss in (missing(namespaces) if wanted else MISSING).items():
-            echo(f"warning: {platform.system()} has no {protection}: {loss}", err=True)
+        for loss in missing(namespaces) if wanted else ():
+            echo(f"warning: {platform.system()} has {loss}", err=True)
         limits = settings.engine_limits(isolation=namespaces, worker_id=worker_id, folders=folders)
         return _play(engines, settings, limits)
 

@@ -1,6 +1,5 @@
 """Which server a worker plays for, and the token of its machine; without one, for the database."""
 
-import os
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -104,7 +103,7 @@ def _token_in(path: Path) -> str:
     """The token in a file of one line; a warning if other users may read it."""
     try:
         text = content(path, MAX_TEXT).decode("utf-8").strip()
-        is_open = os.name == "posix" and path.stat().st_mode & _OTHERS
+        is_open = path.stat().st_mode & _OTHERS
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _token_fault(path, f"cannot be read: {reason}") from None

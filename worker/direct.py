@@ -17,7 +17,7 @@ import click
 from spsa.db import Store
 from spsa.db.database import configured_url, url_in, warnings
 from spsa.errors import InvalidInput
-from spsa.files import MAX_TEXT, NO_FOLLOW, content
+from spsa.files import MAX_TEXT, content
 from spsa.output import echo
 from spsa.text import NAME_LENGTH, printable
 
@@ -105,7 +105,7 @@ def _stored(file: Path) -> str:
     """Write it under another name and link it, so that no process reads half of it."""
     if not file.exists():
         fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w") as opened:
             opened.write(token_hex(32))
         try:

@@ -1,11 +1,12 @@
 """What this machine has: cores and memory."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from spsa.uci.spawning import EngineLimits
-from spsa.uci.system import installed_memory, logical_cores
+from spsa.uci.system import logical_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
@@ -46,7 +47,9 @@ def pinning_order(
 
 def memory() -> int | None:
     """Bytes of memory of the machine or its container; None where the system does not say."""
-    if (installed := installed_memory()) is None:
+    try:
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
         return None
     granted = _MEMORY_QUOTA.read_text().strip() if _MEMORY_QUOTA.exists() else "max"
     return installed if granted == "max" else min(installed, int(granted))

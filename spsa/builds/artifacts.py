@@ -20,7 +20,7 @@ from pathlib import Path
 
 from spsa.builds.requirements import required
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.files import MAX_TEXT, content, opened, private_folder, set_mode, sync_folder
+from spsa.files import MAX_TEXT, content, opened, private_folder, sync_folder
 
 MAX_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""
@@ -233,7 +233,7 @@ def _copied(source: Path | bytes, draft: Path, mode: int) -> str:
             digest.update(chunk)
             copy.write(chunk)
         copy.flush()
-        set_mode(copy.fileno(), draft, mode)
+        os.fchmod(copy.fileno(), mode)
         os.fsync(copy.fileno())
     return digest.hexdigest()
 

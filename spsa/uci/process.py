@@ -4,6 +4,7 @@ This module knows pipes and process groups, but not UCI.
 """
 
 import os
+import select
 import signal
 import time
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ from threading import Event
 from spsa.errors import EngineFault
 from spsa.text import printable
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import CHUNK, READABLE, kill, kill_all_of, pipes, unblock
+from spsa.uci.system import kill, kill_all_of
+
+CHUNK = 65_536
+"""The most bytes that one look at a pipe returns."""
 
 _KEPT_ERRORS = 8_192
 _MOST_CHUNKS = 16
@@ -39,8 +43,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
-        pipes.open(self._read)
-        unblock(self._write)
+        _unblock(self._read, self._write)
         self.is_set = False
 
     def fileno(self) -> int:
@@ -48,15 +51,15 @@ class StopSignal:
 
     def set(self) -> None:
         self.is_set = True
-        pipes.wake(self._read, self._write)
+        with suppress(BlockingIOError):  # a full pipe is readable already
+            os.write(self._write, b"!")
 
     def clear(self) -> None:
         self.is_set = False
         with suppress(BlockingIOError):
-            pipes.read(self._read, CHUNK)
+            os.read(self._read, CHUNK)
 
     def close(self) -> None:
-        pipes.close(self._read)
         os.close(self._read)
         os.close(self._write)
 
@@ -88,12 +91,14 @@ class EngineProcess:
             self._end_all = stack.pop_all()
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._in, self._out, self._errors = (stream.fileno() for stream in streams if stream)
-        unblock(self._in)
-        pipes.open(self._out, self._errors)
+        _unblock(self._in, self._out, self._errors)
         self._stop_signal = stop_signal.fileno()
-        self._end = pipes.exit_descriptor(self._process.pid)
-        self._poll = pipes.waiting(self._out, self._errors, self._stop_signal, self._end)
-        self._output_alone = [(self._out, READABLE)]
+        self._end = _exit_descriptor(self._process.pid)
+        self._poller = select.poll()
+        for readable in (self._out, self._errors, self._stop_signal, self._end):
+            if readable is not None:
+                self._poller.register(readable, select.POLLIN)
+        self._output_alone = [(self._out, select.POLLIN)]
         self._last: tuple[bytes, bytes] = (b"", b"")
         self._last_errors = b""
 
@@ -118,10 +123,10 @@ class EngineProcess:
         Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
         """
         left = deadline - time.monotonic()
-        ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
+        ready = self._poller.poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
         if ready != self._output_alone and not self._has_output({d for d, _ in ready}, left > 0):
             return
-        chunk = pipes.read(self._out, CHUNK)
+        chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
         self._last = self._last[1], chunk
@@ -145,12 +150,13 @@ class EngineProcess:
     def _hear_errors(self) -> bool:
         """Keep the end of what it has written to stderr; whether there may be more."""
         try:
-            chunk = pipes.read(self._errors, CHUNK)
+            chunk = os.read(self._errors, CHUNK)
         except BlockingIOError:
             return False
         self._last_errors = (self._last_errors + chunk)[-_KEPT_ERRORS:]
         if not chunk:  # it has closed stderr, which would be ready for ever
-            self._poll = pipes.waiting(self._out, self._stop_signal, self._end)
+            with suppress(KeyError):  # that was seen before
+                self._poller.unregister(self._errors)
         return bool(chunk)
 
     @property
@@ -170,7 +176,7 @@ class EngineProcess:
     def unread(self) -> bytes:
         """What the engine has already written, without a wait; at most one chunk."""
         try:
-            return pipes.read(self._out, CHUNK)
+            return os.read(self._out, CHUNK)
         except BlockingIOError:
             return b""
 
@@ -193,7 +199,6 @@ class EngineProcess:
         self._process.wait()
         if not self._limits.own_pids:
             kill_all_of(self._id)
-        pipes.close(self._out, self._errors)
         if self._end is not None:
             os.close(self._end)
 
@@ -217,6 +222,19 @@ class EngineProcess:
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it exited with status 0")
+
+
+def _unblock(*pipes: int) -> None:
+    for pipe in pipes:
+        os.set_blocking(pipe, False)
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """A descriptor that is readable when the process has ended; None where there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def _last_lines(written: bytes) -> list[str]:

@@ -17,8 +17,7 @@ from tempfile import mkdtemp
 from typing import Self
 
 from spsa.errors import EngineFault
-from spsa.uci import system
-from spsa.uci.system import ENGINE_ID, Isolation
+from spsa.uci.system import ENGINE_ID, Isolation, has_autogroups, preparation
 
 GIB = 2**30
 MAX_BYTES = GIB
@@ -26,6 +25,8 @@ MAX_FILES = 10_000
 _BLOCK = 512
 _BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
+_PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
+"""The variables of the worker's environment that an engine gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +106,13 @@ class EngineLimits:
     folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
-        """As in the worker's row: `no network, own PIDs, rlimits`, then what the system lacks."""
+        """As in the worker's row: `no network, own PIDs, rlimits`."""
         parts = {
             "no network": self.isolation is not None and "net" in self.isolation.kinds,
             "own PIDs": self.own_pids,
-            "rlimits": "rlimits" not in system.MISSING,
+            "rlimits": True,
         }
-        given = ", ".join(name for name, is_there in parts.items() if is_there)
-        missing = f"missing: {', '.join(system.MISSING)}" if system.MISSING else ""
-        return "; ".join(filter(None, (given, missing)))
+        return ", ".join(name for name, is_there in parts.items() if is_there)
 
     @property
     def own_pids(self) -> bool:
@@ -144,15 +143,25 @@ def spawn(
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
     added = {ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
-    options = system.engine_options(
-        limits.isolation, limits.memory, limits.file_size, limits.cores
-    ) | {"cwd": folder, "env": clean_environment(os.environ) | added, "bufsize": 0}
+    prepare = preparation(limits.isolation, limits.memory, limits.file_size, limits.cores)
+    grouped = has_autogroups()
     pipe = subprocess.PIPE
     words = [path, *arguments]
     for _ in range(_BUSY_TRIES):
         try:
             command = limits.isolation.command(words) if limits.isolation else words
-            return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, **options)
+            return subprocess.Popen(
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                bufsize=0,
+                cwd=folder,
+                env=clean_environment(os.environ) | added,
+                preexec_fn=prepare,
+                process_group=0 if grouped else None,
+                start_new_session=not grouped,
+            )
         except OSError as error:
             # Another thread may just fork a child that still has this fresh binary open.
             if error.errno != errno.ETXTBSY:
@@ -164,4 +173,4 @@ def spawn(
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: environment[name] for name in system.PASSED_ON if name in environment}
+    return {name: environment[name] for name in _PASSED_ON if name in environment}

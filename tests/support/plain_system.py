@@ -1,13 +1,12 @@
-"""`python plain_system.py KIND WORDS...`: `compete WORDS` on a system that lacks what Linux has.
+"""`python plain_system.py WORDS...`: `compete WORDS` on a system that lacks what Linux has.
 
 What the worker may miss is taken away before it is imported. The standard library keeps what it has
-already bound, as it has its own ways on such a system. This is neither macOS nor Windows.
+already bound, as it has its own ways on such a system. This is not macOS.
 """
 
 import os
 import runpy
 import select
-import signal
 import sqlite3  # noqa: F401
 import subprocess  # noqa: F401
 import sys
@@ -22,27 +21,19 @@ LINUX = {
     "sched_setscheduler setns unshare",
     select: "epoll",
 }
-POSIX = {
-    os: "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK fchmod fork geteuid getegid getpgid getppid "
-    "getuid killpg set_blocking setsid sysconf",
-    select: "poll POLLIN POLLOUT",
-    signal: "SIGALRM SIGHUP SIGQUIT pthread_sigmask",
-}
-MODULES = {"macos": ("spsa.uci.linux",), "windows": ("spsa.uci.linux", "fcntl", "pwd", "resource")}
 
 
-def take_away(kind: str) -> None:
+def take_away() -> None:
     sysconfig.get_config_vars()  # of this Python, whatever it is told it runs on
     sys.platform = "darwin"
-    for owner, names in [*LINUX.items(), *(POSIX.items() if kind == "windows" else ())]:
+    for owner, names in LINUX.items():
         for name in names.split():
             if hasattr(owner, name):
                 delattr(owner, name)
-    for name in MODULES[kind]:
-        sys.modules[name] = None  # type: ignore[assignment]
+    sys.modules["spsa.uci.linux"] = None  # type: ignore[assignment]
 
 
 if __name__ == "__main__":
-    take_away(sys.argv.pop(1))
+    take_away()
     sys.path[0] = ""
     runpy.run_module("worker", run_name="__main__", alter_sys=True)

@@ -15,11 +15,10 @@ from engines.faulty import PATIENT, alive, children, engine, open_files, spec, w
 from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
-from spsa.uci import process, spawning
+from spsa.uci import spawning
 from spsa.uci.engine import MATE, Limit, UciEngine, UciTimeouts
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import clean_environment
-from spsa.uci.system import PumpedPipes
 
 START = b"position startpos"
 SOON = Limit(b"go movetime 1\n", 0.4)
@@ -27,15 +26,8 @@ IN_TIME = Limit(b"go movetime 1\n", 20.0)
 Starts = Callable[..., UciEngine]
 
 
-@pytest.fixture(params=["polled", "pumped"], autouse=True)
-def pipes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pipes of this system, and those of one that cannot wait for several of them."""
-    if request.param == "pumped":
-        monkeypatch.setattr(process, "pipes", PumpedPipes())
-
-
 @pytest.fixture
-def stop_signal(pipes: None) -> Iterator[StopSignal]:
+def stop_signal() -> Iterator[StopSignal]:
     bell = StopSignal()
     yield bell
     bell.close()
