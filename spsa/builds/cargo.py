@@ -2,47 +2,31 @@
 
 import json
 import os
-import posixpath
 import re
 import shutil
 import threading
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.subprocesses import Watch
+from spsa.builds.subprocesses import Commands
 from spsa.builds.tree import WorkCopy
 from spsa.errors import BuildFailed, InvalidInput
 
-CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")
-"""The configuration files that cargo looks for; if both exist it reads the first."""
-
 SHOWN_LINES = 60
 _PROGRESS = ("Compiling", "Finished", "Blocking", "Updating", "Locking", "Downloaded", "Fresh")
-_STARTED = re.compile(r"^\s*Compiling \S+ v\S+(?: \((?P<place>[^)]*)\))?", re.MULTILINE)
 _WAIT_SECONDS = 0.2
 _TARGET_FLAGS = re.compile(r"CARGO_TARGET_\w+_RUSTFLAGS")
 
 
-def configuration(directory: Path) -> tuple[str, Path] | None:
-    """Cargo's configuration file in a directory: its path from there, and its path."""
-    found = ((name, directory / name) for name in CONFIGURATIONS)
-    return next((each for each in found if each[1].is_file()), None)
-
-
-def cargo_home() -> Path:
-    return Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").resolve()
-
-
 def configurations_around(work: Path) -> list[str]:
     """The configuration that a build below `work` reads besides that of the source."""
-    above = (configuration(directory) for directory in (work, *work.parents))
-    own = (cargo_home() / Path(name).name for name in CONFIGURATIONS)
-    paths = {path for _, path in filter(None, above)} | {path for path in own if path.is_file()}
-    return [path.read_text(encoding="utf-8", errors="replace") for path in sorted(paths)]
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    folders = {home.resolve(), *(folder / ".cargo" for folder in (work, *work.parents))}
+    paths = (folder / name for folder in sorted(folders) for name in ("config", "config.toml"))
+    return [p.read_text(encoding="utf-8", errors="replace") for p in paths if p.is_file()]
 
 
 def refuse_unbuildable(source: Path) -> None:
@@ -60,28 +44,13 @@ def refuse_unbuildable(source: Path) -> None:
 
 
 def workspace_of(crate: Path) -> Path | None:
-    """The folder above whose Cargo.toml names this crate as one of its workspace."""
-    if _workspace(crate) is not None:
-        return None
-    return next((folder for folder in crate.parents if _has_member(folder, crate)), None)
-
-
-def _has_member(directory: Path, crate: Path) -> bool:
-    workspace, relative = _workspace(directory) or {}, crate.relative_to(directory).as_posix()
-    named = _matches(relative, workspace.get("members", ()))
-    return named and not _matches(relative, workspace.get("exclude", ()))
-
-
-def _workspace(directory: Path) -> Mapping[str, Collection[str]] | None:
+    """The folder of the workspace that cargo finds around this crate."""
+    words = ["cargo", "locate-project", "--workspace", "--message-format", "plain"]
     try:
-        text = (directory / "Cargo.toml").read_text(encoding="utf-8")
-        return tomllib.loads(text).get("workspace")
-    except (OSError, ValueError):
+        found = Path(Commands(os.environ).answer(words, crate).strip()).parent
+    except BuildFailed:
         return None
-
-
-def _matches(relative: str, patterns: Collection[str]) -> bool:
-    return any(fnmatch(relative, posixpath.normpath(pattern)) for pattern in patterns)
+    return None if found == crate.resolve() else found
 
 
 def level_flags(
@@ -197,46 +166,29 @@ class SharedDependencies:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._first: tuple[WorkCopy, Path] | None = None
-        self._compiled = threading.Event()
 
     @contextmanager
     def for_build(
-        self,
-        work_copy: WorkCopy,
-        target: Path,
-        rewritten: Collection[str],
-        wait: Callable[[float], None],
-    ) -> Iterator[Watch | None]:
-        """Fill a new work copy if another build of the run can; yields what cargo's run calls.
+        self, work_copy: WorkCopy, target: Path, wait: Callable[[float], None]
+    ) -> Iterator[None]:
+        """The first build of a run goes alone; each new work copy starts with what it compiled.
 
-        `rewritten` are the files that hold values, by path in the tree; `wait` sleeps.
+        `wait` raises when builds are cancelled.
         """
-        files = [str(work_copy.tree / name) for name in rewritten]
-
-        def watch(stdout: str, stderr: str) -> None:
-            """Let the others go on when the dependencies are compiled."""
-            if dependencies_are_compiled(stdout, stderr, files):
-                self._compiled.set()
-
         if target.exists():
-            yield None
-        elif self._is_first(work_copy, target):
-            try:
-                yield watch
-            finally:
-                self._compiled.set()
-        else:
-            while not self._compiled.is_set():
-                wait(_WAIT_SECONDS)
-            self._take_over(work_copy, target)
-            yield None
-
-    def _is_first(self, work_copy: WorkCopy, target: Path) -> bool:
-        with self._guard:
-            if self._first is not None and self._first[0] != work_copy:
-                return False
-            self._first = work_copy, target
-            return True
+            yield
+            return
+        while not self._guard.acquire(timeout=_WAIT_SECONDS):
+            wait(0)
+        try:
+            if self._first is None or self._first[0] == work_copy:
+                yield
+                self._first = work_copy, target
+                return
+        finally:
+            self._guard.release()
+        self._take_over(work_copy, target)
+        yield
 
     def _take_over(self, work_copy: WorkCopy, target: Path) -> None:
         """Copy what is compiled, and the files with the dates by which cargo knows them."""
@@ -247,23 +199,6 @@ class SharedDependencies:
             _copy(folder, target / folder.relative_to(compiled))
         _copy(compiled, target, ".fingerprint")
         _copy(first.tree, work_copy.tree)
-
-
-def dependencies_are_compiled(stdout: str, stderr: str, rewritten: list[str]) -> bool:
-    """Whether cargo has begun with a crate that holds one of the files, and ended all others."""
-    places = [found["place"] or "" for found in _STARTED.finditer(stderr)]
-    own = [place for place in places if place and any(f.startswith(f"{place}/") for f in rewritten)]
-    return bool(own) and len(_finished(stdout)) >= len(places) - len(own)
-
-
-def _finished(stdout: str) -> set[str]:
-    """The packages with a library; of those with a build script, that alone does not count."""
-    return {
-        str(message["package_id"])
-        for message in messages(stdout)
-        if message["reason"] == "compiler-artifact"
-        and "custom-build" not in message["target"]["kind"]
-    }
 
 
 def _copy(source: Path, target: Path, *ignored: str) -> None:

@@ -35,13 +35,11 @@ Another worker of this machine may still build what was used so lately.
 class BuildOrder:
     """Two engines for one kind of machine.
 
-    `kind` are words of `requirements.kind_of`, `source_sha256` is the hash of the pinned source,
-    `archive_sha256` that of its archive.
+    `kind` are words of `requirements.kind_of`, `source_sha256` is the hash of the source's archive.
     """
 
     kind: tuple[str, ...]
     source_sha256: str
-    archive_sha256: str
     recipe: Recipe
     plus: Rendered
     minus: Rendered
@@ -93,9 +91,9 @@ def ordered(
 def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
     """The pinned source of an order, which an earlier order may have left there."""
     found = sha256(archive).hexdigest()
-    if found != order.archive_sha256:
+    if found != order.source_sha256:
         raise ArtifactMismatch(
-            f"the archive of the source hashes to {found}, expected {order.archive_sha256}"
+            f"the archive of the source hashes to {found}, expected {order.source_sha256}"
         )
     path = home / "source"
     if not path.is_dir():

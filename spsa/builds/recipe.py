@@ -22,7 +22,7 @@ from spsa.builds.cargo import (
 )
 from spsa.builds.requirements import level_for, own_level, processor_features
 from spsa.builds.source import Pinned
-from spsa.builds.subprocesses import Commands, Watch
+from spsa.builds.subprocesses import Commands
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
@@ -139,15 +139,14 @@ class Compiler:
         If a crate has no Cargo.lock, the whole run shares a generated one. Raises InvalidInput for
         values in a file that the source does not have.
         """
-        tree, prefix = self.pinned.tree(), self.pinned.prefix
+        tree = self.pinned.tree()
         for name, text in rendered.files.items():
-            if prefix + name not in tree:
+            if name not in tree:
                 remedy = f"give its path from {self.pinned.checkout.source}"
                 raise InvalidInput.of(name, "file", "the engine's source has no such file", remedy)
-            tree[prefix + name] = Entry(tree[prefix + name].path, text=text)
-        lock = f"{prefix}Cargo.lock"
-        if not self.recipe.command and lock not in tree:
-            tree[lock] = Entry(self._locked(tree))
+            tree[name] = Entry(tree[name].path, text=text)
+        if not self.recipe.command and "Cargo.lock" not in tree:
+            tree["Cargo.lock"] = Entry(self._locked(tree))
         return tree
 
     def compile(self, work_copy: WorkCopy, tree: Tree) -> Compiled:
@@ -181,12 +180,10 @@ class Compiler:
 
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree, logs: Path) -> Compiled:
         """Compile the dependencies once for a run, each side in its own work copy."""
-        recipe, crate = self.recipe, work_copy.tree / self.pinned.prefix
-        rewritten = [name for name, entry in tree.items() if entry.text is not None]
-        share = self._dependencies.for_build
+        recipe, crate = self.recipe, work_copy.tree
         with (
             work_copy.compiling() as folder,
-            share(work_copy, folder, rewritten, self.commands.wait) as watch,
+            self._dependencies.for_build(work_copy, folder, self.commands.wait),
         ):
             work_copy.lay_out(tree)
             metadata = self._cargo(_METADATA, crate, logs)
@@ -196,14 +193,12 @@ class Compiler:
             words += ["--package", recipe.package] if recipe.package else []
             words += ["--target", recipe.target] if recipe.target else []
             words += ["--message-format=json", "--color=never"]
-            executable, triple = made(self._cargo(words, crate, logs, watch), binary, folder)
+            executable, triple = made(self._cargo(words, crate, logs), binary, folder)
         return Compiled(executable, triple or self._host(), self._rustc_level())
 
-    def _cargo(
-        self, words: Sequence[str], crate: Path, logs: Path, watch: Watch | None = None
-    ) -> str:
-        """What cargo writes; `watch` is called while it runs."""
-        output = self.commands.run(["cargo", *words], crate, logs, self.recipe.timeout, watch)
+    def _cargo(self, words: Sequence[str], crate: Path, logs: Path) -> str:
+        """What cargo writes."""
+        output = self.commands.run(["cargo", *words], crate, logs, self.recipe.timeout)
         if output.returncode != 0:
             found = complaint(output.stdout, output.stderr)
             raise BuildFailed(
@@ -218,10 +213,9 @@ class Compiler:
         with work_copy.locked(self.commands.wait, self.recipe.timeout):
             if not lock.exists():
                 work_copy.lay_out(tree)
-                crate = work_copy.tree / self.pinned.prefix
                 offline = [flag for flag in self.recipe.flags if flag == "--offline"]
-                self._cargo(["generate-lockfile", *offline], crate, work_copy.home / "log")
-                (crate / "Cargo.lock").replace(lock)
+                self._cargo(["generate-lockfile", *offline], work_copy.tree, work_copy.home / "log")
+                (work_copy.tree / "Cargo.lock").replace(lock)
         return lock
 
     def _rustc_level(self) -> str | None:
@@ -272,7 +266,7 @@ class Compiler:
     def _rustc(self, *arguments: str) -> str:
         """What the compiler says that the pinned source selects."""
         argv = [self.commands.environment.get("RUSTC", "rustc"), *arguments]
-        return self.commands.answer(argv, self.pinned.crate)
+        return self.commands.answer(argv, self.pinned.path)
 
     def _host(self) -> str:
         found = _HOST.search(self._rustc("-vV"))

@@ -4,28 +4,22 @@ Nothing writes to the checkout. It is read to make the copy, and to compare with
 disregarded, because a network that a build embeds is often an ignored file.
 """
 
-import json
 import posixpath
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from spsa.builds.cargo import cargo_home, configuration, refuse_unbuildable
+from spsa.builds.cargo import refuse_unbuildable
 from spsa.builds.tree import (
     Entry,
-    Manifest,
     becoming,
     differences,
     digest,
     disk_errors_as_tuning_errors,
-    manifest,
     tree_at,
 )
 from spsa.errors import InvalidInput, SourceChanged
-
-_OUTER = "outer/"
-"""One directory around the crate in a copy."""
 
 _JUNK = (
     *(".git", ".hg", ".svn", ".jj", ".idea", ".vscode", ".venv", ".tuning"),
@@ -33,7 +27,6 @@ _JUNK = (
     *("*.db", "*.db-wal", "*.db-shm", "*.db-journal"),
 )
 _OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.profraw", "*.profdata")
-_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +34,6 @@ class Checkout:
     """A directory with a Cargo.toml; `excluded` are paths in it that are no part of the engine.
 
     Without `cargo` it needs none, and what an earlier make has left there is no part of it.
-
-    Cargo's configuration files in the directories above belong to it too, because a build in the
-    checkout reads them. A copy keeps them in directories around the crate, so that cargo reads them
-    in the same order.
     """
 
     source: Path
@@ -53,18 +42,7 @@ class Checkout:
 
     def tree(self) -> dict[str, Entry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
-        if not self.source.is_dir():
-            return {}
-        above = list(self._above()) if self.cargo else []
-        outer = {_OUTER * depth + name: Entry(path) for depth, (name, path) in enumerate(above)}
-        return outer | dict(self._walk(self.source, _OUTER * len(above)))
-
-    def _above(self) -> Iterator[tuple[str, Path]]:
-        """The configuration of each directory above, outermost first; cargo's own home is none."""
-        for directory in reversed(self.source.parents):
-            found = configuration(directory)
-            if found is not None and found[1].parent.resolve() != cargo_home():
-                yield found
+        return dict(self._walk(self.source, "")) if self.source.is_dir() else {}
 
     def _walk(self, directory: Path, above: str) -> Iterator[tuple[str, Entry]]:
         for path in sorted(directory.iterdir()):
@@ -106,7 +84,7 @@ def _is_build_output(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A copy of an engine's source at `path`, named by the hash of its content.
+    """A copy of an engine's source at `path`, named by the hash of its archive.
 
     It is as the source was when the run began, and is verified at every use.
     """
@@ -115,74 +93,34 @@ class Pinned:
     sha256: str
     checkout: Checkout
 
-    @property
-    def prefix(self) -> str:
-        """Where the crate begins: not at the top if there was configuration above the checkout."""
-        prefix = ""
-        if not self.checkout.cargo:
-            return prefix
-        while (self.path / prefix).is_dir() and not (self.path / prefix / "Cargo.toml").is_file():
-            prefix += _OUTER
-        return prefix
-
-    @property
-    def crate(self) -> Path:
-        return self.path / self.prefix
-
     def tree(self) -> dict[str, Entry]:
         return tree_at(self.path)
 
     def verify(self) -> None:
-        """Raise SourceChanged with the file names if the pinned copy was modified."""
+        """Raise SourceChanged if the pinned copy was modified."""
         if self.path.is_symlink():
             raise SourceChanged(f"the pinned source {self.path} is a symbolic link: delete it")
-        now = manifest(self.tree())
-        if digest(now) != self.sha256:
-            changed = differences(_recorded(self.path), now)
+        if digest(self.tree()) != self.sha256:
             raise SourceChanged(
-                f"the pinned source {self.path} was altered: {_listed(changed)}; delete that "
-                "directory and resume: it is made again if the checkout still has its content"
+                f"the pinned source {self.path} was altered; delete that directory and resume: "
+                "it is made again if the checkout still has its content"
             )
 
     def restore(self) -> None:
-        """Make a deleted copy again, if the checkout still has its content.
-
-        Raises SourceChanged with what differs.
-        """
+        """Make a missing copy; SourceChanged if the checkout has not its content (any more)."""
         if not self.path.exists():
-            entries = manifest(self.checkout.tree())
-            if digest(entries) != self.sha256:
-                raise SourceChanged(self._is_gone(entries))
-            self.store(entries)
+            with becoming(self.path) as draft:
+                draft.lay_out(self.checkout.tree())
+                if digest(tree_at(draft.tree)) != self.sha256:
+                    raise SourceChanged(
+                        f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
+                        "has changed since; put it back as it was, or start a new run"
+                    )
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
         with disk_errors_as_tuning_errors():
-            return differences(_recorded(self.path), manifest(self.checkout.tree()))
-
-    def store(self, entries: Manifest) -> None:
-        """Copy the checkout, and write down what the copy holds."""
-        with becoming(self.path) as draft:
-            draft.lay_out(self.checkout.tree())
-            copied = manifest(tree_at(draft.tree))
-            if copied != entries:
-                changed = _listed(differences(entries, copied))
-                source = self.checkout.source
-                raise SourceChanged(
-                    f"{source} was changed while it was copied: {changed}; start again"
-                )
-            record = draft.home / "manifest"
-            text = json.dumps(dict(sorted(entries.items())), indent=1)
-            record.write_text(text, encoding="utf-8")
-            record.replace(_record(self.path))
-
-    def _is_gone(self, entries: Manifest) -> str:
-        recorded = _recorded(self.path)
-        changed = _listed(differences(recorded, entries)) if recorded else "its list of files too"
-        return (
-            f"the run's pinned source {self.path} is gone, and {self.checkout.source} has changed "
-            f"since ({changed}); put it back as it was, or start a new run"
-        )
+            return differences(self.tree(), self.checkout.tree())
 
 
 def pin(
@@ -206,33 +144,12 @@ def pin(
         SourceChanged: the copy was altered, or is missing and the checkout has changed.
     """
     excluded = frozenset(path.resolve() for path in (*exclude, work))
-    checkout, folder = Checkout(source.resolve(), excluded, cargo), work.resolve() / "pinned"
+    checkout = Checkout(source.resolve(), excluded, cargo)
     with disk_errors_as_tuning_errors():
         if sha256 is None and cargo:
             refuse_unbuildable(checkout.source)
-        entries = {} if sha256 else manifest(checkout.tree())
-        name = sha256 or digest(entries)
-        pinned = Pinned(folder / name, name, checkout)
-        if entries and not pinned.path.is_dir():
-            pinned.store(entries)
+        name = sha256 or digest(checkout.tree())
+        pinned = Pinned(work.resolve() / "pinned" / name, name, checkout)
         pinned.restore()
         pinned.verify()
     return pinned
-
-
-def _record(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
-
-
-def _recorded(path: Path) -> dict[str, str]:
-    """The manifest written when the copy was made; empty if it is missing too."""
-    try:
-        entries = json.loads(_record(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(fingerprint) for name, fingerprint in entries.items()}
-
-
-def _listed(changed: tuple[str, ...]) -> str:
-    more = len(changed) - _SHOWN
-    return ", ".join(changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -4,9 +4,7 @@ import re
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spsa.errors import BuildFailed, TuningError
@@ -16,11 +14,6 @@ _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it i
 _ELSE = "install it, or put the directory that has it into PATH"
 _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 _ANSWER_SECONDS = 120.0
-_WATCH_SECONDS = 0.5
-
-
-Watch = Callable[[str, str], None]
-"""Gets what a program has written to stdout and stderr while it runs."""
 
 
 class BuildCancelled(TuningError):
@@ -54,16 +47,9 @@ class Commands:
             raise BuildCancelled("the build was stopped")
 
     def run(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        logs: Path,
-        timeout: float,
-        watch: Watch | None = None,
+        self, argv: Sequence[str], cwd: Path, logs: Path, timeout: float
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` in `cwd` and return what it wrote, which is also left in `logs`.
-
-        `watch` is called twice a second.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
@@ -75,17 +61,11 @@ class Commands:
             old.unlink(missing_ok=True)  # which may be a link by now
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
-        end = time.monotonic() + timeout
         try:
-            while process.returncode is None:
-                left = end - time.monotonic()
-                if left <= 0:
-                    words = " ".join(argv[:2])
-                    raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds")
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(min(left, _WATCH_SECONDS))
-                if watch is not None:
-                    watch(_text(out), _text(err))
+            process.wait(timeout)
+        except subprocess.TimeoutExpired as late:
+            words = " ".join(argv[:2])
+            raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds") from late
         finally:
             with self._guard:
                 _kill(process)

@@ -5,8 +5,6 @@ Names, execute permission, content and links count; modification times do not.
 
 import hashlib
 import io
-import json
-import lzma
 import os
 import shutil
 import tarfile
@@ -16,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import sync_folder
@@ -23,9 +22,6 @@ from spsa.uci.system import lock
 
 _AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1
-
-Manifest = Mapping[str, str]
-"""Relative path -> "file:<sha256>", "program:<sha256>" or "link:<where to>"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +42,6 @@ class Entry:
     @property
     def content(self) -> bytes:
         return self.path.read_bytes() if self.text is None else self.text.encode()
-
-    def fingerprint(self) -> str:
-        if self.link is not None:
-            return f"link:{self.link}"
-        with self.path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        return f"{'program' if self.mode == 0o755 else 'file'}:{content}"
 
     def equals(self, other: "Entry | None") -> bool:
         if other is None or self.link is not None or other.link is not None:
@@ -87,44 +76,49 @@ def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
             yield path, Entry(path)
 
 
-def manifest(tree: Tree) -> dict[str, str]:
-    """The fingerprint of every entry, to store and compare."""
-    return {relative: entry.fingerprint() for relative, entry in tree.items()}
-
-
-def digest(entries: Manifest) -> str:
-    """One hash over all names, modes and contents."""
-    canonical = json.dumps(sorted(entries.items()), separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
-    """The files that were changed, added or removed, each labelled so."""
-    return tuple(
-        f"{name} ({'added' if name not in before else 'changed' if name in now else 'removed'})"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    )
+def differences(before: Tree, now: Tree) -> tuple[str, ...]:
+    """The files that were changed, added or removed."""
+    names = sorted(before.keys() | now.keys())
+    return tuple(n for n in names if n not in before or not before[n].equals(now.get(n)))
 
 
 def archived(tree: Tree) -> bytes:
-    """The tree as a compressed archive (tar, xz): the same bytes for the same tree."""
+    """The tree as an archive (tar): the same bytes for the same names, modes and contents."""
     with io.BytesIO() as written:
-        with tarfile.open(fileobj=written, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
-            for relative, entry in sorted(tree.items()):
-                _add(archive, relative, entry)
+        _archive(tree, written)
         return written.getvalue()
 
 
-def _add(archive: tarfile.TarFile, relative: str, entry: Entry) -> None:
-    member = tarfile.TarInfo(relative)
-    if entry.link is not None:
-        member.type, member.linkname = tarfile.SYMTYPE, entry.link
-        archive.addfile(member)
-        return
-    content = entry.content
-    member.size, member.mode = len(content), entry.mode
-    archive.addfile(member, io.BytesIO(content))
+class _Hash(io.BytesIO):
+    """A file that keeps nothing but the hash of its bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any, /) -> int:
+        self.sha256.update(data)
+        return len(data)
+
+
+def digest(tree: Tree) -> str:
+    """The hash of the archive of a tree."""
+    written = _Hash()
+    _archive(tree, written)
+    return written.sha256.hexdigest()
+
+
+def _archive(tree: Tree, stream: io.BytesIO) -> None:
+    with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for relative, entry in sorted(tree.items()):
+            member = tarfile.TarInfo(relative)
+            if entry.link is not None:
+                member.type, member.linkname = tarfile.SYMTYPE, entry.link
+                archive.addfile(member)
+            else:
+                content = entry.content
+                member.size, member.mode = len(content), entry.mode
+                archive.addfile(member, io.BytesIO(content))
 
 
 def unpack(archive: bytes, destination: Path, most: int) -> None:
@@ -134,11 +128,11 @@ def unpack(archive: bytes, destination: Path, most: int) -> None:
     bytes.
     """
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:xz") as members:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
             if sum(member.size for member in members) > most:
                 raise TuningError("the archive of the source is too large to be unpacked")
             members.extractall(destination, filter="data")
-    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+    except (tarfile.TarError, EOFError) as error:
         raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
 
 

@@ -88,7 +88,7 @@ def delivery_of(
         wanted = _possible_here(config, wanted)
     pinned, notes = _pinned(config, wanted, source_sha256)
     constants = wanted["constants_file"]
-    source = EngineSource(space, pinned, constants, read_sources(space, pinned.crate, constants))
+    source = EngineSource(space, pinned, constants, read_sources(space, pinned.path, constants))
     levels = wanted["levels"] or [""]
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *levels)}

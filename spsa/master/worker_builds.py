@@ -57,7 +57,7 @@ class WorkerDelivery(Delivery):
         self._require = require
         self._at_once = at_once or _AT_ONCE
         self._stopping = threading.Event()
-        self._archive = ""  # the hash of the one that the database keeps
+        self._archive_kept = False  # whether the database has it for the workers
         self._waiting: list[threading.Thread] = []
         self._told: set[str] = set()
         self._refused: dict[str, str] = {}
@@ -141,28 +141,21 @@ class WorkerDelivery(Delivery):
         return slots
 
     def _ordered(self, kind: Kind, plus: Rendered, minus: Rendered) -> BuildOrder:
+        if not self._archive_kept:
+            self._store.keep_archive(self.source_sha256, archive_of(self._source.pinned))
+            self._archive_kept = True
         order = BuildOrder(
             kind=kind,
             source_sha256=self.source_sha256,
-            archive_sha256=self._archived(),
             recipe=self._recipes.get(kind[-1]) or self._recipes[""],
             plus=plus,
             minus=minus,
         )
         words, recipe = (*kind, BUILDS), to_json(order)
         self._store.order_build(
-            order.key, words, order.archive_sha256, recipe, max_attempts=_MAX_ATTEMPTS
+            order.key, words, order.source_sha256, recipe, max_attempts=_MAX_ATTEMPTS
         )
         return order
-
-    def _archived(self) -> str:
-        """The hash of the archive of the source, which the database keeps for the workers."""
-        if not self._archive:
-            content = archive_of(self._source.pinned)
-            sha256 = hashlib.sha256(content).hexdigest()
-            self._store.keep_archive(sha256, content)
-            self._archive = sha256
-        return self._archive
 
     def _settled(self, orders: dict[Kind, BuildOrder]) -> dict[Kind, OrderedBuild]:
         """What is published, as soon as no order can bring any more; empty before that."""

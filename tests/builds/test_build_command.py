@@ -102,7 +102,7 @@ def test_a_pinned_source_that_was_altered_is_refused(tmp_path: Path) -> None:
     made = builder(bench)
     (pinned,) = (bench.work / "pinned").glob("*/eval.cpp")
     pinned.write_text("int main() {}")
-    with pytest.raises(SourceChanged, match=r"eval\.cpp \(changed\)"):
+    with pytest.raises(SourceChanged, match="was altered"):
         made.build_one("plus", rendered(TEMPO_BONUS=12))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
 
-from spsa.builds.cargo import binary_of, dependencies_are_compiled
+from spsa.builds.cargo import binary_of
 from spsa.builds.recipe import Rendered
 from spsa.errors import BuildFailed, InvalidInput
 
@@ -112,26 +112,3 @@ def test_a_build_that_fails_lets_the_others_go_on(workspace: Workspace) -> None:
     with pytest.raises(BuildFailed, match="the plus engine"):
         workspace.builder().build(broken, rendered(90))
     assert workspace.builder().build_one("minus", rendered(90)).bench == 90_061
-
-
-ENDED = '{"reason":"compiler-artifact","package_id":"far","target":{"kind":["lib"]}}\n'
-SCRIPT = '{"reason":"compiler-artifact","package_id":"far","target":{"kind":["custom-build"]}}\n'
-BEGUN = "   Compiling far v0.1.0\n"
-OWN = "   Compiling engine v0.1.0 (/tree)\n"
-
-
-@pytest.mark.parametrize(
-    ("stdout", "stderr", "done"),
-    [
-        ("", "", False),
-        ("", BEGUN, False),
-        (ENDED, BEGUN, False),
-        ("", BEGUN + OWN, False),
-        (SCRIPT, BEGUN + OWN, False),
-        (ENDED, BEGUN + OWN, True),
-        ("", OWN, True),
-        (ENDED, BEGUN + "   Compiling engine v0.1.0 (/elsewhere)\n", False),
-    ],
-)
-def test_when_the_dependencies_are_compiled(stdout: str, stderr: str, done: bool) -> None:
-    assert dependencies_are_compiled(stdout, stderr, ["/tree/src/constants.rs"]) is done

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.source import Checkout, pin
-from spsa.builds.tree import Tree, WorkCopy, differences, digest, manifest, tree_at
+from spsa.builds.tree import Tree, WorkCopy, differences, tree_at
 from spsa.errors import BuildFailed, InvalidInput, SourceChanged, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
@@ -70,8 +70,6 @@ def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path, work: P
     file.rename(source / "src" / "other.rs")
     seen.append(pin(source, work).sha256)
     assert len(set(seen)) == 4
-    assert digest({"a": "file:1", "b": "file:2"}) != digest({"a": "file:2", "b": "file:1"})
-    assert digest({"ab": "file:1"}) != digest({"a": "bfile:1"})
 
 
 def test_links_inside_are_kept_and_links_to_files_outside_are_content(source: Path) -> None:
@@ -89,20 +87,12 @@ def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path
     workspace = write(source.parent / "Cargo.toml", '[workspace]\nmembers = ["eng*"]\n')
     with pytest.raises(InvalidInput, match="member of the workspace"):
         pin(source, work)
-    workspace.write_text('[workspace]\nmembers = ["*"]\nexclude = ["engine"]\n')
+    workspace.write_text('[workspace]\nexclude = ["engine"]\n')
     assert set(pin(source, work).tree()) == ENGINE
     write(source.parent / "nets" / "a.nnue")
     (source / "nets").symlink_to(source.parent / "nets")
     with pytest.raises(InvalidInput, match="leads out of the source"):
         pin(source, work)
-
-
-def test_configuration_above_is_taken_along(source: Path, work: Path) -> None:
-    write(source.parent / ".cargo" / "config.toml", "[term]\nquiet = true\n")
-    pinned = pin(source, work)
-    assert (pinned.path / ".cargo" / "config.toml").read_text() == "[term]\nquiet = true\n"
-    assert pinned.crate == pinned.path / "outer"
-    assert (pinned.crate / "src" / "main.rs").is_file()
 
 
 @pytest.mark.parametrize("place", [".", "engine"])
@@ -113,11 +103,10 @@ def test_pinning_copies_and_leaves_the_checkout_alone(place: str, source: Path) 
     dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
     pinned = pin(source, work)
     assert set(pinned.tree()) == ENGINE | {"src/alias.rs"}
-    assert manifest(pinned.tree()) == manifest(Checkout(source, frozenset([work])).tree())
+    assert not differences(pinned.tree(), Checkout(source, frozenset([work])).tree())
     assert {path: path.lstat().st_mtime_ns for path in dates} == dates
     assert pin(source, work) == pinned
-    names = {path.name for path in (work / "pinned").iterdir()}
-    assert names == {pinned.sha256, f"{pinned.sha256}.json"}
+    assert [path.name for path in (work / "pinned").iterdir()] == [pinned.sha256]
 
 
 def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) -> None:
@@ -126,22 +115,18 @@ def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) ->
     write(source / "src" / "more.rs")
     (source / "Cargo.lock").unlink()
     again = pin(source, work, sha256=pinned.sha256)
-    assert again.drift() == (
-        "Cargo.lock (removed)",
-        "src/main.rs (changed)",
-        "src/more.rs (added)",
-    )
-    assert "println" in (again.crate / "src" / "main.rs").read_text()
+    assert again.drift() == ("Cargo.lock", "src/main.rs", "src/more.rs")
+    assert "println" in (again.path / "src" / "main.rs").read_text()
     shutil.rmtree(source)
     again = pin(source, work, sha256=pinned.sha256)
     assert again.path == pinned.path and len(again.drift()) == len(ENGINE)
 
 
-def test_an_altered_copy_is_refused_with_the_file(source: Path, work: Path) -> None:
+def test_an_altered_copy_is_refused(source: Path, work: Path) -> None:
     pinned = pin(source, work)
     write(pinned.path / "src" / "constants.rs", "pub const MARGIN: u64 = 1;")
     for use in (pinned.verify, lambda: pin(source, work, sha256=pinned.sha256)):
-        with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
+        with pytest.raises(SourceChanged, match="was altered"):
             use()
 
 
@@ -151,7 +136,7 @@ def test_a_lost_copy_is_made_again_only_from_the_same_source(source: Path, work:
     assert pin(source, work, sha256=pinned.sha256) == pinned
     shutil.rmtree(pinned.path)
     write(source / "src" / "constants.rs", "changed")
-    with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
+    with pytest.raises(SourceChanged, match="is gone"):
         pin(source, work, sha256=pinned.sha256)
     assert not pinned.path.exists()
 
@@ -159,14 +144,6 @@ def test_a_lost_copy_is_made_again_only_from_the_same_source(source: Path, work:
 def test_what_cannot_be_written_is_told(source: Path, tmp_path: Path) -> None:
     with pytest.raises(TuningError, match="in-the-way"):
         pin(source, write(tmp_path / "in-the-way"))
-
-
-def test_differences_say_what_happened() -> None:
-    assert differences({"a": "1", "b": "1"}, {"b": "2", "c": "1"}) == (
-        "a (removed)",
-        "b (changed)",
-        "c (added)",
-    )
 
 
 @pytest.fixture
@@ -212,7 +189,7 @@ def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
     tree = Checkout(source).tree()
     write(side.tree / "src" / "main.rs" / "deep" / "x")
     side.lay_out(tree)
-    assert manifest(tree_at(side.tree)) == manifest(tree)
+    assert not differences(tree_at(side.tree), tree)
     before = dates(side)
     side.lay_out(tree)
     assert dates(side) == before
@@ -224,7 +201,7 @@ def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
     shutil.rmtree(side.tree / ".cargo")
     (side.tree / ".cargo").symlink_to(source)
     side.lay_out(tree)
-    assert manifest(tree_at(side.tree)) == manifest(tree)
+    assert not differences(tree_at(side.tree), tree)
     assert not (side.tree / "left").exists()
     assert (source / "Cargo.toml").is_file()
 

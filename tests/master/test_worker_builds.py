@@ -123,7 +123,7 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     assert order.recipe.command == ("sh", "build.sh", "x86-64-v3")
     assert builder.orders["linux aarch64"].recipe.command == ("sh", "build.sh", "")
     assert order.plus.files == {"constants.h": "const int margin = 55;\n"}
-    archive = sqlite_store.file(order.archive_sha256)
+    archive = sqlite_store.file(order.source_sha256)
     with ordered(order, archive, tmp_path / "other", {}):
         copy = tmp_path / "other" / order.source_sha256 / "source"
         assert (copy / "constants.h").read_text() == (source / "constants.h").read_text()

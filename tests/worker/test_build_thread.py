@@ -1,6 +1,5 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
-import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -48,14 +47,12 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
         (source / "engine.sh").write_text(ENGINE)
         (source / "margin").write_text("50")
         pinned = pin(source, tmp_path / "work", cargo=False)
-        archive = archive_of(pinned)
-        sha256 = hashlib.sha256(archive).hexdigest()
-        sqlite_store.keep_archive(sha256, archive)
+        sha256 = pinned.sha256
+        sqlite_store.keep_archive(sha256, archive_of(pinned))
         plus, minus = (Rendered({"margin": n}, {"margin": int(n)}) for n in ("55", "45"))
         order = BuildOrder(
             kind=("linux",),
-            source_sha256=pinned.sha256,
-            archive_sha256=sha256,
+            source_sha256=sha256,
             recipe=Recipe(command=tuple(command), binary="engine"),
             plus=plus,
             minus=minus,
