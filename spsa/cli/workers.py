@@ -15,7 +15,7 @@ from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
 from spsa.report.history import Played, played
-from spsa.report.machines import MACHINES, MachineReport, of_machines
+from spsa.report.machines import MACHINES
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
 from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
@@ -51,8 +51,8 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
         return
     terminal().print(TextTable(WORKERS, found))
     if len(known.machines) > 1:
-        aside = {one.worker.host for one in found if one.is_set_aside}
-        _show_machines(known.machines, aside)
+        said = (sentence(str(alarm)) for one in known.machines for alarm in one.alarms)
+        terminal().print(TextTable(MACHINES, known.machines), *said, sep="\n")
     for line in _without_workers(machines, {one.worker.host for one in found}):
         echo(line)
 
@@ -65,12 +65,6 @@ def _played(store: "Store", run: str | None) -> Played:
 
 
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))
-
-
-def _show_machines(reports: Sequence[MachineReport], set_aside: set[str]) -> None:
-    """The table, and a sentence with the numbers for everything by which a machine stands out."""
-    found = (sentence(str(alarm)) for alarm in of_machines(reports, set_aside))
-    terminal().print(TextTable(MACHINES, reports), *found, sep="\n")
 
 
 def _without_workers(machines: "Sequence[Machine]", seen: set[str]) -> Iterator[str]:

@@ -117,7 +117,7 @@ class AlarmWatch:
         if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
             run = look.run
             found = history(self._store, run, known=played(self._store, run, COMPARED))
-            self._of_history = (*of_history(found, look.set_aside), *of_slots(look, found.workers))
+            self._of_history = (*of_history(found), *of_slots(look, found.workers))
             self._history_at = now
             if self._config.fleet.set_aside:
                 set_aside(self._store, run, found.machines)

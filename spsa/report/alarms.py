@@ -6,7 +6,7 @@ simulate it.
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum, sqrt
 from pathlib import Path
@@ -26,7 +26,6 @@ from spsa.planning.plan_warnings import space_warnings
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, standing
 from spsa.report.formats import estimate
 from spsa.report.history import RunHistory
-from spsa.report.machines import of_machines
 from spsa.report.parameters import ParameterStatus, signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status
 from spsa.report.workers import of_scales
@@ -283,16 +282,16 @@ _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 def with_history(status: Status, history: RunHistory) -> Status:
     """The same status with the alarms of its history too."""
-    found = (*of_history(history, status.set_aside), *of_slots(status, history.workers))
+    found = (*of_history(history), *of_slots(status, history.workers))
     return replace(status, alarms=(*status.alarms, *found))
 
 
-def of_history(history: RunHistory, set_aside: Collection[str] = ()) -> tuple[Alarm, ...]:
-    """The alarms of a run's history; machines that are `set_aside` get no batches already."""
+def of_history(history: RunHistory) -> tuple[Alarm, ...]:
+    """The alarms of a run's history."""
     return (
         *_of_divergence(history),
         *_of_validations(history),
-        *of_machines(history.machines, set_aside),
+        *(alarm for machine in history.machines for alarm in machine.alarms),
         *of_scales(history.workers),
     )
 

@@ -11,9 +11,9 @@ count. The machine that differs most is taken out before the others are compared
 its results would count among those of the others.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import copysign, lgamma, sqrt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import comb
 from statistics import median
 
 import numpy as np
@@ -36,103 +36,126 @@ _MIN_FAULTS = 5  # batches
 _FAULTS = 2.0  # times as often as in the others
 _SLOW = 0.5  # of the median speed
 
-
-@dataclass(frozen=True, slots=True)
-class ChiSquare:
-    """A statistic, its degrees of freedom (1 or 2), and how many more there are than expected."""
-
-    value: float
-    freedom: int
-    difference: float
-
-    @property
-    def chance(self) -> float:
-        """That it is as large by chance."""
-        return chi_square_tail(self.value, self.freedom)
-
-    @property
-    def residual(self) -> float:
-        """The difference in standard deviations, where it has one degree of freedom."""
-        return copysign(sqrt(self.value), self.difference)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """By what a machine stands out; an alarm has the same kind."""
-
-    kind: AlarmKind
-    text: str
+_BY = {
+    AlarmKind.WORKER_RESULTS: "results",
+    AlarmKind.WORKER_VOIDS: "void games",
+    AlarmKind.WORKER_TIME_LOSSES: "time losses",
+    AlarmKind.WORKER_SPEED: "speed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineReport:
     """One machine beside those that do not stand out.
 
-    `void_batches` and `late_batches` have a void game, or one that was lost on time. `speed` is its
-    nodes a second over the median of all machines, None where unknown.
+    `pairs` were even, won by one point and won by two; `chi_square` compares them with the others',
+    and `chance` is that of as large a difference between equal machines. `void_batches` and
+    `late_batches` have a void game, or one that was lost on time. `speed` is its nodes a second
+    over the median of all machines, None where unknown. `alarms` say by what it stands
+    out.
     """
 
     machine: str
-    tally: Tally
+    pairs: tuple[int, int, int]
     batches: int
     void_batches: int
     late_batches: int
-    results: ChiSquare
-    voids: ChiSquare
-    late: ChiSquare
+    chi_square: float
+    chance: float
     speed: float | None = None
-    findings: tuple[Finding, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
 
     @property
     def is_suspect(self) -> bool:
         """Whether its results may be wrong, as those of a machine that is only slow are not."""
-        return any(one.kind is not AlarmKind.WORKER_SPEED for one in self.findings)
+        return any(one.kind is not AlarmKind.WORKER_SPEED for one in self.alarms)
 
     @property
     def reason(self) -> str:
         """Why it stands out; empty if it does not."""
-        return "; ".join(one.text for one in self.findings)
+        return "; ".join(one.found for one in self.alarms)
+
+    @property
+    def differs_by(self) -> str:
+        """`results, void games`; empty if by nothing."""
+        return ", ".join(_BY[one.kind] for one in self.alarms)
+
+
+_Finding = tuple[float, Alarm]
+"""An alarm, and how likely it is by chance."""
 
 
 def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     """All machines, those that stand out first."""
-    counts, out = _counted(parts), list[MachineReport]()
+    counts, speeds, out = _counts(parts), _speeds(parts), list[MachineReport]()
     level = LEVEL / (_TESTS * max(1, len(counts)))
-    while True:
-        tables = [one.tables for one in counts.values()]
-        total = [sum(same) for same in zip(*tables, strict=True)]
-        found = [_compared(one, total, len(counts), level) for one in counts.values()]
-        if not any(report.findings for report in found):
-            return _with_speed((*out, *found), parts)
-        worst = min(found, key=lambda one: (not one.findings, _least_chance(one)))
-        out.append(worst)
-        del counts[worst.machine]
+    while counts:
+        total, few = sum(counts.values(), np.zeros(())), len(counts) < _MIN_MACHINES
+        found = {
+            name: [
+                *(() if few else _of_results(name, own, total - own, level)),
+                *_of_faults(name, own, total - own, level),
+            ]
+            for name, own in counts.items()
+        }
+        suspects = [name for name, findings in found.items() if findings]
+        for name in [min(suspects, key=lambda one: min(found[one])[0])] if suspects else [*counts]:
+            own = counts.pop(name)
+            alarms = (*(alarm for _, alarm in found[name]), *_of_speed(name, speeds))
+            out.append(_report(name, own, total - own, speeds, alarms))
+    return tuple(sorted(out, key=lambda one: not one.alarms))
 
 
-def of_machines(
-    reports: Sequence[MachineReport], set_aside: Collection[str] = ()
-) -> Iterator[Alarm]:
-    """An alarm for everything by which a machine stands out; `set_aside` get no batches already."""
-    for report in reports:
-        for one in report.findings:
-            advice = _advice(one, report.machine, report.machine in set_aside)
-            yield Alarm(kind=one.kind, subject=report.machine, found=one.text, advice=advice)
+_PAIRS, _VOIDS, _LATE = slice(0, 3), slice(3, 5), slice(5, 7)
+"""Columns of the counts: pairs by |wins - losses|; batches without and with a fault."""
 
 
-def _advice(finding: Finding, machine: str, is_set_aside: bool) -> str:
-    if finding.kind is AlarmKind.WORKER_SPEED:
-        return "start fewer slots on that machine (-c) if other programs use its cores"
-    no_more = f"`spsa-master workers exclude {machine}` gives it no more games"
-    done = "it is set aside" if is_set_aside else no_more
-    return f"{done}, `spsa-master purge --suggested` removes its results"
+def _counts(parts: Sequence[WorkerShare]) -> dict[str, Vector]:
+    """Of each machine, shape (groups of iterations, 7); the one with most pairs first."""
+    groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
+    found: dict[str, Vector] = {}
+    for one in parts:
+        own = found.setdefault(one.machine, np.zeros((len(groups), 7)))
+        sound, in_time = one.batches - one.void_batches, one.batches - one.late_batches
+        batches = (sound, one.void_batches, in_time, one.late_batches)
+        own[groups[one.group]] += (*_folded(one.tally), *batches)
+    return dict(sorted(found.items(), key=lambda one: -one[1][:, _PAIRS].sum()))
 
 
-def cochran_mantel_haenszel(own: Vector, others: Vector) -> ChiSquare:
+def _folded(tally: Tally) -> tuple[int, int, int]:
+    """Pairs that were even, won by one point, and won by two."""
+    ll, ld, even, wd, ww = tally.pentanomial
+    return even, ld + wd, ll + ww
+
+
+def _report(
+    name: str,
+    own: Vector,
+    others: Vector,
+    speeds: dict[str, float],
+    alarms: tuple[Alarm, ...],
+) -> MachineReport:
+    value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+    even, half, whole, sound, void, _, late = (int(n) for n in own.sum(axis=0))
+    return MachineReport(
+        machine=name,
+        pairs=(even, half, whole),
+        batches=sound + void,
+        void_batches=void,
+        late_batches=late,
+        chi_square=value,
+        chance=chance,
+        speed=speeds[name] / median(speeds.values()) if speeds.get(name) else None,
+        alarms=alarms,
+    )
+
+
+def cochran_mantel_haenszel(own: Vector, others: Vector) -> tuple[float, float]:
     """Whether two rows of counts, shape (groups, categories), have one distribution in every group.
 
-    Differences from the expected counts, and their covariances for fixed margins, are added up over
-    the groups (Landis, Heyman & Koch 1978; Agresti 2013, section 8.4.3). The difference is that of
-    all categories after the first.
+    Returns chi-square and its chance. Differences from the expected counts, and their covariances
+    for fixed margins, are added up over the groups (Landis, Heyman & Koch 1978; Agresti 2013,
+    section 8.4.3).
     """
     total, first, size = own + others, own.sum(axis=1), (own + others).sum(axis=1)
     shared = (first > 0.0) & (first < size)
@@ -142,87 +165,22 @@ def cochran_mantel_haenszel(own: Vector, others: Vector) -> ChiSquare:
     weight = first * (size - first) / (size - 1.0)
     covariance = np.diag(weight @ share) - np.einsum("h,hj,hk->jk", weight, share, share)
     rest = covariance[1:, 1:]
-    value = float(apart @ np.linalg.pinv(rest, hermitian=True) @ apart)
-    freedom = int(np.linalg.matrix_rank(rest, hermitian=True))
-    return ChiSquare(max(0.0, value), max(1, freedom), float(apart.sum()))
+    value = max(0.0, float(apart @ np.linalg.pinv(rest, hermitian=True) @ apart))
+    freedom = max(1, int(np.linalg.matrix_rank(rest, hermitian=True)))
+    return value, chi_square_tail(value, freedom)
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Of one machine, by groups of iterations: three tables of shape (groups, categories).
-
-    Pairs by |wins - losses|; batches without and with a void game, and a loss on time.
-    """
-
-    machine: str
-    tally: Tally
-    tables: tuple[Vector, Vector, Vector]
-
-
-def _counted(parts: Sequence[WorkerShare]) -> dict[str, _Counts]:
-    """By machine, the one with most games first."""
-    groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
-    found: dict[str, _Counts] = {}
-    for share in parts:
-        at = groups[share.group]
-        known = found.get(share.machine) or _no_counts(share.machine, len(groups))
-        pairs, voids, late = known.tables
-        pairs[at] += folded(share.tally)
-        voids[at] += (share.batches - share.void_batches, share.void_batches)
-        late[at] += (share.batches - share.late_batches, share.late_batches)
-        found[share.machine] = replace(known, tally=known.tally + share.tally)
-    return dict(sorted(found.items(), key=lambda one: -one[1].tally.games))
-
-
-def _no_counts(machine: str, groups: int) -> _Counts:
-    pairs, voids, late = (np.zeros((groups, columns)) for columns in (3, 2, 2))
-    return _Counts(machine, Tally(), (pairs, voids, late))
-
-
-def folded(tally: Tally) -> Vector:
-    """Pairs that were even, won by one point, and won by two."""
-    ll, ld, even, wd, ww = tally.pentanomial
-    return np.array([even, ld + wd, ll + ww], dtype=np.float64)
-
-
-def _compared(own: _Counts, total: Sequence[Vector], machines: int, level: float) -> MachineReport:
-    """A machine against the others; `total` are the tables of all `machines` together."""
-    theirs = [table - mine for table, mine in zip(total, own.tables, strict=True)]
-    results, voids, late = (
-        cochran_mantel_haenszel(*both) for both in zip(own.tables, theirs, strict=True)
-    )
-    (_, void), (_, lost) = (table.sum(axis=0) for table in own.tables[1:])
-    kinds = (
-        (AlarmKind.WORKER_VOIDS, "a void game", voids, own.tables[1], theirs[1]),
-        (AlarmKind.WORKER_TIME_LOSSES, "a loss on time", late, own.tables[2], theirs[2]),
-    )
-    enough = machines >= _MIN_MACHINES
-    return MachineReport(
-        machine=own.machine,
-        tally=own.tally,
-        batches=int(own.tables[1].sum()),
-        void_batches=int(void),
-        late_batches=int(lost),
-        results=results,
-        voids=voids,
-        late=late,
-        findings=(
-            *(_of_results(results, own.tables[0], theirs[0], level) if enough else ()),
-            *(finding for kind in kinds for finding in _of_faults(*kind, level)),
-        ),
-    )
-
-
-def _of_results(found: ChiSquare, own: Vector, others: Vector, level: float) -> Iterator[Finding]:
-    mine, theirs = own.sum(axis=0), others.sum(axis=0)
-    if found.chance >= level or mine.sum() < _MIN_PAIRS:
+def _of_results(name: str, own: Vector, others: Vector, level: float) -> Iterator[_Finding]:
+    value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+    mine, theirs = own.sum(axis=0)[_PAIRS], others.sum(axis=0)[_PAIRS]
+    if chance >= level or mine.sum() < _MIN_PAIRS:
         return
     if np.max(np.abs(mine / mine.sum() - theirs / theirs.sum())) > _DIFFERENCE:
-        yield Finding(
-            AlarmKind.WORKER_RESULTS,
+        found = (
             f"of its {mine.sum():.0f} pairs {_shares(mine)}; of the others' {_shares(theirs)} "
-            f"(chi-square {found.value:.0f}, p = {found.chance:.1g})",
+            f"(chi-square {value:.0f}, p = {chance:.1g})"
         )
+        yield chance, _alarm(AlarmKind.WORKER_RESULTS, name, found)
 
 
 def _shares(counts: Vector) -> str:
@@ -230,24 +188,33 @@ def _shares(counts: Vector) -> str:
     return f"{even:.0%} are even, {half:.0%} won by one point and {whole:.0%} by two"
 
 
-def _of_faults(
-    kind: AlarmKind, what: str, found: ChiSquare, own: Vector, others: Vector, level: float
-) -> Iterator[Finding]:
+def _of_faults(name: str, own: Vector, others: Vector, level: float) -> Iterator[_Finding]:
     """More faults than the others have; fewer are no fault.
 
     Faults are rare, so their chance is exact and not that of chi-square.
     """
-    mine, theirs = own.sum(axis=0), others.sum(axis=0)
-    often, usual = mine[1] / mine.sum(), theirs[1] / max(1.0, theirs.sum())
-    if mine[1] < _MIN_FAULTS or often <= _FAULTS * usual:
-        return
-    chance = exact_chance(own, others)
-    if chance < level:
-        yield Finding(
-            kind,
-            f"{often:.1%} of its {mine.sum():.0f} batches had {what}, of the others' {usual:.1%} "
-            f"({found.residual:.1f} deviations, p = {chance:.1g})",
-        )
+    for kind, what, columns in (
+        (AlarmKind.WORKER_VOIDS, "a void game", _VOIDS),
+        (AlarmKind.WORKER_TIME_LOSSES, "a loss on time", _LATE),
+    ):
+        mine, theirs = own.sum(axis=0)[columns], others.sum(axis=0)[columns]
+        often, usual = mine[1] / mine.sum(), theirs[1] / max(1.0, theirs.sum())
+        if mine[1] < _MIN_FAULTS or often <= _FAULTS * usual:
+            continue
+        if (chance := exact_chance(own[:, columns], others[:, columns])) < level:
+            found = (
+                f"{often:.1%} of its {mine.sum():.0f} batches had {what}, of the others' "
+                f"{usual:.1%} (p = {chance:.1g})"
+            )
+            yield chance, _alarm(kind, name, found)
+
+
+def _alarm(kind: AlarmKind, machine: str, found: str) -> Alarm:
+    advice = (
+        f"`spsa-master workers exclude {machine}` gives it no more games, "
+        "`spsa-master purge --suggested` removes its results"
+    )
+    return Alarm(kind=kind, subject=machine, found=found, advice=advice)
 
 
 def exact_chance(own: Vector, others: Vector) -> float:
@@ -261,110 +228,56 @@ def exact_chance(own: Vector, others: Vector) -> float:
         size, faults = round(good + bad), round(bad + other_bad)
         free = round(other_good + other_bad) + size - faults
         first = max(0, size - free)
-        ways = [
-            _ways(faults, n) + _ways(free, size - n) for n in range(first, min(size, faults) + 1)
-        ]
-        weights = np.exp(np.array(ways) - max(ways))
-        least, chances = least + first, np.convolve(chances, weights / weights.sum())
+        ways = [comb(faults, n) * comb(free, size - n) for n in range(first, min(size, faults) + 1)]
+        least += first
+        chances = np.convolve(chances, [n / sum(ways) for n in ways])
     return float(chances[round(own[:, 1].sum()) - least :].sum())
 
 
-def _ways(n: int, k: int) -> float:
-    """The logarithm of the number of ways to choose k of n."""
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+def _speeds(parts: Sequence[WorkerShare]) -> dict[str, float]:
+    """Nodes a second of every machine, where they are known."""
+    nodes, seconds = dict[str, int](), dict[str, float]()
+    for one in parts:
+        nodes[one.machine] = nodes.get(one.machine, 0) + one.nodes
+        seconds[one.machine] = seconds.get(one.machine, 0.0) + one.think_seconds
+    return {name: nodes[name] / time for name, time in seconds.items() if time and nodes[name]}
 
 
-def _least_chance(report: MachineReport) -> float:
-    return min(report.results.chance, report.voids.chance, report.late.chance)
-
-
-def _with_speed(
-    reports: Sequence[MachineReport], parts: Sequence[WorkerShare]
-) -> tuple[MachineReport, ...]:
-    """With the speed of each, and the machines that are slow."""
-    nodes, seconds = dict.fromkeys((one.machine for one in reports), 0), dict[str, float]()
-    for share in parts:
-        nodes[share.machine] += share.nodes
-        seconds[share.machine] = seconds.get(share.machine, 0.0) + share.think_seconds
-    speeds = {name: nodes[name] / time for name, time in seconds.items() if time > 0.0}
-    usual = median(speeds.values()) if speeds else 0.0
-
-    def finished(report: MachineReport) -> MachineReport:
-        speed = speeds.get(report.machine)
-        if speed is None or usual <= 0.0:
-            return report
-        is_slow = speed < _SLOW * usual and len(speeds) >= _MIN_MACHINES
-        text = f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual"
-        slow = (Finding(AlarmKind.WORKER_SPEED, text),) if is_slow else ()
-        return replace(report, speed=speed / usual, findings=(*report.findings, *slow))
-
-    return tuple(sorted(map(finished, reports), key=lambda one: not one.findings))
-
-
-_BY = {
-    AlarmKind.WORKER_RESULTS: "results",
-    AlarmKind.WORKER_VOIDS: "void games",
-    AlarmKind.WORKER_TIME_LOSSES: "time losses",
-    AlarmKind.WORKER_SPEED: "speed",
-}
-
-
-def differs_by(findings: Sequence[Finding]) -> str:
-    """`results, void games`; empty if by nothing."""
-    return ", ".join(_BY[one.kind] for one in findings)
-
-
-def _deviations(faults: str, test: str) -> Column:
-    """`3 (+2.1)`: batches, and by how many deviations they are more than expected."""
-
-    def both(one: MachineReport) -> str:
-        return f"{getattr(one, faults)} ({getattr(one, test).residual:+.1f})"
-
-    return Column("", f"{faults.split('_')[0]} (deviations)", both, rank=2)
-
-
-def _points(i: int) -> Callable[[MachineReport], int]:
-    return lambda one: int(folded(one.tally)[i])
+def _of_speed(machine: str, speeds: dict[str, float]) -> Iterator[Alarm]:
+    usual = median(speeds.values()) if len(speeds) >= _MIN_MACHINES else 0.0
+    if (speed := speeds.get(machine, usual)) < _SLOW * usual:
+        yield Alarm(
+            kind=AlarmKind.WORKER_SPEED,
+            subject=machine,
+            found=f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual",
+            advice="start fewer slots on that machine (-c) if other programs use its cores",
+        )
 
 
 MACHINES = View(
     "machines of this run against the others",
     (
         Column("machine", "machine", kind="name"),
-        Column("pairs", "pairs", "tally.pairs"),
-        Column("even", "", _points(0)),
-        Column("won_by_one_point", "", _points(1)),
-        Column("won_by_two_points", "", _points(2)),
+        Column("pairs", "pairs", lambda one: sum(one.pairs)),
+        Column("pairs_by_points", "", "pairs"),
         Column(
             "",
             "even, 1, 2 points",
-            lambda one: folded(one.tally) / max(1, one.tally.pairs),
+            lambda one: [n / max(1, sum(one.pairs)) for n in one.pairs],
             lambda shares: " ".join(map(percent, shares)),
             rank=3,
         ),
-        Column("results_chi_square", "chi-square", "results.value", by("{:.1f}"), rank=1),
-        Column("results_chance", "", "results.chance"),
+        Column("results_chi_square", "chi-square", "chi_square", by("{:.1f}"), rank=1),
+        Column("results_chance", "", "chance"),
         Column("batches", "batches", rank=4),
-        _deviations("void_batches", "voids"),
-        _deviations("late_batches", "late"),
-        Column("void_batches"),
-        Column("void_residual", "", "voids.residual"),
-        Column("late_batches"),
-        Column("late_residual", "", "late.residual"),
+        Column("void_batches", "void", rank=2, note="batches with a void game"),
+        Column("late_batches", "late", rank=2, note="batches with a loss on time"),
         Column("speed", "speed", show=percent, rank=1, note="of the median of all machines"),
         Column("is_suspect"),
         Column(
-            "findings",
-            "",
-            lambda one: [{"kind": found.kind, "found": found.text} for found in one.findings],
+            "findings", "", lambda one: [{"kind": a.kind, "found": a.found} for a in one.alarms]
         ),
-        Column(
-            "",
-            "stands out by",
-            lambda one: differs_by(one.findings),
-            kind="text",
-            alarm=lambda one: bool(one.findings),
-        ),
+        Column("", "stands out by", "differs_by", kind="text", alarm=lambda one: bool(one.alarms)),
     ),
 )
 """A line a machine, those that stand out first; chances are those of a look at equal machines."""

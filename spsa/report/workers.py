@@ -11,7 +11,7 @@ from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import SetAside
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.formats import ago, by, count, elo_text, percent, unless_zero
-from spsa.report.machines import MACHINES, MachineReport, differs_by
+from spsa.report.machines import MACHINES, MachineReport
 from spsa.report.table import Column, View, record, values
 
 PRESENT_SECONDS = 120.0
@@ -134,13 +134,7 @@ WORKERS = View(
         Column("name", "name", "worker.name", kind="name"),
         Column("machine", "machine", "worker.host", kind="name", rank=6),
         Column(
-            "",
-            "stands out by",
-            "report.findings",
-            lambda found: differs_by(found or ()),
-            kind="text",
-            rank=1,
-            alarm=lambda one: bool(one.report and one.report.findings),
+            "", "stands out by", "report.differs_by", kind="text", rank=1, alarm=lambda one: True
         ),
         Column("", "state", "state", kind="text", rank=1, alarm=lambda one: one.is_set_aside),
         Column("concurrency", "slots", "worker.concurrency"),
@@ -157,7 +151,7 @@ WORKERS = View(
         Column(
             "",
             "χ²",
-            "report.results.value",
+            "report.chi_square",
             by("{:.1f}"),
             rank=7,
             note="chi-square of its machine's pairs by points, against the others",

@@ -146,7 +146,7 @@ class Pages:
             "run": run,
             "sorted": order,
             "workers": order.rows(WORKERS, members),
-            "outliers": sorted((r for r in reports if r.findings), key=lambda r: r.machine),
+            "outliers": sorted((r for r in reports if r.alarms), key=lambda r: r.machine),
             "voids": self._store.void_games(run.id, EVENTS)[::-1],
         }
 

@@ -57,7 +57,7 @@ def test_a_planted_sick_machine_is_found_set_aside_and_purged(
     shown = {one["machine"]: one["against_others"] for one in listed}
     done = tuner.ask("purge", "--suggested", "--yes")
     assert [name for name, one in shown.items() if one["is_suspect"]] == [sick]
-    assert len(shown) == 4 and shown[sick]["void_residual"] > 3.5
+    assert len(shown) == 4 and shown[sick]["findings"][0]["kind"] == "worker_voids"
     assert dry["selection"] == {"host": sick} and dry["games"] > 0 and dry["purge"] is None
     assert done.returncode == 0 and f"{sick} stands out: " in done.stdout, done
     ((count,),) = shell(
