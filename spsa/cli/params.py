@@ -1,29 +1,49 @@
-"""`spsa-master params`: the space, and what it does to the source."""
+"""`spsa-master params`: the space, what it does to the source, and other tuners' formats of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import click
+import tomli_w
 
-from spsa.cli.common import json_option, with_config
-from spsa.cli.params_export import (
-    chosen_values,
-    export,
-    setoption_lines,
-    source_patch,
-    values_options,
-)
-from spsa.cli.params_import import import_
-from spsa.config import Config, read_sources, source_lines
+from spsa.builds.sources import render, unified_patch
+from spsa.cli.common import Command, FileInFolder, json_option, with_config
+from spsa.config import Config, load_space, read_sources, source_lines
+from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
+from spsa.config.projection import params_file
 from spsa.core.params import Space
+from spsa.db import Store
+from spsa.errors import InvalidInput
+from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
-from spsa.output import echo_json, echo_raw
+from spsa.output import echo, echo_json, echo_raw
 from spsa.report.plan import space_table
 from spsa.report.table import terminal
+from spsa.report.theta import START, ThetaChoice, chosen_theta
+from spsa.text import plural
 
 
 @click.group()
 def params() -> None:
     """Show, import or export the parameters; print tuned values as a patch."""
+
+
+def _values_options(command: Command) -> Command:
+    """The options that name the values of a run."""
+    run_option = click.option(
+        "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
+    )
+    theta_option = click.option(
+        "--theta",
+        type=click.Choice([START, *(theta.value for theta in ThetaChoice)]),
+        help="With --run; start: what it was started with; final (default): theta now; averaged: "
+        "the mean over iterations, late ones weigh more; supported: the optimum that all games "
+        "together suggest.",
+    )
+    return run_option(theta_option(command))
 
 
 @params.command()
@@ -37,13 +57,18 @@ def show(config: Config, as_json: bool) -> None:
     space = _checked(config)
     if as_json:
         echo_json(space.to_json())
-    else:
-        terminal().print(space_table(space, _lines(config, space)))
+        return
+    lines = None  # the values are options
+    if config.delivery.kind == "build":
+        constants = config.build.constants_file
+        texts = read_sources(space, source_of(config), constants)
+        lines = source_lines(space, texts, constants)
+    terminal().print(space_table(space, lines))
 
 
 @params.command()
 @with_config
-@values_options
+@_values_options
 def diff(config: Config, run: str | None, theta: str | None) -> None:
     """Print the values as a patch of the source, or as `setoption` lines.
 
@@ -51,19 +76,17 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
-    values = chosen_values(config, space, run=run, theta=theta)
+    chosen = _chosen(config, run, theta)[0].parameters
+    values = space.rounded(space.steps({p.name: p.value for p in chosen}))
     if config.delivery.kind == "uci":
-        echo_raw(setoption_lines(space, values))
-    else:
-        echo_raw(source_patch(config, space, values))
-
-
-def _lines(config: Config, space: Space) -> dict[str, tuple[int, str]] | None:
-    """The line of source of each parameter; None if the values are options."""
-    if config.delivery.kind == "uci":
-        return None
+        options = space.options(values).items()
+        echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
+        return
     constants = config.build.constants_file
-    return source_lines(space, read_sources(space, source_of(config), constants), constants)
+    texts = read_sources(space, source_of(config), constants)
+    rendered = render(space, values, texts, constants)
+    patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
+    echo_raw("".join(patches))
 
 
 def _checked(config: Config) -> Space:
@@ -71,5 +94,97 @@ def _checked(config: Config) -> Space:
         return checked_space(config)
 
 
-params.add_command(import_)
-params.add_command(export)
+def _chosen(
+    config: Config, run: str | None, theta: str | None
+) -> tuple[Space, Mapping[str, object]]:
+    """The space with the chosen values, and the settings of its rule."""
+    if run is None:
+        if theta is not None:
+            raise click.UsageError("--theta is about a run: name it with --run NAME")
+        return load_space(config.run.params), config.spsa.settings
+    with Store(config.database.url) as store:
+        row = store.run(run)
+    is_start = theta == START
+    values = row.start_theta if is_start else chosen_theta(row, ThetaChoice(theta or "final"))
+    space = Space.from_json(row.space)
+    parameters = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
+    return replace(space, parameters=tuple(parameters)), row.settings["rule"]
+
+
+@params.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output", type=FileInFolder(), default="params.toml", show_default=True, help="What to write."
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--games",
+    type=click.IntRange(2, 10**12),
+    help="Games of the whole run there; prints its [games] and [spsa].",
+)
+@click.option(
+    "--played",
+    type=click.IntRange(0, 10**12),
+    default=0,
+    help="Games that the other tuner has played: the run goes on after them.",
+)
+@click.option(
+    "--games-per-iteration",
+    type=click.IntRange(2, 1_000_000),
+    default=32,
+    show_default=True,
+    help="Games of an iteration here; twice OpenBench's pairs-per.",
+)
+def import_(
+    file: Path,
+    output: Path,
+    force: bool,
+    games: int | None,
+    played: int,
+    games_per_iteration: int,
+) -> None:
+    """Write params.toml from FILE, in the format of another tuner.
+
+    With --games, stdout has the [games] and [spsa] of config.toml with which the tune goes on
+    here: the same gains after the same games. stderr says how everything was mapped.
+    """
+    if games_per_iteration % 2:
+        raise click.UsageError("--games-per-iteration is odd, and games come in pairs")
+    if games is not None and games - played < games_per_iteration:
+        raise click.UsageError(f"{played:,} of {games:,} games are played: no iteration is left")
+    if output.exists() and not force:
+        raise InvalidInput.of(
+            output, output.name, "is there already", "use --force, or --output for another place"
+        )
+    read = read_file(file)
+    header = f"# Imported from {read.format}. The master rewrites only `value`.\n\n"
+    write_whole(output, (header + params_file(read.space)).encode())
+    count = plural(len(read.space.parameters), "parameter")
+    echo(f"{output}: {count} of {file}, format {read.format}", *read.notes, err=True)
+    if games is not None:
+        echo_raw(tomli_w.dumps(spsa_tables(read.r_end, games, played, games_per_iteration)))
+
+
+@params.command()
+@with_config
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice((*EXPORTED, "toml")),
+    required=True,
+    help="What to write to stdout.",
+)
+@_values_options
+def export(config: Config, kind: str, run: str | None, theta: str | None) -> None:
+    """The parameters in the format of another tuner, or of this one.
+
+    `params diff` prints the values alone, as the engine gets them.
+    """
+    space, rule = _chosen(config, run, theta)
+    if kind == "toml":
+        echo_raw(params_file(space))
+        return
+    file = f"run {run}" if run else str(config.run.params)
+    echo_raw(exported(kind, space, rule, file))
+    if left := len(space.parameters) - len(space.active):
+        echo(f"{plural(left, 'frozen parameter')} left out", err=True)

@@ -1,6 +1,5 @@
 """Writes params.toml: theta into the file that is there, or a space as a whole new one."""
 
-import json
 from collections.abc import Mapping
 from math import floor, log10
 from pathlib import Path
@@ -77,18 +76,9 @@ def _unwritable(path: Path, error: OSError) -> InvalidInput:
 
 def params_file(space: Space) -> str:
     """TOML that `load_space` reads as the same space."""
-    return tomli_w.dumps(_document(space))
-
-
-def params_json(space: Space) -> str:
-    """The same document as JSON."""
-    return json.dumps(_document(space), indent=2) + "\n"
-
-
-def _document(space: Space) -> dict[str, Any]:
     constraints = [str(constraint) for constraint in space.constraints]
     tables = {p.name: _own_table(p) for p in space.parameters}
-    return ({"constraints": constraints} if constraints else {}) | tables
+    return tomli_w.dumps(({"constraints": constraints} if constraints else {}) | tables)
 
 
 def _own_table(p: Parameter) -> dict[str, object]:

@@ -1,9 +1,7 @@
 """Formats of other tuners: what is read is written back equal, and faults have their line."""
 
-import json
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +12,8 @@ from spsa.algorithms.fishtest import ENTRY
 from spsa.algorithms.rule import Problem
 from spsa.algorithms.settings import values
 from spsa.config import load_space
-from spsa.config.formats import PEERS, read_file
-from spsa.config.peer import PeerParameter, Plan, mapping_notes, peer_parameters
-from spsa.config.projection import params_file, params_json
-from spsa.core.params import Space
+from spsa.config.formats import EXPORTED, Imported, exported, read_file, spsa_tables
+from spsa.config.projection import params_file
 from spsa.errors import InvalidInput
 
 _NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_\[\]-]{0,30}", fullmatch=True)
@@ -29,100 +25,50 @@ _EVERY = settings(
 
 
 @st.composite
-def _whole(draw: st.DrawFn) -> PeerParameter:
-    low = draw(st.integers(-(10**6), 10**6))
-    width = draw(st.integers(2, 10**5))
-    value = draw(st.integers(low, low + width) | st.floats(low, low + width))
-    c_end = draw(st.integers(1, width) | st.floats(0.5, width))
-    return PeerParameter(
-        name=draw(_NAMES), value=value, minimum=low, maximum=low + width, c_end=c_end, r_end=0.002,
-        integral=True, line=None,
-    )  # fmt: skip
+def _row(draw: st.DrawFn, kind: str) -> list[str]:
+    """Name, type, start, min, max, c_end and r_end of a line of OpenBench."""
+    if kind == "int":
+        low, width = draw(st.integers(-(10**6), 10**6)), draw(st.integers(2, 10**5))
+        start: float = draw(st.integers(low, low + width) | st.floats(low, low + width))
+        c_end: float = draw(st.integers(1, width) | st.floats(0.5, width))
+        numbers: tuple[float, ...] = (start, low, low + width, c_end)
+    else:
+        real = draw(st.floats(-1000, 1000))
+        high = real + draw(st.floats(0.5, 100))
+        numbers = (draw(st.floats(real, high)), real, high, draw(st.floats(0.01, high - real)))
+    plain = (n if isinstance(n, int) or n != int(n) else int(n) for n in numbers)
+    return [draw(_NAMES), kind, *(str(n) for n in plain), "0.002"]
 
 
-@st.composite
-def _real(draw: st.DrawFn) -> PeerParameter:
-    low = draw(st.floats(-1000, 1000))
-    high = low + draw(st.floats(0.5, 100))
-    c_end = draw(st.floats(0.01, high - low))
-    value = draw(st.floats(low, high))
-    return PeerParameter(
-        name=draw(_NAMES), value=value, minimum=low, maximum=high, c_end=c_end, r_end=0.002,
-        integral=False, line=None,
-    )  # fmt: skip
+def _rows(*kinds: str) -> st.SearchStrategy[list[list[str]]]:
+    row = st.one_of([_row(kind) for kind in kinds])
+    return st.lists(row, min_size=1, max_size=8, unique_by=lambda one: one[0])
 
 
-def _distinct(one: st.SearchStrategy[PeerParameter]) -> st.SearchStrategy[list[PeerParameter]]:
-    return st.lists(one, min_size=1, max_size=8, unique_by=lambda p: p.name)
-
-
-def _read(path: Path, text: str, kind: str | None = None, **plan: object):
+def _read(path: Path, text: str) -> Imported:
     path.write_text(text, encoding="utf-8")
-    return read_file(path, kind, Plan(**plan))
+    return read_file(path)
 
 
-def _back(space: Space) -> list[PeerParameter]:
-    return list(
-        peer_parameters(space, {p.name: p.value for p in space.parameters}, c_end=1.0, r_end=0.002)
-    )
-
-
-def _said(parameters: list[PeerParameter], kind: str) -> list[PeerParameter]:
-    """The parameters without what the format does not say."""
-    left_out = {"line": None}
-    left_out |= {"c_end": 0, "value": 0} if kind == "chess-tuning-tools" else {}
-    return [replace(p, **left_out) for p in parameters]
-
-
-@pytest.mark.parametrize("kind", PEERS)
+@pytest.mark.parametrize("kind", EXPORTED)
 @_EVERY
 @given(data=st.data())
-def test_formats_survive_a_round_trip(kind: str, data: st.DataObject, tmp_path: Path) -> None:
-    peer = PEERS[kind]
-    each = data.draw(_distinct(_whole() | _real() if peer.has_fractions else _whole()))
-    read = _read(tmp_path / "tune", peer.write(each))
-    assert read.format == kind
-    assert _said(_back(read.space), kind) == _said(each, kind)
-    for p in read.space.parameters:
-        assert p.minimum <= p.value <= p.maximum and p.step > 0
-
-
-@pytest.mark.parametrize("write", [params_file, params_json])
-@_EVERY
-@given(each=_distinct(_whole() | _real()))
-def test_our_own_formats_keep_all(
-    write: Callable[[Space], str], each: list[PeerParameter], tmp_path: Path
-) -> None:
-    space = _read(tmp_path / "tune.txt", PEERS["openbench"].write(each)).space
-    if write is params_file:
-        (tmp_path / "params.toml").write_text(write(space))
-        again = load_space(tmp_path / "params.toml")
+def test_what_is_read_is_written_back(kind: str, data: st.DataObject, tmp_path: Path) -> None:
+    if kind == "openbench":
+        lines = [", ".join(row) for row in data.draw(_rows("int", "float"))]
     else:
-        again = _read(tmp_path / "file", write(space)).space
-    assert again == space
-
-
-def test_json_keeps_placements_and_constraints(tmp_path: Path) -> None:
-    (tmp_path / "params.toml").write_text(
-        'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
-        "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
-        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntable = "src/x.rs::U[2]"\nknob = "bias"\n'
-        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\nknob = "base"\n'
-        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\n'
-        'knob = "per_index"\n'
-    )
-    space = load_space(tmp_path / "params.toml")
-    assert _read(tmp_path / "all.json", params_json(space)).space == space
-
-
-TUNE = """Stockfish dev by the Stockfish developers (see AUTHORS file)
-razor,446,0,892,44.6,0.0020
-lmr_base,18,-20,60,4,0.0020
-"""
+        lines = [",".join([row[0], *row[2:]]) for row in data.draw(_rows("int"))]
+    read = _read(tmp_path / "tune", "".join(f"{line}\n" for line in lines))
+    assert read.format == kind
+    assert exported(kind, read.space, {}, "f").splitlines() == lines
+    (tmp_path / "params.toml").write_text(params_file(read.space))
+    assert load_space(tmp_path / "params.toml") == read.space
 
 
 def test_tune_output_is_found_among_other_lines(tmp_path: Path) -> None:
-    read = _read(tmp_path / "out.txt", TUNE)
+    text = "Stockfish dev by the Stockfish developers (see AUTHORS file)\n"
+    text += "razor,446,0,892,44.6,0.0020\nlmr_base,18,-20,60,4,0.0020\n"
+    read = _read(tmp_path / "out.txt", text)
     assert read.format == "fishtest"
     assert [(p.name, p.step, p.integral) for p in read.space.parameters] == [
         ("razor", 44.6, True),
@@ -143,6 +89,15 @@ def test_the_digest_of_a_running_tune_has_the_values_of_now(tmp_path: Path) -> N
     ]
 
 
+def test_the_parameters_of_weather_factory_are_whole_numbers(tmp_path: Path) -> None:
+    text = '{"Razor Margin": {"value": 5.5, "min_value": 0, "max_value": 9, "step": 1}}'
+    read = _read(tmp_path / "config.json", text)
+    (parameter,) = read.space.parameters
+    assert (parameter.name, parameter.option) == ("Razor_Margin", "Razor Margin")
+    assert (parameter.value, parameter.step, parameter.integral) == (5.5, 1, True)
+    assert read.r_end == 0.002 and not list(read.notes)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -155,15 +110,10 @@ def test_the_digest_of_a_running_tune_has_the_values_of_now(tmp_path: Path) -> N
         ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
         ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is too small"),
         ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
-        ('{"parameter_ranges": {"A": "Integer(0)"}}', 'f: [A] "Integer(0)" is no range of two'),
-        ('{"parameter_ranges": {"A": "Real(0, x)"}}', 'f: [A] "Real(0, x)" is no range of two'),
-        ('{"parameter_ranges": {"A": 3}}', "f: [A] 3 is no range of two numbers; write Integer("),
-        ("hello\n", "f: [f] is of no known format; name its format: fishtest, openb"),
+        ("hello\n", "f: [f] is of no known format; name a file of Fishtest, OpenB"),
         ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max is missing"),
-        ('{"uci_params": 1}', "f: [params] 1 is no list"),
-        ('{"args": {}}', "f: [args.spsa] None is no object"),
+        ('{"A": 1}', "f: [A] 1 is no object"),
         ('{"A": {"value": 1,\n', "f:2: [f] is not JSON"),
-        ('{"A": {"value": 1, "min": 0, "max": 9, "steps": 1}}', "f: [A] unknown key 'steps'"),
     ],
 )
 def test_faults_have_file_line_and_remedy(tmp_path: Path, text: str, said: str) -> None:
@@ -182,20 +132,17 @@ def test_any_text_is_read_or_refused(text: str, tmp_path: Path) -> None:
         assert refused.exit_code == 2
 
 
-PROBLEM = Problem(
-    start=np.zeros(1), lower=np.full(1, -9.0), upper=np.full(1, 9.0), unit=np.zeros(1),
-    iterations=18_750, pairs=8,
-)  # fmt: skip
-
-
 def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
     """(c_value, a_value) of OpenBench: c_end N^gamma, r_end c_end^2 (A + N)^alpha."""
-    read = _read(
-        tmp_path / "ob.txt", "LMR, int, 75, 0, 200, 10, 0.004\n", games=400_000, played=100_000
-    )
-    block = read.tune.schedule.settings(read.tune.r_end, 16)
+    read = _read(tmp_path / "ob.txt", "LMR, int, 75, 0, 200, 10, 0.004\n")
+    tables = spsa_tables(read.r_end, games=400_000, played=100_000, games_per_iteration=16)
+    block: dict[str, Any] = tables["spsa"]
     assert block.pop("algorithm") == "fishtest" and block.pop("max_iterations") == 18_750
-    rule = ENTRY.build(PROBLEM, values(ENTRY.settings, block))
+    problem = Problem(
+        start=np.zeros(1), lower=np.full(1, -9.0), upper=np.full(1, 9.0), unit=np.zeros(1),
+        iterations=18_750, pairs=8,
+    )  # fmt: skip
+    rule = ENTRY.build(problem, values(ENTRY.settings, block))
     for k in (1, 100, 18_750):
         ours = rule.ask(rule.start(), k, np.random.default_rng(1))
         iteration = 6_250 + k
@@ -205,46 +152,10 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
         assert ours.a_k / ours.c_k**2 == pytest.approx(r)
 
 
-def test_a_run_of_fishtest_goes_on_where_it_stands(tmp_path: Path) -> None:
-    parameter = {
-        "name": "x", "start": 50, "theta": 55.25, "min": 0.0, "max": 100.0, "c_end": 5.0,
-        "r_end": 0.002,
-    }  # fmt: skip
-    spsa = {"A": 3_000, "alpha": 0.602, "gamma": 0.101, "iter": 10_000, "num_iter": 30_000}
-    text = json.dumps({"args": {"spsa": {**spsa, "params": [parameter]}}})
-    read = _read(tmp_path / "run.json", text)
-    assert read.space.parameters[0].value == 55.25
-    assert read.tune.schedule.settings(0.002, 20) == {
-        "algorithm": "fishtest", "max_iterations": 2_000, "played": 1_000, "r_end": 0.002,
-        "c_end": 1.0, "A": 300.0, "alpha": 0.602, "gamma": 0.101,
-    }  # fmt: skip
-
-
-def test_weather_factory_moves_parameters_as_far_here(tmp_path: Path) -> None:
-    gains = {"a": 1.0, "c": 1.0, "A": 5_000, "alpha": 0.601, "gamma": 0.102}
-    state = {
-        "t": 3_200,
-        "spsa_params": gains,
-        "uci_params": [{"name": "x", "value": 50, "min_value": 0, "max_value": 100, "step": 10}],
-    }
-    read = _read(tmp_path / "state.json", json.dumps(state), games=32_000, games_per_iteration=32)
-    block = read.tune.schedule.settings(read.tune.r_end, 32)
-    assert (block.pop("algorithm"), block.pop("max_iterations")) == ("fishtest", 900)
-    problem = replace(PROBLEM, iterations=900, pairs=16)
-    rule = ENTRY.build(problem, values(ENTRY.settings, block))
-    for k in (1, 900):
-        ours = rule.ask(rule.start(), k, np.random.default_rng(1))
-        t = 3_200 + 32 * k
-        a_t, c_t = 1 / (t + 5_000) ** 0.601, 1 / t**0.102
-        assert ours.c_k == pytest.approx(c_t)
-        # one win more in 32 games: E = 1/32, moved a_t E / c_t steps
-        assert ours.a_k / ours.c_k == pytest.approx(a_t / 32 / c_t)
-
-
 def test_the_mapping_is_said(tmp_path: Path) -> None:
     text = "A,1,0,9,0.1,0.002\nB,1,0,9,1,0.002\nC,1,0,9,1,0.004\n"
     read = _read(tmp_path / "f", text)
-    notes = "\n".join(mapping_notes(read.tune))
+    notes = "\n".join(read.notes)
     assert "step = c_end" in notes
-    assert "the step is 0.5: A" in notes and read.space.parameters[0].step == 0.5
+    assert "the step is that: A" in notes and read.space.parameters[0].step == 0.5
     assert "0.002 is the median; another r_end had C" in notes
