@@ -12,7 +12,7 @@ help:
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make soak         an hour of direct and remote workers on one SQLite file"
 	@echo "make mutants      small defects put into the product, each of which a test has to find"
-	@echo "make proof        three rules tune the bundled engine for hours; resumable (benches/proof/RESULTS.md)"
+	@echo "make proof        three rules tune the bundled engine for hours; resumable (ENGINE=folder of another config.toml; benches/proof/RESULTS.md)"
 	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
 	@echo "make bench-db          claims and reports a second, direct and by HTTP; looks (benches/database/RESULTS.md)"
@@ -45,7 +45,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/spsa-master demo $(ARGS)
 
 proof: $(VENV)/.installed
-	@$(BIN)/python -m benches.proof $(ARGS)
+	@$(BIN)/python -m benches.proof $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
 papers: $(VENV)/.installed
 	@$(BIN)/python -m benches.papers check $(ARGS)

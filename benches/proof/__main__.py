@@ -2,17 +2,18 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import click
 
 from benches.proof.markdown import markdown
-from benches.proof.places import RULES, Plan, places
-from benches.proof.playing import Against, Hall
+from benches.proof.places import HERE, RULES, Place, Plan, places
+from benches.proof.playing import Against, Between, Hall
 from benches.proof.verdict import Proof
 from spsa.cli.demo import worker_beside
 from spsa.cli.held_run import interruptible
-from spsa.config import Config, load_config
 from spsa.db import Store, migrate
 from spsa.errors import TuningError
 from spsa.report.table import terminal
@@ -32,11 +33,31 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
     show_default=True,
     help="Where the runs and their database are, and go on.",
 )
+@click.option(
+    "--engine",
+    "tuning",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=HERE,
+    help="Another engine: the folder of its config.toml and params.toml, as `init` writes them.",
+)
+@click.option(
+    "--detune",
+    type=int,
+    default=1,
+    show_default=True,
+    help="The seed of where its parameters start, two steps from their values at most.",
+)
 @click.option("--rule", "rules", multiple=True, default=RULES, show_default=True)
 @click.option("--seed", "seeds", multiple=True, type=int, default=(1,), show_default=True)
 @click.option("--iterations", type=_ONE, help="Of each run.")
 @click.option("--games", type=_FEW, help="Of an iteration.")
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
+@click.option(
+    "--between-games",
+    type=_FEW,
+    default=0,
+    help="At most, of each two results of a seed; default: none.",
+)
 @click.option("--nodes", type=_ONE, help="A move.")
 @click.option("--untouched", is_flag=True, help="Start at the engine's own values, not detuned.")
 @click.option(
@@ -50,34 +71,19 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 )
 @click.option("-c", "--concurrency", type=_ONE, help="Default: one game a core.")
 def proof(
-    folder: Path,
-    rules: Sequence[str],
-    seeds: Sequence[int],
-    iterations: int | None,
-    games: int | None,
-    match_games: int | None,
-    nodes: int | None,
-    untouched: bool,
-    thetas: Sequence[str],
-    concurrency: int | None,
+    folder: Path, thetas: Sequence[str], between_games: int, concurrency: int | None, **plan: Any
 ) -> int:
-    """The bundled engine, detuned, is tuned by several rules and measured against the original.
+    """An engine, detuned, is tuned by several rules and measured against the original.
 
-    What is left out is as in benches/proof/config.toml. Stop it at any moment, by any means: the
-    same command goes on.
+    What is left out is as in its config.toml, or in benches/proof/config.toml. Stop it at any
+    moment, by any means: the same command goes on.
     """
-    plan = Plan(
-        rules=rules,
-        seeds=seeds,
-        iterations=iterations,
-        games=games,
-        match_games=match_games,
-        nodes=nodes,
-        untouched=untouched,
-    )
-    configs = [load_config(place.config, {}) for place in places(plan, folder)]
+    plan["tuning"] = plan["tuning"].resolve()
     found = _played(
-        configs, [ThetaChoice(name) for name in thetas], folder, concurrency or len(logical_cores())
+        list(places(Plan(**plan), folder.resolve())),
+        [ThetaChoice(name) for name in thetas],
+        between_games,
+        concurrency or len(logical_cores()),
     )
     if found is None:
         return 130
@@ -86,30 +92,49 @@ def proof(
 
 
 def _played(
-    configs: Sequence[Config], thetas: Sequence[ThetaChoice], folder: Path, slots: int
+    where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int, slots: int
 ) -> Proof | None:
     """Everything there is to play; None when it was stopped before the end."""
-    first = configs[0]
+    first = where[0].config()
     migrate.upgrade(first.database.url)
     with (
         interruptible() as stopping,
         Store(first.database.url) as store,
-        worker_beside(first, folder, slots, *_LEASE),
+        worker_beside(first, where[0].folder.parent, slots, *_LEASE),
     ):
-        return _proof(Hall(store, terminal(stderr=True), stopping), configs, thetas)
+        hall = Hall(store, terminal(stderr=True), stopping)
+        return _proof(hall, where, thetas, between_games)
 
 
-def _proof(hall: Hall, configs: Sequence[Config], thetas: Sequence[ThetaChoice]) -> Proof | None:
+def _proof(
+    hall: Hall, where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int
+) -> Proof | None:
     matches: list[Against] = []
-    for config in configs:
-        run = hall.tuned(config)
+    for place in where:
+        run = hall.tuned(place.config())
         for which in thetas:
-            match = None if run is None else hall.measured(config, run, which)
+            match = None if run is None else hall.measured(place, run, which)
             if match is None:
                 return None
             matches.append(match)
-    start = hall.measured(configs[0], matches[0].run, None)
-    return None if start is None else Proof.of(start, tuple(matches))
+    start = hall.measured(where[0], matches[0].run, None)
+    between = _between(hall, where, between_games) if between_games else ()
+    if start is None or between is None:
+        return None
+    return Proof.of(start, tuple(matches), between)
+
+
+def _between(hall: Hall, where: Sequence[Place], most: int) -> tuple[Between, ...] | None:
+    """Each two results of a seed, the later rule first."""
+    found: list[Between] = []
+    for first, later in combinations(where, 2):
+        if first.seed == later.seed:
+            run, other = (hall.store.run(place.folder.name) for place in (later, first))
+            match = hall.between(later.config(), run, other, most)
+            if match is None:
+                return None
+            found.append(match)
+    return tuple(found)
 
 
 def main() -> None:

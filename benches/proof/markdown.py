@@ -27,6 +27,10 @@ def _strengths(proof: Proof) -> Iterator[str]:
             )
         )
     yield from _pooled(proof)
+    for one in proof.between:
+        tally = one.match.tally
+        pair = f"{one.run.name} against {one.other.name}"
+        yield _row((pair, "", "", f"{elo_text(tally)} ({tally.games} games)", ""))
 
 
 def _pooled(proof: Proof) -> Iterator[str]:

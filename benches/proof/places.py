@@ -1,17 +1,18 @@
 """The folders of the proof: one with config.toml and params.toml for every run, one database."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomlkit
 
 from spsa.builds.sources import element, parse
-from spsa.config import Config, load_config, read_sources
+from spsa.config import Config, load_config, load_space, read_sources
 from spsa.config.projection import project_theta
-from spsa.core.params import Role, Space
+from spsa.core.params import Role
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
@@ -19,12 +20,19 @@ from spsa.master.start import checked_space
 HERE = Path(__file__).resolve().parent
 ENGINE = HERE.parents[1] / "engine"
 RULES = ("spsa", "fishtest", "mixture")
+DETUNED_STEPS = 2.0  # how far from its own value a parameter of another engine starts at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played; the same for every rule. `None` is what config.toml has."""
+    """What is played; the same for every rule. `None` is what config.toml has.
 
+    `tuning` has the config.toml and params.toml. The bundled ones start detuned; those of another
+    engine have its own values, from which `detune`, a seed, moves every parameter.
+    """
+
+    tuning: Path = HERE
+    detune: int = 1
     rules: Sequence[str] = RULES
     seeds: Sequence[int] = (1,)
     iterations: int | None = None
@@ -52,15 +60,26 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the run of one rule and seed has its files."""
+    """Where the run of one rule and seed has its files, and the tuning that they are copies of."""
 
     rule: str
     seed: int
     folder: Path
+    tuning: Path = HERE
 
     @property
-    def config(self) -> Path:
+    def file(self) -> Path:
         return self.folder / "config.toml"
+
+    def config(self) -> Config:
+        return load_config(self.file, {})
+
+    def own(self) -> Mapping[str, float]:
+        """The values of the untouched engine."""
+        if self.tuning == HERE:
+            return _values_in_the_source(self.config())
+        parameters = load_space(self.tuning / "params.toml").parameters
+        return {parameter.name: parameter.value for parameter in parameters}
 
 
 def places(plan: Plan, folder: Path) -> Iterator[Place]:
@@ -72,29 +91,42 @@ def places(plan: Plan, folder: Path) -> Iterator[Place]:
         InvalidInput: the folder was begun with another plan.
     """
     for seed, rule in product(plan.seeds, plan.rules):
-        place = Place(rule, seed, folder / plan.name(rule, seed))
-        if _write(place, _configured(plan, place)) and plan.untouched:
-            config = load_config(place.config, {})
-            project_theta(config.run.params, own_values(config, checked_space(config)))
+        place = Place(rule, seed, folder / plan.name(rule, seed), plan.tuning)
+        if _write(place, _configured(plan, place)):
+            start = _start(plan, place)
+            project_theta(place.folder / "params.toml", start)
         yield place
+
+
+def _start(plan: Plan, place: Place) -> Mapping[str, float]:
+    """Where the run of a plan starts."""
+    if plan.untouched:
+        return place.own()
+    space = load_space(place.folder / "params.toml")
+    if plan.tuning == HERE:
+        return space.natural(space.start())
+    draw = np.random.default_rng(plan.detune).uniform(
+        -DETUNED_STEPS, DETUNED_STEPS, len(space.active)
+    )
+    return space.playable(space.natural(space.clip(space.start() + draw)))
 
 
 def _write(place: Place, text: str) -> bool:
     """Whether the run is a new one."""
-    if not place.config.exists():
+    if not place.file.exists():
         place.folder.mkdir(parents=True, exist_ok=True)
-        params = (HERE / "params.toml").read_text(encoding="utf-8")
+        params = (place.tuning / "params.toml").read_text(encoding="utf-8")
         (place.folder / "params.toml").write_text(params, encoding="utf-8")
-        place.config.write_text(text, encoding="utf-8")
+        place.file.write_text(text, encoding="utf-8")
         return True
-    if place.config.read_text(encoding="utf-8") != text:
+    if place.file.read_text(encoding="utf-8") != text:
         raise InvalidInput([_another_plan(place)])
     return False
 
 
 def _another_plan(place: Place) -> Fault:
     return Fault(
-        file=str(place.config),
+        file=str(place.file),
         line=None,
         name="--folder",
         found="was begun with another plan",
@@ -103,18 +135,33 @@ def _another_plan(place: Place) -> Fault:
 
 
 def _configured(plan: Plan, place: Place) -> str:
-    document: Any = tomlkit.parse((HERE / "config.toml").read_text(encoding="utf-8"))
-    document["run"].update({"name": place.folder.name, "seed": place.seed})
-    document["spsa"]["algorithm"] = place.rule
-    document["build"]["source_path"] = str(ENGINE)
+    source = plan.tuning / "config.toml"
+    document: Any = tomlkit.parse(source.read_text(encoding="utf-8"))
+    document["run"] = {"name": place.folder.name, "seed": place.seed}
+    document["spsa"] = {**_length(document), "algorithm": place.rule}
+    document["database"] = {"url": "sqlite:///../proof.db"}
+    for table, key, path in _paths(document):
+        document[table][key] = str(ENGINE if plan.tuning == HERE else plan.tuning / path)
     for table, key, number in plan.settings():
-        document[table][key] = number
+        document.setdefault(table, tomlkit.table())[key] = number
     return tomlkit.dumps(document)
 
 
-def own_values(config: Config, space: Space) -> dict[str, float]:
+def _length(document: Any) -> dict[str, int]:
+    """How long a run of these files is; no other setting belongs to every rule."""
+    return {key: n for key, n in document["spsa"].items() if key == "max_iterations"}
+
+
+def _paths(document: Any) -> Iterator[tuple[str, str, str]]:
+    """The keys that name the engine by a path from the folder of their file."""
+    for table, key in (("build", "source_path"), ("delivery", "engine")):
+        if key in document.get(table, {}):
+            yield table, key, document[table][key]
+
+
+def _values_in_the_source(config: Config) -> dict[str, float]:
     """The values in the engine's source of the parameters that are single numbers."""
-    constants = config.build.constants_file
+    space, constants = checked_space(config), config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
     files = {name: parse(text, name) for name, text in texts.items()}
     return {

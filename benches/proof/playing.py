@@ -10,15 +10,19 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from benches.proof.places import own_values
+from benches.proof.places import Place
 from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config import Config
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
-from spsa.db.tables import Iteration, Run, Values
+from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.start import checked_space, prepare
+from spsa.master.start import prepare
+from spsa.master.validation import sprt_of
 from spsa.report.theta import ThetaChoice, chosen_theta
+
+SEPARATED = (-5.0, 5.0)
+"""Two results are told apart by a sequential test of these, in normalised Elo, with 5% errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,15 @@ class Against:
     which: ThetaChoice | None
     theta: Values
     own: Mapping[str, float]
+    match: Iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A match of what one rule made of the start against what another one did, from one seed."""
+
+    run: Run
+    other: Run
     match: Iteration
 
 
@@ -53,31 +66,57 @@ class Hall:
             f"{config.run.name}: {config.spsa.max_iterations} iterations of {each} games"
         )
         prepared = prepare(config, self.store)
-        with held_run(self.store, config, prepared.run, self.console, self.stopping) as seat:
-            ended = tune(seat, prepared)
+        with held_run(self.store, config, prepared.run, self.console, self.stopping) as held:
+            ended = tune(held, prepared)
         return None if ended is None else self.store.run(config.run.name)
 
-    def measured(self, config: Config, run: Run, which: ThetaChoice | None) -> Against | None:
+    def measured(self, place: Place, run: Run, which: ThetaChoice | None) -> Against | None:
         """The match of a theta of the run; None when it was stopped before its end."""
-        space = Space.from_json(run.space)
-        own = own_values(config, checked_space(config))
+        space, own = Space.from_json(run.space), place.own()
         theta = run.start_theta if which is None else chosen_theta(run, which)
-        plus, minus = (space.rounded(space.steps(values)) for values in (theta, own))
-        match = self._match(config, run, PlayedValues(plus, minus))
+        sides = PlayedValues(space.playable(theta), space.playable(own))
+        match = self._match(place.config(), run, sides)
         return None if match is None else Against(run, which, theta, own, match)
+
+    def between(self, config: Config, run: Run, other: Run, most: int) -> Between | None:
+        """The match of two results, until a test has decided or `most` games are played."""
+        space = Space.from_json(run.space)
+        sides = PlayedValues(space.playable(run.theta), space.playable(other.theta))
+        compared = Compared(against=other.name, sprt=SEPARATED)
+        match = self._decided(run, sides, compared, most)
+        if match is None:
+            self.console.print(f"{run.name} against {other.name}: at most {most} games")
+            with held_run(self.store, config, run, self.console, self.stopping) as held:
+                match = play_match(held, run, sides, most, run.game_settings, compared)
+        return None if match is None else Between(run, other, match)
+
+    def _decided(
+        self, run: Run, sides: PlayedValues, compared: Compared, most: int
+    ) -> Iteration | None:
+        """The match of these two, if it was played to its end."""
+        for match in self.store.matches(run.id):
+            if _is_of(match, sides) and match.compared == compared:
+                test = sprt_of(compared, match.tally)
+                if match.tally.games >= most or (test is not None and test.accepted is not None):
+                    return match
+        return None
 
     def _match(self, config: Config, run: Run, sides: PlayedValues) -> Iteration | None:
         if known := self._played(run, sides):
             return known
         games = config.validation.games
         self.console.print(f"{config.run.name}: {games} games against the untouched engine")
-        with held_run(self.store, config, run, self.console, self.stopping) as seat:
-            return play_match(seat, run, sides, games, run.game_settings)
+        with held_run(self.store, config, run, self.console, self.stopping) as held:
+            return play_match(held, run, sides, games, run.game_settings)
 
     def _played(self, run: Run, sides: PlayedValues) -> Iteration | None:
         """The match of these two, if it was played to its end."""
         for match in self.store.iterations(run.id, purpose=Purpose.VALIDATE):
-            same = (match.plus_parameters, match.minus_parameters) == (sides.plus, sides.minus)
-            if same and match.status is IterationStatus.COMPLETE:
+            whole = match.compared is None or match.compared.sprt is None
+            if _is_of(match, sides) and whole and match.status is IterationStatus.COMPLETE:
                 return match
         return None
+
+
+def _is_of(match: Iteration, sides: PlayedValues) -> bool:
+    return (match.plus_parameters, match.minus_parameters) == (sides.plus, sides.minus)

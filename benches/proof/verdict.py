@@ -7,7 +7,7 @@ from math import hypot, inf, sqrt
 from statistics import mean, stdev
 from typing import Self
 
-from benches.proof.playing import Against
+from benches.proof.playing import Against, Between
 from spsa.core.params import Space
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.report.theta import ThetaChoice
@@ -69,11 +69,14 @@ class Proof:
     start_away: Mapping[str, float]
     own: Mapping[str, float]
     verdicts: tuple[Verdict, ...]
+    between: tuple[Between, ...] = ()
 
     @classmethod
-    def of(cls, start: Against, runs: tuple[Against, ...]) -> Self:
+    def of(
+        cls, start: Against, runs: tuple[Against, ...], between: tuple[Between, ...] = ()
+    ) -> Self:
         verdicts = tuple(Verdict.of(run) for run in runs)
-        return cls(start.match.tally, _away(start), start.own, verdicts)
+        return cls(start.match.tally, _away(start), start.own, verdicts, between)
 
     def pooled(self) -> Mapping[str, Tally]:
         """The matches of all seeds together, by engine."""

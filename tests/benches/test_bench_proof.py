@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from benches.proof.markdown import markdown
-from benches.proof.places import Plan, own_values, places
+from benches.proof.places import DETUNED_STEPS, Plan, places
 from benches.proof.verdict import Proof, Verdict, recovered
-from spsa.config import load_config
+from spsa.config import load_space
 from spsa.core.scoring import Tally, elo
 from spsa.db import Store
 from spsa.errors import InvalidInput
@@ -32,9 +32,8 @@ LEVEL = Tally(wins=180, losses=180, draws=40, pentanomial=(40, 20, 80, 20, 40))
 
 def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: Path) -> None:
     (place,) = places(Plan(rules=["mixture"]), tmp_path)
-    config = load_config(place.config, {})
-    space = checked_space(config)
-    own = own_values(config, space)
+    space = checked_space(place.config())
+    own = place.own()
     away = space.start() - space.steps(own)
     assert len(space.active) >= 12
     assert (abs(away) >= 1).all() and (abs(away) <= 3.5).all()
@@ -46,14 +45,40 @@ def test_a_run_can_start_at_the_engines_own_values(tmp_path: Path) -> None:
     for _ in range(2):
         (place,) = places(Plan(rules=["mixture"], untouched=True), tmp_path)
     assert place.folder.name == "untouched-mixture-1"
-    config = load_config(place.config, {})
-    space = checked_space(config)
-    assert space.rounded(space.start()) == own_values(config, space)
+    space = checked_space(place.config())
+    assert space.rounded(space.start()) == place.own()
+
+
+def test_another_engine_is_detuned_alike_for_every_rule(tmp_path: Path) -> None:
+    tuning = tmp_path / "tuning"
+    tuning.mkdir()
+    (tuning / "config.toml").write_text(
+        '[run]\nname = "mine"\n[spsa]\nalgorithm = "spsa"\na = 0.3\nmax_iterations = 9\n'
+        '[build]\nsource_path = "../engine"\n[time_control]\nkind = "nodes"\nlow = 90\nhigh = 90\n'
+    )
+    (tuning / "params.toml").write_text(
+        "".join(
+            f"[p{i}]\nvalue = 50\nmin = {low}\nmax = 100\nstep = 10\n"
+            for i, low in enumerate((0, 0, 45))
+        )
+    )
+    plan = Plan(tuning=tuning, rules=["mixture", "fishtest"])
+    first, second = places(plan, tmp_path / "proof")
+    start, same = (load_space(place.folder / "params.toml").start() for place in (first, second))
+    away = start - load_space(tuning / "params.toml").start()
+    assert (start == same).all() and (abs(away) <= DETUNED_STEPS).all()
+    assert (away != 0).any() and away[2] >= -0.5
+    assert first.own() == {"p0": 50, "p1": 50, "p2": 50}
+    config = first.config()
+    assert config.build.source_path == tmp_path / "engine"
+    assert (config.spsa.max_iterations, config.spsa.settings) == (9, {})
+    (other, _) = places(Plan(tuning=tuning, rules=["mixture", "spsa"], detune=2), tmp_path / "two")
+    assert (load_space(other.folder / "params.toml").start() != start).any()
 
 
 def test_rules_differ_in_the_rule_alone(tmp_path: Path) -> None:
     first, second = places(Plan(rules=["spsa", "mixture"], iterations=7, nodes=90), tmp_path)
-    one, other = (p.config.read_text().splitlines() for p in (first, second))
+    one, other = (p.file.read_text().splitlines() for p in (first, second))
     assert len(one) == len(other)
     changed = [
         line.split(" = ")[0] for line, there in zip(one, other, strict=True) if line != there
