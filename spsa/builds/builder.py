@@ -3,14 +3,14 @@
 import platform
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from queue import PriorityQueue
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered
-from spsa.builds.smoke import SmokeTimeouts, declared_options, examine, longest_search
+from spsa.builds.smoke import declared_options, examine, longest_search
 from spsa.builds.source import Pinned
 from spsa.builds.tree import WorkCopy, disk_errors_as_tuning_errors
 from spsa.core.game_settings import TimeControl
@@ -39,15 +39,9 @@ class Builder:
         self.at_once = at_once
         self._artifacts = ArtifactStore(engines_path.resolve())
         self.compiler = Compiler.of(recipe, pinned, environment, work.resolve())
-        self._building: list[str] = []
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(at_once):
             self._free_copies.put(number)
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The sides that are being built."""
-        return tuple(sorted(set(self._building)))[::-1]
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
         """Build both engines in parallel, or once if they are equal; further threads wait.
@@ -63,10 +57,16 @@ class Builder:
                 engine = self.build_one("plus", plus, number)
                 return engine, engine
             with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
-                return self._both(
-                    pool.submit(self.build_one, "plus", plus, number),
-                    pool.submit(self.build_one, "minus", minus, number),
-                )
+                both = [
+                    pool.submit(self.build_one, side, rendered, number)
+                    for side, rendered in (("plus", plus), ("minus", minus))
+                ]
+                try:
+                    wait(both)
+                except BaseException:  # an interrupt must not wait for the compilers
+                    self.cancel()
+                    raise
+            return both[0].result(), both[1].result()
         finally:
             self._free_copies.put(number)
 
@@ -83,7 +83,7 @@ class Builder:
             key = compiler.key(rendered)
             with _explained(*_described(side, rendered)):
                 work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
-                return self._artifacts.find(key) or self._made(side, work_copy, key, rendered)
+                return self._artifacts.find(key) or self._made(work_copy, key, rendered)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
@@ -93,41 +93,19 @@ class Builder:
         """Remove published engines that no iteration needs; they can be built again."""
         self._artifacts.evict(hashes)
 
-    def _both(
-        self, plus: Future[BuiltEngine], minus: Future[BuiltEngine]
-    ) -> tuple[BuiltEngine, BuiltEngine]:
-        """Wait for both. An interrupt or the first failure stops both compilers."""
-        try:
-            return plus.result(), minus.result()
-        except BuildFailed as failure:
-            other = minus.exception()
-            if isinstance(other, BuildFailed) and other is not failure:
-                first_line = str(other).splitlines()[0]
-                raise type(failure)(f"{failure}\nThe other failed too: {first_line}") from failure
-            raise
-        finally:
-            if not (plus.done() and minus.done()):
-                self.cancel()
-
-    def _made(self, side: str, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
-        self._building.append(side)
-        try:
-            with work_copy.locked(self.compiler.commands.wait, self.compiler.recipe.timeout):
-                # another builder may have published it while this one waited for the lock
-                return self._artifacts.find(key) or self._compiled(work_copy, key, rendered)
-        finally:
-            self._building.remove(side)
-
-    def _compiled(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
-        made = self.compiler.compile(work_copy, self.compiler.tree(rendered))
-        return self._artifacts.add(key, made.executable, made.target, made.level, self._examine)
+    def _made(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
+        compiler = self.compiler
+        with work_copy.locked(compiler.commands.wait, compiler.recipe.timeout):
+            if (found := self._artifacts.find(key)) is not None:
+                return found  # another builder published it while this one waited for the lock
+            made = compiler.compile(work_copy, compiler.tree(rendered))
+            return self._artifacts.add(key, made.executable, made.target, made.level, self._examine)
 
     def _examine(self, binary: Path) -> int | None:
         recipe = self.compiler.recipe
         return examine(
             binary,
             recipe.bench,
-            SmokeTimeouts(),
             first_search=longest_search(recipe.time_control),
             options=recipe.options,
         )
@@ -148,7 +126,7 @@ def adopt(
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, SmokeTimeouts(), arguments, longest_search(time_control))
+        return examine(copy, None, arguments, longest_search(time_control))
 
     with disk_errors_as_tuning_errors(), _explained(str(engine)):
         return store.find(key) or store.add(key, binary, here, None, tried)
@@ -160,7 +138,7 @@ def declared(engine: Path, arguments: Sequence[str] = ()) -> Declarations:
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_errors_as_tuning_errors(), _explained(str(engine)):
-        return declared_options(engine.absolute(), SmokeTimeouts(), arguments)
+        return declared_options(engine.absolute(), arguments)
 
 
 @contextmanager

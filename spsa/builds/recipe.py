@@ -20,7 +20,7 @@ from spsa.builds.cargo import (
     level_flags,
     made,
 )
-from spsa.builds.requirements import level_for, own_level, processor_features
+from spsa.builds.requirements import LEVELS, own_level, processor_features
 from spsa.builds.source import Pinned
 from spsa.builds.subprocesses import Commands
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
@@ -33,10 +33,7 @@ _DECIDING = re.compile(
     r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*"
     r"|(HOST_|TARGET_)?(CC|CXX|AR|CFLAGS|CXXFLAGS)(_.*)?|CPPFLAGS|LDFLAGS|LDLIBS|ARCH"
 )
-_NATIVE_CPU = "target-cpu=native"
-_NATIVE = re.compile(rf"-m(arch|cpu)=native|{_NATIVE_CPU}")
-_TARGETED = re.compile(r"target-(?:cpu|feature)=[-+\w.,]+", re.ASCII)
-_FEATURE = re.compile(r'^target_feature="(.+)"$', re.MULTILINE)
+_PROCESSOR = re.compile(r"(?:-march|-mcpu|target-cpu|target-feature)=([-+\w.]+)", re.ASCII)
 _HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
 _CONFIGURATION = re.compile(r"\.cargo/config(\.toml)?$")
 _BUILD_FILE = re.compile(r"(^|/)((GNUm|M|m)akefile|CMakeLists\.txt|meson\.build)$|\.(mk|cmake|sh)$")
@@ -113,8 +110,7 @@ class Compiler:
         """The build key: a hash of all that decides the binary, known before it is built.
 
         Those are values, source, command line, environment, the compilers' own words, cargo's
-        configuration outside of the source, and the processor where the build is for just that one:
-        most Makefiles of engines build for the processor that they run on.
+        configuration outside of the source, and the processor, for which many engines are built.
         """
         recipe = self.recipe
         facts = {
@@ -124,13 +120,15 @@ class Compiler:
             "command": recipe.command or ("cargo", *recipe.flags),
             "names": (recipe.package, recipe.binary, recipe.target),
             "environment": self._environment(),
+            "processor": sorted(processor_features()),
         }
         if recipe.command:
-            facts |= {"tools": self._compilers(), "processor": sorted(processor_features())}
+            facts["tools"] = self._compilers()
         else:
-            native = self._rustc("--print", "cfg", "-C", _NATIVE_CPU) if self._is_native() else None
-            around = configurations_around(self.work)
-            facts |= {"tools": self._rustc("-vV"), "configuration": around, "processor": native}
+            facts |= {
+                "tools": self._rustc("-vV"),
+                "configuration": configurations_around(self.work),
+            }
         return digest_of(facts)
 
     def tree(self, rendered: Rendered) -> dict[str, Entry]:
@@ -175,8 +173,7 @@ class Compiler:
                 f"`{words}` ended without making {recipe.binary}; "
                 "correct [build] binary, the path of what it makes from source_path"
             )
-        level = recipe.level or (own_level() if self._is_native() else None)
-        return Compiled(executable, f"{platform.machine()}-{sys.platform}", level)
+        return Compiled(executable, f"{platform.machine()}-{sys.platform}", self._level())
 
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree, logs: Path) -> Compiled:
         """Compile the dependencies once for a run, each side in its own work copy."""
@@ -194,7 +191,7 @@ class Compiler:
             words += ["--target", recipe.target] if recipe.target else []
             words += ["--message-format=json", "--color=never"]
             executable, triple = made(self._cargo(words, crate, logs), binary, folder)
-        return Compiled(executable, triple or self._host(), self._rustc_level())
+        return Compiled(executable, triple or self._host(), self._level())
 
     def _cargo(self, words: Sequence[str], crate: Path, logs: Path) -> str:
         """What cargo writes."""
@@ -218,23 +215,14 @@ class Compiler:
                 (work_copy.tree / "Cargo.lock").replace(lock)
         return lock
 
-    def _rustc_level(self) -> str | None:
-        """The level of x86-64 that rustc's flags name; None where they name no processor.
+    def _level(self) -> str | None:
+        """The level of x86-64 that a binary requires, None where the flags name no processor.
 
-        That of this machine for its own processor.
+        One that is named otherwise than by its level is taken for that of this machine.
         """
-        flags = [flag for text in self._texts() for flag in _TARGETED.findall(text)]
-        if not flags:
-            return None
-        if [flag for flag in flags if "-cpu" in flag][-1:] == [_NATIVE_CPU]:
-            return own_level()
-        target = ["--target", self.recipe.target] if self.recipe.target else []
-        wanted = (word for flag in flags for word in ("-C", flag))
-        return level_for(_FEATURE.findall(self._rustc("--print", "cfg", *target, *wanted)))
-
-    def _is_native(self) -> bool:
-        """Whether something says that the build is for this machine's own processor."""
-        return any(map(_NATIVE.search, self._texts()))
+        named = {each for text in self._texts() for each in _PROCESSOR.findall(text)}
+        usual = own_level() if named - {*LEVELS} else max(named, default=None)
+        return self.recipe.level or usual
 
     def _texts(self) -> list[str]:
         """All that may hold flags of a compiler; what counts most comes last."""

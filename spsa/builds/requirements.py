@@ -8,7 +8,7 @@ Master and workers use this module, so it needs nothing but the standard library
 
 import platform
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 _ADDED = {
@@ -37,14 +37,6 @@ MACHINE_WORDS = _SYSTEM_WORDS | _ARCHITECTURE_WORDS | {*LEVELS, BUILDS}
 WORD = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
 """A word; capitals and `_` are left out because the database compares words by LIKE."""
 
-# what rustc calls a feature that the kernel calls otherwise
-_KERNEL_NAMES = {
-    "cmpxchg16b": "cx16",
-    "lzcnt": "abm",
-    "sse3": "pni",
-    "sse4.1": "sse4_1",
-    "sse4.2": "sse4_2",
-}
 _PROCESSOR = Path("/proc/cpuinfo")
 
 
@@ -69,14 +61,6 @@ def processor_features() -> frozenset[str]:
 def own_level() -> str | None:
     """The highest level of this machine's processor; None if it is no x86-64."""
     return max(set(provided()) & set(LEVELS), default=None)
-
-
-def level_for(features: Iterable[str]) -> str:
-    """The lowest level that has these features of rustc, as far as any level has them."""
-    needed = {_KERNEL_NAMES.get(feature, feature) for feature in features}
-    return max(
-        (level for level in LEVELS if needed & set(_ADDED[level].split())), default=LEVELS[0]
-    )
 
 
 def required(binary: Path, level: str | None = None) -> tuple[str, ...]:

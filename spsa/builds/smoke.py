@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -30,12 +29,10 @@ _COUNTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmokeTimeouts:
-    """Seconds an engine is given for `uci` and `isready`, and for its bench."""
+_HANDSHAKE_SECONDS = 10.0
+"""What an engine is given for each of `uci` and `isready`."""
 
-    handshake: float = 10.0
-    bench: float = 60.0
+_BENCH_SECONDS = 60.0
 
 
 def longest_search(control: TimeControl | None) -> Limit | None:
@@ -66,7 +63,6 @@ def limit_of_nodes(nodes: int) -> Limit:
 def examine(
     binary: Path,
     bench: bool | None,
-    timeouts: SmokeTimeouts,
     arguments: Sequence[str] = (),
     first_search: Limit | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
@@ -77,27 +73,26 @@ def examine(
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    declared = declared_options(binary, timeouts, arguments, first_search)
+    declared = declared_options(binary, arguments, first_search)
     for name, value in options.items():
         if objection := declared.objection(name, value):
             raise SmokeTestFailed(f"it does not accept an option of [engine]: {objection}")
     if bench is False:
         return None
-    nodes, written = _bench(binary, timeouts.bench, arguments)
+    nodes, written = _bench(binary, arguments)
     if nodes is None and bench:
-        raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s{written}")
+        raise SmokeTestFailed(f"`bench` gave no node count within {_BENCH_SECONDS:g} s{written}")
     return nodes
 
 
 def declared_options(
     binary: Path,
-    timeouts: SmokeTimeouts,
     arguments: Sequence[str] = (),
     first_search: Limit | None = None,
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
-        with engine_under_test([str(binary), *arguments], timeouts.handshake) as (engine, _):
+        with engine_under_test([str(binary), *arguments]) as (engine, _):
             if first_search is not None:
                 _obey(engine, first_search)
             return engine.declared
@@ -117,16 +112,16 @@ def node_count(output: str) -> int | None:
 
 @contextmanager
 def engine_under_test(
-    command: Sequence[str], seconds: float, options: Mapping[str, str] = MappingProxyType({})
+    command: Sequence[str], options: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[UciEngine, list[str]]]:
     """A ready engine with these options, and the lines that it has said to them.
 
-    It is in the sandbox and in an empty folder, which is removed with it. `seconds` are for each
-    step of the handshake. Raises SmokeTestFailed for an EngineFault, with the end of the output.
+    It is in the sandbox and in an empty folder, which is removed with it. Raises SmokeTestFailed
+    for an EngineFault, with the end of the output.
     """
     path, *arguments = command
     spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
-    timeouts, heard = UciTimeouts(start=seconds, ready=seconds), list[str]()
+    timeouts, heard = UciTimeouts(start=_HANDSHAKE_SECONDS, ready=_HANDSHAKE_SECONDS), list[str]()
     with _surroundings() as (stop_signal, limits):
         try:
             engine = UciEngine(spec, stop_signal, timeouts, limits)
@@ -163,9 +158,9 @@ def _obey(engine: UciEngine, first: Limit) -> None:
             raise SmokeTestFailed(f"{asked}, it moves without a search{_OTHER_KIND}")
 
 
-def _bench(binary: Path, seconds: float, arguments: Sequence[str]) -> tuple[int | None, str]:
+def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:
     """The node count if there is one, and the last lines that the engine wrote."""
-    output, deadline = bytearray(), time.monotonic() + seconds
+    output, deadline = bytearray(), time.monotonic() + _BENCH_SECONDS
     with _surroundings() as (stop_signal, limits):
         process = EngineProcess(str(binary), stop_signal, limits, [*arguments, "bench"])
         try:

@@ -57,13 +57,11 @@ class Update:
 class Builds:
     """The builds of a run at one moment, as the column `builds` of a run has them.
 
-    `iterations` are the k that are being built, the first of them for `seconds`. `sides` are those
-    of its engines that are not done. `usual` is what the last iterations took in seconds, the
-    slowest of a few, None before the first.
+    `iterations` are the k that are being built, the first of them for `seconds`. `usual` is what
+    the last iterations took in seconds, the slowest of a few, None before the first.
     """
 
     iterations: tuple[int, ...] = ()
-    sides: tuple[str, ...] = ()
     seconds: Seconds = 0.0
     usual: Seconds | None = None
 

@@ -30,8 +30,7 @@ Engine = TypeVar("Engine", BuiltEngine, EngineFile)
 class Delivery(Protocol):
     """Makes the two engines of an iteration, for `at_once` threads at a time.
 
-    `source_sha256` is the hash of the source that engines are built from, None if none are built;
-    `sides` are the sides that are being built.
+    `source_sha256` is the hash of the source that engines are built from, None if none are built.
     """
 
     @property
@@ -41,10 +40,6 @@ class Delivery(Protocol):
     @property
     def at_once(self) -> int:
         return 1
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ()
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
@@ -121,10 +116,6 @@ class BuildDelivery(Delivery):
     @property
     def at_once(self) -> int:
         return next(iter(self.builders.values())).at_once
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return next((found for one in self.builders.values() if (found := one.sides)), ())
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         rendered = self.source.rendered(plus), self.source.rendered(minus)
@@ -221,7 +212,6 @@ class BuildThreads:
         begun = dict(self._begun)
         return Builds(
             iterations=tuple(sorted(begun)),
-            sides=self._delivery.sides if begun else (),
             seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
             usual=self.seconds if self.is_measured else None,
         )

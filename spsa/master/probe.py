@@ -14,7 +14,6 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from spsa.builds.smoke import (
-    SmokeTimeouts,
     engine_under_test,
     limit_of_depth,
     limit_of_nodes,
@@ -272,7 +271,7 @@ class Prober:
         """An engine with all its options, and what it says to them."""
         command = [engine.path, *self.settings.engine_arguments]
         every = {**self.settings.common_options, **options}
-        return engine_under_test(command, SmokeTimeouts().handshake, every)
+        return engine_under_test(command, every)
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {

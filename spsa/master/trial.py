@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from spsa.builds.builder import declared
-from spsa.builds.smoke import SmokeTimeouts, engine_under_test, longest_search
+from spsa.builds.smoke import engine_under_test, longest_search
 from spsa.config import CLOCK, Config, Setup
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput
@@ -117,7 +117,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         limit = longest_search(settings.time_control)
         assert limit is not None
         options = {**settings.common_options, **sides.plus_options}
-        with engine_under_test(command, SmokeTimeouts().handshake, options) as (engine, _):
+        with engine_under_test(command, options) as (engine, _):
             reply = engine.search(b"position startpos", limit)
     return Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
 

@@ -58,7 +58,6 @@ class WorkerDelivery(Delivery):
         self._at_once = at_once or _AT_ONCE
         self._stopping = threading.Event()
         self._archive_kept = False  # whether the database has it for the workers
-        self._waiting: list[threading.Thread] = []
         self._told: set[str] = set()
         self._refused: dict[str, str] = {}
 
@@ -70,16 +69,8 @@ class WorkerDelivery(Delivery):
     def at_once(self) -> int:
         return self._at_once
 
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ("plus", "minus") if self._waiting else ()
-
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        self._waiting.append(threading.current_thread())
-        try:
-            found, waited = self._built(self._source.rendered(plus), self._source.rendered(minus))
-        finally:
-            self._waiting.remove(threading.current_thread())
+        found, waited = self._built(self._source.rendered(plus), self._source.rendered(minus))
         loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
         words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
         required = {

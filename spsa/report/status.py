@@ -245,12 +245,10 @@ def _seconds_left(
 
 
 def building(builds: Builds) -> str:
-    """`building iteration 3: plus and minus, 1m 10s of about 2m 0s`."""
-    several = len(builds.iterations) > 1
+    """`building iteration 3, 1m 10s of about 2m 0s`."""
     if builds.iterations == (0,):
         return f"building the engines of a match, {duration(builds.seconds)}"
     what = " and ".join(str(k) for k in builds.iterations)
-    sides = "" if several or not builds.sides else f": {' and '.join(builds.sides)}"
     usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
-    name = "iterations" if several else "iteration"
-    return f"building {name} {what}{sides}, {duration(builds.seconds)}{usual}"
+    name = "iterations" if len(builds.iterations) > 1 else "iteration"
+    return f"building {name} {what}, {duration(builds.seconds)}{usual}"

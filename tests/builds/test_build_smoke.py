@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from spsa.builds import smoke
 from spsa.builds.smoke import (
-    SmokeTimeouts,
     declared_options,
     examine,
     longest_search,
@@ -16,7 +16,6 @@ from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.errors import SmokeTestFailed
 from spsa.uci.engine import Limit
 
-PATIENT = SmokeTimeouts(handshake=10, bench=10)
 LISTEN = """
 while read -r line; do
   case "$line" in
@@ -36,7 +35,7 @@ def script(directory: Path, body: str) -> Path:
 
 
 def test_a_handshake_is_enough(tmp_path: Path) -> None:
-    assert examine(script(tmp_path, LISTEN), None, PATIENT) is None
+    assert examine(script(tmp_path, LISTEN), None) is None
 
 
 def test_a_bench_is_recorded(tmp_path: Path) -> None:
@@ -44,20 +43,20 @@ def test_a_bench_is_recorded(tmp_path: Path) -> None:
         f'if [ "$1" = bench ]; then echo "info nodes 7"; echo "4711 nodes 99 nps"; exit; fi{LISTEN}'
     )
     engine = script(tmp_path, body)
-    assert examine(engine, None, PATIENT) == 4711
-    assert examine(engine, True, PATIENT) == 4711
-    assert examine(engine, False, PATIENT) is None
+    assert examine(engine, None) == 4711
+    assert examine(engine, True) == 4711
+    assert examine(engine, False) is None
 
 
 def test_an_engine_that_must_have_a_bench_and_has_none(tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed, match="no node count"):
-        examine(script(tmp_path, LISTEN), True, PATIENT)
+        examine(script(tmp_path, LISTEN), True)
 
 
-def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
+def test_a_bench_that_hangs_is_no_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoke, "_BENCH_SECONDS", 0.2)
     body = f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}'
-    timeouts = SmokeTimeouts(handshake=10, bench=0.2)
-    assert examine(script(tmp_path, body), None, timeouts) is None
+    assert examine(script(tmp_path, body), None) is None
 
 
 @pytest.mark.slow
@@ -75,15 +74,18 @@ def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
         ("tr '\\0' x < /dev/zero", "flood: a line of more than 65536 bytes\n  | xxx"),
     ],
 )
-def test_an_engine_that_does_not_answer(body: str, words: str, tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer(
+    body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6)
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(script(tmp_path, body), None, SmokeTimeouts(handshake=0.6))
+        examine(script(tmp_path, body), None)
     assert f"the UCI handshake failed: {words}" in str(failure.value).replace("hang: no", "no", 1)
 
 
 def test_an_engine_that_ends_at_once(tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(script(tmp_path, "echo broken >&2; exit 3"), None, PATIENT)
+        examine(script(tmp_path, "echo broken >&2; exit 3"), None)
     words = "the UCI handshake failed: crash: exit status 3\n  | stderr: broken"
     assert str(failure.value) == words
 
@@ -93,14 +95,14 @@ def test_what_cannot_be_started(tmp_path: Path) -> None:
     engine.write_text("no program")
     engine.chmod(0o644)
     with pytest.raises(SmokeTestFailed, match=r"cannot start: .*: Permission denied"):
-        examine(engine, None, PATIENT)
+        examine(engine, None)
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    assert examine(script(tmp_path, body), False, PATIENT) is None
+    assert examine(script(tmp_path, body), False) is None
     os.set_blocking(reader, True)
     assert os.read(reader, 1) == b""  # the end comes when the last writer is dead
     os.close(reader)
@@ -112,7 +114,7 @@ def test_an_engine_does_not_see_the_database(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(script(tmp_path, "env; exit 1"), None, PATIENT)
+        examine(script(tmp_path, "env; exit 1"), None)
     assert "PATH=" in str(failure.value)
     assert "secret" not in str(failure.value)
 
@@ -140,7 +142,7 @@ def test_thousands_of_options_are_all_heard(tmp_path: Path) -> None:
     named = "option name SomeVeryLongParameterName%05.0f type spin default 50 min 0 max 100"
     options = f"seq -f '{named}' 5000"
     body = LISTEN.replace("echo uciok", f"{options}; echo uciok")
-    heard = declared_options(script(tmp_path, body), PATIENT).by_name
+    heard = declared_options(script(tmp_path, body)).by_name
     assert len(heard) == 5000
     assert heard["someverylongparametername00001"].default == 50
 
@@ -172,7 +174,7 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
     engine = script(tmp_path, ASKED.format(answer=answer))
     first = Limit(b"go nodes 500\n", seconds)
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(engine, False, PATIENT, first_search=first)
+        examine(engine, False, first_search=first)
     assert f"asked `go nodes 500`: {said}" in str(failure.value)
 
 
@@ -182,23 +184,23 @@ def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> 
     first = Limit(b"go nodes 500\n", 20.0)
     engine = script(tmp_path, silent.replace("    quit)", f"    {clock}\n    quit)"))
     with pytest.raises(SmokeTestFailed, match="`go nodes 500`, it moves without a search; if the"):
-        examine(engine, False, PATIENT, first_search=first)
+        examine(engine, False, first_search=first)
     mute = clock.replace("echo info depth 1 score cp 3; ", "")
     engine.write_text(engine.read_text().replace(clock, mute))
-    examine(engine, False, PATIENT, first_search=first)
+    examine(engine, False, first_search=first)
 
 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
     engine = script(tmp_path, LISTEN)
     with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
-        examine(engine, False, PATIENT, options={"UCI_Chess960": "true"})
+        examine(engine, False, options={"UCI_Chess960": "true"})
 
 
 def test_an_engine_that_obeys_the_limit_passes(tmp_path: Path) -> None:
     engine = script(
         tmp_path, ASKED.format(answer="echo info depth 1 score cp 3; echo bestmove e2e4")
     )
-    examine(engine, False, PATIENT, first_search=Limit(b"go nodes 500\n", 20.0))
+    examine(engine, False, first_search=Limit(b"go nodes 500\n", 20.0))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from spsa.builds import requirements
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Recipe, Rendered
-from spsa.builds.requirements import LEVELS, lacking, level_for, provided, required
+from spsa.builds.requirements import LEVELS, lacking, provided, required
 from spsa.builds.source import pin
 
 V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
@@ -54,13 +54,6 @@ def test_another_machine_has_no_levels(
     monkeypatch.setattr(platform, "system", lambda: system)
     assert provided() == words
     assert requirements.own_level() is None
-
-
-def test_features_need_the_first_level_that_has_them_all() -> None:
-    assert level_for(["fxsr", "sse2"]) == "x86-64"
-    assert level_for(["sse2", "sse4.2"]) == "x86-64-v2"
-    assert level_for(["sse2", "lzcnt", "aes"]) == "x86-64-v3"
-    assert level_for(["avx512f", "sse3"]) == "x86-64-v4"
 
 
 @pytest.mark.parametrize(
@@ -122,8 +115,7 @@ CONFIGURED = {
         "x86-64-v2",
     ),
     "a variable": ("", {"RUSTFLAGS": f"--cfg from_the_engine {CPU}"}, "x86-64-v2"),
-    "a feature": ("", {"RUSTFLAGS": "-Ctarget-feature=+avx2"}, "x86-64-v3"),
-    "a processor": ("", {"RUSTFLAGS": "-Ctarget-cpu=haswell"}, "x86-64-v3"),
+    "a processor": ("", {"RUSTFLAGS": "-Ctarget-cpu=haswell"}, requirements.own_level()),
     "native": ("[build]\nrustflags = '-Ctarget-cpu=native'", {}, requirements.own_level()),
 }
 SHOWN = 'pub const LEVEL: u64 = if cfg!(target_feature = "avx2") { 3 } else { 2 };\n'
@@ -146,9 +138,8 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
     levels = {level: own.builder(environment, level=level) for level in LEVELS[1:3]}
     built = {level: each.build_one("plus", rendered(1, SHOWN), 1) for level, each in levels.items()}
     flagged = int("from_the_engine" in f"{text}{variables}")
-    lower = "x86-64-v3" if name == "a feature" else "x86-64-v2"
     assert [(one.bench, one.requires) for one in built.values()] == [
-        (3060 + flagged if name == "a feature" else 2060 + flagged, ("linux", lower)),
+        (2060 + flagged, ("linux", "x86-64-v2")),
         (3060 + flagged, ("linux", "x86-64-v3")),
     ]
 

@@ -59,7 +59,7 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
     AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
-        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=61.0)
+        it.master, LEASE, Builds(iterations=(1,), seconds=61.0)
     ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),

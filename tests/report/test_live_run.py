@@ -38,7 +38,7 @@ def progress(staged: Stage, screen: Screen) -> Progress:
 
 def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
     screen = Screen(120, 24)
-    builds = Builds(iterations=(5,), sides=("plus", "minus"), seconds=75.0, usual=120.0)
+    builds = Builds(iterations=(5,), seconds=75.0, usual=120.0)
     with progress(many, screen) as shown:
         many.open()
         shown.saw(many.store.tick(many.master, LEASE, builds))
@@ -51,7 +51,7 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
         assert lines[4].startswith("take the result: `spsa-master params diff --run first`")
         assert lines[5].endswith("3%") and lines[5].startswith("━")
         assert lines[6].startswith("tune 4") and lines[6].endswith("0/8 waiting for a worker")
-        assert lines[7] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
+        assert lines[7] == "building iteration 5, 1m 15s of about 2m 0s"
         assert lines[8] == "10 of 40 parameters, those that moved most", screen.text
         assert lines[9].split()[:4] == ["name", "start", "now", "averaged"]
         assert lines[-3] == "workers" and lines[-1].startswith("machine-1")

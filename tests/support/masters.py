@@ -68,7 +68,6 @@ class FixedDelivery:
     cancelled: bool = False
     source_sha256: str | None = None
     at_once: int = 1
-    sides: tuple[str, ...] = ()
 
     def prepare(self, plus, minus) -> Sides:
         self.prepared.append((plus, minus))
