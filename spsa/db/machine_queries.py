@@ -188,9 +188,11 @@ class MachineQueries(Database):
         with self._read() as connection:
             return _machine(connection, name)
 
-    def failed_batches(self) -> dict[str, int]:
-        """How many batches each machine has failed, as far as that is recorded."""
+    def failed_batches(self, run_id: int | None = None) -> dict[str, int]:
+        """How many batches each machine has failed, of a run or of all, as far as is recorded."""
         failed = select(BatchFailure.machine, func.count()).where(BatchFailure.failures > 0)
+        if run_id is not None:
+            failed = failed.join(Batch).join(Iteration).where(Iteration.run_id == run_id)
         with self._read() as connection:
             return {
                 row[0]: row[1] for row in connection.execute(failed.group_by(BatchFailure.machine))

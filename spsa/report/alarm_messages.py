@@ -1,23 +1,19 @@
 """Sends a message about alarms: to a command, and by a POST that ntfy, Slack and Discord take.
 
-Every attempt ends within `SECONDS`. A failure is told without the address, which is a password of
-these services.
+A failure is told without the address, which is a password of these services.
 """
 
 import json
 import os
 import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
-from threading import Thread
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from spsa import __version__
 from spsa.config.settings import AlarmsSection, Format
@@ -25,7 +21,7 @@ from spsa.report.alarm import Alarm
 from spsa.text import printable
 
 SECONDS = 20.0
-"""Of one attempt; a command that lasts longer is killed."""
+"""For a command, which is then killed, and for each wait for a server."""
 
 _LENGTH = 1_500  # characters of a message: Discord takes 2,000, ntfy 4,096 bytes
 _LINE = 300
@@ -62,67 +58,40 @@ def send(config: AlarmsSection, text: str) -> Iterator[str]:
     """Send a message in every way that is configured; yields what failed, in printable text."""
     if config.command and (failure := _run(config.command, text)):
         yield f"the command of [alarms] failed: {failure}"
-    if config.url and (failure := _within(SECONDS, lambda: _post(config, text))):
+    if config.url and (failure := _post(config, text)):
         yield f"the POST to {urlsplit(config.url).hostname} failed: {failure}"
 
 
 def _run(command: str, text: str) -> str:
     """Run a shell command with the text as its input; why it failed, empty if it did not."""
-    with tempfile.TemporaryFile() as said:
+    line, pipe = ["/bin/sh", "-c", command], subprocess.PIPE
+    with subprocess.Popen(
+        line, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, start_new_session=True
+    ) as process:
         try:
-            with subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,  # so that its children can be killed too
-            ) as process:
-                try:
-                    process.communicate(f"{text}\n".encode(errors="replace"), timeout=SECONDS)
-                finally:
-                    _kill_group(process.pid)
-        except OSError as error:
-            return str(error)
+            _, said = process.communicate(f"{text}\n".encode(errors="replace"), timeout=SECONDS)
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with all that it started
             return f"it was killed after {SECONDS:g} s"
-        return _failure(process.returncode, said)
-
-
-def _kill_group(group: int) -> None:
-    """End the command with all that it started and that is still running."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def _failure(code: int, said: Any) -> str:
-    if code == 0:
+    if process.returncode == 0:
         return ""
-    said.seek(0)
-    first = said.read(_LINE).decode(errors="replace").strip()
-    return printable(f"exit code {code} {first}".strip(), _LINE)
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST would become a GET, which these services answer without a message."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    told = f"exit code {process.returncode} {said.decode(errors='replace').strip()}"
+    return printable(told.strip(), _LINE)
 
 
 def _post(config: AlarmsSection, text: str) -> str:
-    """POST the text; why it failed, empty if it did not."""
+    """POST the text; why it failed, empty if it did not.
+
+    A redirected POST would become a GET, which these services answer without a message.
+    """
     content, body = _body(config.format, text)
     headers = {"Content-Type": content, "User-Agent": f"spsa-tuner/{__version__}"}
-    request = Request(config.url, data=body, headers=headers, method="POST")
     try:
-        with build_opener(_NoRedirect).open(request, timeout=SECONDS):
-            return ""
+        with urllib3.PoolManager(timeout=SECONDS, retries=False) as pool:
+            answer = pool.request("POST", config.url, body=body, headers=headers, redirect=False)
     except HTTPError as error:
-        return f"status {error.code}"
-    except URLError as error:
-        return printable(str(error.reason), _LINE)
-    except (OSError, HTTPException, ValueError) as error:
         return type(error).__name__  # its text may have the address
+    return "" if answer.status < 300 else f"status {answer.status}"
 
 
 def _body(format_: Format, text: str) -> tuple[str, bytes]:
@@ -141,15 +110,3 @@ def _body(format_: Format, text: str) -> tuple[str, bytes]:
         else {"content": text, "allowed_mentions": {"parse": []}}
     )
     return "application/json", json.dumps(value).encode()
-
-
-def _within(seconds: float, attempt: Callable[[], str]) -> str:
-    """The result of an attempt, which is left alone if it lasts longer.
-
-    A timeout of a socket holds for each read only, so a server could answer a byte at a time.
-    """
-    results: list[str] = []
-    thread = Thread(target=lambda: results.append(attempt()), daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return results[0] if results else f"no answer after {seconds:g} s"

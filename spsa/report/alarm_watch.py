@@ -5,6 +5,7 @@ What has been told is in the events, so another master of the run does not tell 
 """
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,12 +22,12 @@ from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail, told_alarms
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarms import of_disks, of_history, of_slots, told_alarms, with_alarms
+from spsa.report.alarms import of_history, with_alarms
 from spsa.report.history import COMPARED, history, played
 from spsa.report.machines import MachineReport
-from spsa.report.status import Status, said_stop, status
+from spsa.report.status import said_stop, status
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
@@ -35,6 +36,7 @@ _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
 _MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
 _LEAVE_SECONDS = 5.0
+_MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 
 log = logging.getLogger("spsa.alarms")
 
@@ -99,11 +101,9 @@ class AlarmWatch:
     def _look(self, run: Run, now: float) -> None:
         look = with_alarms(self._store, status(self._store, run))
         self._record_verdict(run, look.verdict)
-        found = (*look.alarms, *self._history_alarms(look, now))
-        seen = {alarm.key: alarm for alarm in found}
-        seen = {key: alarm for key, alarm in seen.items() if alarm.kind is not AlarmKind.DISK}
-        disks = of_disks(run.name, self._folders())
-        self._record(run, now, (*seen.values(), *disks))
+        found = (*look.alarms, *self._history_alarms(look.run, now))
+        seen = {alarm.key: alarm for alarm in found if alarm.kind is not AlarmKind.DISK}
+        self._record(run, now, (*seen.values(), *of_disks(run.name, self._folders())))
 
     def _record_verdict(self, run: Run, found: Verdict) -> None:
         """Write an event when it begins to say that the run should stop, and when it ends to."""
@@ -112,12 +112,11 @@ class AlarmWatch:
             detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
             self._store.record(self._master_lease, [(VERDICT, detail)])
 
-    def _history_alarms(self, look: Status, now: float) -> Sequence[Alarm]:
+    def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
         if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
-            run = look.run
             found = history(self._store, run, known=played(self._store, run, COMPARED))
-            self._of_history = (*of_history(found), *of_slots(look, found.workers))
+            self._of_history = of_history(found)
             self._history_at = now
             if self._config.fleet.set_aside:
                 set_aside(self._store, run, found.machines)
@@ -144,6 +143,19 @@ class AlarmWatch:
             log.warning(failure)
 
 
+def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
+    """The first of these folders whose disk is nearly full: less than 5% and 5 GB are free."""
+    for folder in folders:
+        try:
+            disk = shutil.disk_usage(folder)
+        except OSError:
+            continue
+        if disk.free < min(_MIN_FREE, _SHARE_FREE * disk.total):
+            found = f"{disk.free / 10**9:.2f} GB are free on the master's disk of {folder}"
+            yield Alarm(AlarmKind.DISK, run, found, "make room before it is full")
+            return
+
+
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
     """Give suspect machines no more batches, each once in a run: a person may release it."""
     actor = master_of(run)
@@ -166,16 +178,11 @@ def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iter
     stopping = threading.Event()
 
     def watch() -> None:
-        while not stopping.is_set():
-            try:
-                with Store(config.database.url, is_stopping=stopping.is_set) as store:
-                    AlarmWatch(store, config, master_lease, stopping).run(run)
-                break
-            except DatabaseUnreachable:
-                stopping.wait(_LOOK_SECONDS)
-            except TuningError as error:
-                log.warning("alarms are not watched: %s", error)
-                break
+        try:
+            with Store(config.database.url, is_stopping=stopping.is_set) as store:
+                AlarmWatch(store, config, master_lease, stopping).run(run)
+        except TuningError as error:
+            log.warning("alarms are not watched: %s", error)
 
     thread = threading.Thread(target=watch, name="alarms", daemon=True)
     thread.start()

@@ -214,7 +214,7 @@ def _alarm(kind: AlarmKind, machine: str, found: str) -> Alarm:
         f"`spsa-master workers exclude {machine}` gives it no more games, "
         "`spsa-master purge --suggested` removes its results"
     )
-    return Alarm(kind=kind, subject=machine, found=found, advice=advice)
+    return Alarm(kind, machine, found, advice)
 
 
 def exact_chance(own: Vector, others: Vector) -> float:
@@ -246,12 +246,9 @@ def _speeds(parts: Sequence[WorkerShare]) -> dict[str, float]:
 def _of_speed(machine: str, speeds: dict[str, float]) -> Iterator[Alarm]:
     usual = median(speeds.values()) if len(speeds) >= _MIN_MACHINES else 0.0
     if (speed := speeds.get(machine, usual)) < _SLOW * usual:
-        yield Alarm(
-            kind=AlarmKind.WORKER_SPEED,
-            subject=machine,
-            found=f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual",
-            advice="start fewer slots on that machine (-c) if other programs use its cores",
-        )
+        found = f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual"
+        advice = "start fewer slots on that machine (-c) if other programs use its cores"
+        yield Alarm(AlarmKind.WORKER_SPEED, machine, found, advice)
 
 
 MACHINES = View(

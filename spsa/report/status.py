@@ -38,6 +38,7 @@ class Status:
     run: Run
     games: Tally
     void_games: int
+    age_seconds: float
     games_per_second: float
     seconds_left: float | None
     open: tuple[Iteration, ...]
@@ -186,12 +187,15 @@ def status(store: Store, run: Run) -> Status:
     beside = live(standings)
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
-    rate = _rate(store, run)
+    age = store.age_seconds(run.id)
+    window = max(1.0, min(RATE_SECONDS, age))
+    rate = store.games_in_the_last(run.id, window) / window
     matches = store.matches(run.id, last=VALIDATIONS)
     return Status(
         run=run,
         games=totals.tally,
         void_games=totals.void_games,
+        age_seconds=age,
         games_per_second=rate,
         seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
@@ -225,12 +229,6 @@ def wanted_games(run: Run) -> int:
     """The games of all its iterations."""
     with as_written("a column `settings`"):
         return run.max_iterations * int(run.settings["games_per_iteration"])
-
-
-def _rate(store: Store, run: Run) -> float:
-    age = store.age_seconds(run.id)
-    window = max(1.0, min(RATE_SECONDS, age))
-    return store.games_in_the_last(run.id, window) / window
 
 
 def _seconds_left(

@@ -1,6 +1,6 @@
 """The workers of a database: what each is, what it plays, and why its machine gets no batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spsa.builds.requirements import MACHINE_WORDS
@@ -9,15 +9,12 @@ from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import SetAside
-from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.formats import ago, by, count, elo_text, percent, unless_zero
 from spsa.report.machines import MACHINES, MachineReport
 from spsa.report.table import Column, View, record, values
 
 PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
-
-_SCALES_APART = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,15 +183,3 @@ WORKERS = View(
     "reported batches of this run's tuning iterations.",
     "No worker has registered yet. `compete --spsa -c 8` starts one.",
 )
-
-
-def of_scales(shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
-    """A machine gets slower, or faster: its games had other times than they would have now."""
-    for share in shares:
-        if share.most_scale > _SCALES_APART * share.least_scale:
-            yield Alarm(
-                kind=AlarmKind.WORKER_SCALE,
-                subject=share.worker,
-                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
-                advice="look for other work, heat or a power limit on that machine",
-            )

@@ -53,7 +53,7 @@ def test_the_alarms_are_those_of_the_command(store: Store) -> None:
     found = client_of(store).get("/api/run").json()["alarms"]
     expected = report(store, staged.now()).status.alarms
     assert found == json.loads(json.dumps([asdict(alarm) for alarm in expected]))
-    kinds = ("paused", "at_bound", "step", "void_games", "void_games", "worker_scale")
+    kinds = ("paused", "at_bound", "step", "void_games", "void_games")
     assert tuple(alarm["kind"] for alarm in found) == kinds
 
 
