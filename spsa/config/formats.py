@@ -1,20 +1,19 @@
-"""The formats of other tuners, read into spaces; those of lists are written, too.
+"""The formats of other tuners, read into spaces and written from them.
 
     fishtest         name,start,min,max,c_end,r_end; also among the lines that TUNE() prints
     openbench        name, int|float, start, min, max, c_end, r_end; also the digest of a tune:
                      Name,Curr,Start,Min,Max,C,C_end,R,R_end
-    weather-factory  its config.json: {"NAME": {"value", "min_value", "max_value", "step"}, ...}
+    JSON             see `object_formats`
 
 Fishtest and OpenBench count in perturbations. `c_end` is the perturbation of the last planned
 iteration, which is one step here, so that a parameter keeps its size and its learning rate:
 
     step = c_end,   c_end here = 1,   r_end here = r_end
 
-Their plans are counted in games, because an iteration of Fishtest is one pair, one of OpenBench
-several, and one here any number of them. c_k and R_k depend on k / N and A / N alone, so they are
-the same after the same games. `docs/formats.md` derives it.
+Their plans are counted in games. c_k and R_k depend on k / N and A / N alone, so they are the same
+after the same games. `docs/formats.md` derives it.
 
-Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench; github.com/jnlt3/weather-factory.
+Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench.
 """
 
 import json
@@ -25,26 +24,32 @@ from pathlib import Path
 from statistics import median
 
 from spsa.config.document import Document, Key, as_number, file_text, shown
+from spsa.config.object_formats import (
+    OWN,
+    TUNING_TOOLS,
+    WEATHER_FACTORY,
+    Table,
+    read_objects,
+    written_objects,
+)
+from spsa.config.projection import params_document
 from spsa.config.space import space_of
 from spsa.core.params import Number, Parameter, Space
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 
 _USUAL_R_END = 0.002
-_MIN_C_END = 0.5
-"""Of a whole number: below, plus and minus are often the same number."""
+_MIN_C_END = 0.5  # of a whole number: below, plus and minus are often the same number
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "fishtest": ("name", "start", "min", "max", "c_end", "r_end"),
     "openbench": ("name", "int|float", "start", "min", "max", "c_end", "r_end"),
 }
 _DIGEST = ("name", "curr", "start", "min", "max", "c", "c_end", "r", "r_end")
-_WEATHER_FACTORY = {"value": "value", "min": "min_value", "max": "max_value", "step": "step"}
-"""The keys of an object by those of params.toml."""
 
-EXPORTED = tuple(_COLUMNS)
+EXPORTED = (*_COLUMNS, WEATHER_FACTORY, TUNING_TOOLS, OWN)
+_KNOWN = f"name a file of {', '.join(EXPORTED)}"
+_OF_WHOLE_NUMBERS = ("fishtest", WEATHER_FACTORY)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?", re.ASCII)
-
-Table = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class Imported:
     @property
     def notes(self) -> Iterator[str]:
         """How the numbers were mapped, and what is not the same here."""
+        if self.format == TUNING_TOOLS:
+            yield "the file has ranges alone: write the engine's values where the middle is wrong"
         if self.r_ends:
             yield "step = c_end: the last planned perturbation is one step"
         if self.raised:
@@ -95,11 +102,12 @@ def read_file(path: Path) -> Imported:
     """
     text = file_text(path)
     if text.lstrip().startswith("{"):
-        return Imported("weather-factory", space_of(_document(path, text, _objects(path, text))))
+        kind, tables = read_objects(path, text)
+        own = Document(path, text, tables, {})
+        return Imported(kind, space_of(own if kind == OWN else _document(path, text, tables)))
     rows = [(line, row) for line, row in _rows(text) if len(row) > 1]
     if not rows:
-        remedy = "name a file of Fishtest, OpenBench or weather-factory"
-        raise InvalidInput.of(path, path.name, "is of no known format", remedy)
+        raise InvalidInput.of(path, path.name, "is of no known format", _KNOWN)
     kind, columns = _columns([row for _, row in rows])
     each = _lines(path, rows, columns)
     tables = {name: one.table for name, one in each.items()}
@@ -192,26 +200,6 @@ def _number(column: str, text: str, remedy: str) -> Number:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
-def _objects(path: Path, text: str) -> dict[str, Table]:
-    """The parameters of weather-factory, which are whole numbers."""
-    try:
-        data = json.loads(text)
-        json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:  # a JSONDecodeError has a line
-        found, line = f"is not JSON: {error}", getattr(error, "lineno", None)
-        raise InvalidInput(
-            [Fault(file=str(path), line=line, name=path.name, found=found, remedy="correct it")]
-        ) from None
-    for name, one in data.items():
-        if not isinstance(one, dict):
-            raise InvalidInput.of(path, name, f"{shown(one)} is no object", "write {...}")
-    return {
-        name: {own: one[key] for own, key in _WEATHER_FACTORY.items() if key in one}
-        | {"type": "int"}
-        for name, one in data.items()
-    }
-
-
 def _document(
     path: Path, text: str, tables: Mapping[str, Table], lines: Mapping[str, int] | None = None
 ) -> Document:
@@ -262,17 +250,24 @@ def spsa_tables(
 def exported(kind: str, space: Space, rule: Mapping[str, object], file: str) -> str:
     """The active parameters as options of a peer, in the engine's units; `file` has the space.
 
-    Raises InvalidInput for fractions, which Fishtest does not have.
+    JSON has all of params.toml instead. Raises InvalidInput for fractions where the format of the
+    peer has whole numbers alone.
     """
-    if kind == "fishtest" and (real := [p for p in space.active if not _is_whole(p)]):
+    if kind == OWN:
+        return f"{json.dumps(params_document(space), indent=2)}\n"
+    real = [p for p in space.active if not _is_whole(p)]
+    if real and kind in _OF_WHOLE_NUMBERS:
         found = "is no whole number, and this format has no others"
         remedy = "give it a scale, or export it to openbench"
         raise InvalidInput(
             [Fault(file=file, line=p.line, name=p.name, found=found, remedy=remedy) for p in real]
         )
+    rows = {p.option: _row(p, rule) for p in space.active}
+    if kind not in _COLUMNS:
+        return written_objects(kind, rows)
     comma = ", " if kind == "openbench" else ","
-    rows = (_row(p, rule) for p in space.active)
-    return "".join(f"{comma.join(str(row[column]) for column in _COLUMNS[kind])}\n" for row in rows)
+    fields = ([str(row[column]) for column in _COLUMNS[kind]] for row in rows.values())
+    return "".join(f"{comma.join(each)}\n" for each in fields)
 
 
 def _is_whole(p: Parameter) -> bool:
@@ -280,14 +275,21 @@ def _is_whole(p: Parameter) -> bool:
 
 
 def _row(p: Parameter, rule: Mapping[str, object]) -> dict[str, object]:
+    """What any format has of a parameter."""
     low, high = (_times(p, bound) for bound in (p.minimum, p.maximum))
+    value, c_end = (
+        _times(p, number) for number in (p.value, p.step * (as_number(rule.get("c_end")) or 1.0))
+    )
     return {
         "name": p.option,
         "int|float": "int" if _is_whole(p) else "float",
-        "start": _times(p, p.value),
+        "is_whole": _is_whole(p),
+        "start": value,
+        "value": value,
         "min": round(low) if _is_whole(p) else low,
         "max": round(high) if _is_whole(p) else high,
-        "c_end": _times(p, p.step * (as_number(rule.get("c_end")) or 1.0)),
+        "c_end": c_end,
+        "step": c_end,
         "r_end": as_number(rule.get("r_end")) or _USUAL_R_END,
     }
 

@@ -76,9 +76,14 @@ def _unwritable(path: Path, error: OSError) -> InvalidInput:
 
 def params_file(space: Space) -> str:
     """TOML that `load_space` reads as the same space."""
+    return tomli_w.dumps(params_document(space))
+
+
+def params_document(space: Space) -> dict[str, Any]:
+    """The tables of that file."""
     constraints = [str(constraint) for constraint in space.constraints]
     tables = {p.name: _own_table(p) for p in space.parameters}
-    return tomli_w.dumps(({"constraints": constraints} if constraints else {}) | tables)
+    return ({"constraints": constraints} if constraints else {}) | tables
 
 
 def _own_table(p: Parameter) -> dict[str, object]:

@@ -12,8 +12,9 @@ from spsa.algorithms.fishtest import ENTRY
 from spsa.algorithms.rule import Problem
 from spsa.algorithms.settings import values
 from spsa.config import load_space
-from spsa.config.formats import EXPORTED, Imported, exported, read_file, spsa_tables
+from spsa.config.formats import Imported, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
+from spsa.core.params import Space
 from spsa.errors import InvalidInput
 
 _NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_\[\]-]{0,30}", fullmatch=True)
@@ -50,7 +51,7 @@ def _read(path: Path, text: str) -> Imported:
     return read_file(path)
 
 
-@pytest.mark.parametrize("kind", EXPORTED)
+@pytest.mark.parametrize("kind", ["fishtest", "openbench"])
 @_EVERY
 @given(data=st.data())
 def test_what_is_read_is_written_back(kind: str, data: st.DataObject, tmp_path: Path) -> None:
@@ -63,6 +64,38 @@ def test_what_is_read_is_written_back(kind: str, data: st.DataObject, tmp_path: 
     assert exported(kind, read.space, {}, "f").splitlines() == lines
     (tmp_path / "params.toml").write_text(params_file(read.space))
     assert load_space(tmp_path / "params.toml") == read.space
+
+
+def _listed(space: Space, *, ranges_alone: bool) -> list[tuple[object, ...]]:
+    values = () if ranges_alone else ("value", "step")
+    names = ("option", "minimum", "maximum", "integral", *values)
+    return [tuple(getattr(p, name) for name in names) for p in space.parameters]
+
+
+@pytest.mark.parametrize("kind", ["weather-factory", "chess-tuning-tools", "json"])
+@_EVERY
+@given(data=st.data())
+def test_objects_are_read_as_they_were_written(
+    kind: str, data: st.DataObject, tmp_path: Path
+) -> None:
+    kinds = ("int",) if kind == "weather-factory" else ("int", "float")
+    lines = "".join(f"{', '.join(row)}\n" for row in data.draw(_rows(*kinds)))
+    space = _read(tmp_path / "list", lines).space
+    read = _read(tmp_path / "tune", exported(kind, space, {}, "f"))
+    assert read.format == kind
+    alone = kind == "chess-tuning-tools"
+    assert _listed(read.space, ranges_alone=alone) == _listed(space, ranges_alone=alone)
+
+
+def test_json_keeps_placements_and_constraints(tmp_path: Path) -> None:
+    (tmp_path / "params.toml").write_text(
+        'constraints = ["a < b"]\n'
+        '[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nconstant = "search::A[2]"\n'
+        "[b]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\nactive = false\n"
+    )
+    space = load_space(tmp_path / "params.toml")
+    read = _read(tmp_path / "all.json", exported("json", space, {}, "f")).space
+    assert read.to_json() == space.to_json()
 
 
 def test_tune_output_is_found_among_other_lines(tmp_path: Path) -> None:
@@ -110,9 +143,12 @@ def test_the_parameters_of_weather_factory_are_whole_numbers(tmp_path: Path) -> 
         ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
         ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is too small"),
         ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
-        ("hello\n", "f: [f] is of no known format; name a file of Fishtest, OpenB"),
+        ("hello\n", "f: [f] is of no known format; name a file of fishtest, openb"),
         ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max is missing"),
-        ('{"A": 1}', "f: [A] 1 is no object"),
+        ('{"A": {"min_value": 0}, "B": 1}', "f: [B] 1 is no object"),
+        ('{"parameter_ranges": {"A": "Integer(0)"}}', 'f: [A] "Integer(0)" is no range of two'),
+        ('{"parameter_ranges": {"A": "Real(0, x)"}}', 'f: [A] "Real(0, x)" is no range of two'),
+        ('{"parameter_ranges": 3}', "f: [parameter_ranges] 3 is no object"),
         ('{"A": {"value": 1,\n', "f:2: [f] is not JSON"),
     ],
 )
