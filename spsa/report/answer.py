@@ -48,13 +48,13 @@ class Answer:
 
 def answer(status: Status) -> Answer:
     """The answer of a status; of a run that is paused or over without time left and speed."""
-    found, look = status.measured_elo, _to_look_at(status)
+    found, look, still = status.measured_elo, _to_look_at(status), standstill(status)
     idle = status.is_over or status.is_paused
     return Answer(
         measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
         measured_by=_measured_by(status),
-        word=str(status.verdict.advice) if look is None else LOOK,
-        why=status.verdict.reason if look is None else standstill(status) or str(look),
+        word=LOOK if look or still else str(status.verdict.advice),
+        why=still or (str(look) if look else status.verdict.reason),
         left="" if idle else duration(status.seconds_left),
         games_per_hour="" if idle else count(round(3600 * status.games_per_second)),
         cause=look,
@@ -96,8 +96,8 @@ def answer_lines(status: Status) -> Iterator[str]:
     found = answer(status)
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"
-    if not status.is_over and not standstill(status):
-        yield pace(status)
+    if (now := pace(status)) and not standstill(status):
+        yield now
 
 
 def moved(status: Status) -> Iterator[str]:
@@ -162,7 +162,9 @@ def standstill(status: Status) -> str:
 
 
 def pace(status: Status) -> str:
-    """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`."""
+    """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`; empty if the run is over."""
+    if status.is_over:
+        return ""
     left, rate = duration(status.seconds_left) or "not known yet", 3600 * status.games_per_second
     return f"left: {left}, at {rate:,.0f} games an hour; {players(status)}"
 

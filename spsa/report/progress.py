@@ -75,8 +75,9 @@ class Progress:
                 done = time.monotonic()
                 self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
         elif now - self._last_line > QUIET_SECONDS and (found := self._look(run)) is not None:
-            made = f"; {building(found.builds)}" if found.builds.iterations else ""
-            self._say(f"{headline(found)}; {standstill(found) or pace(found)}{made}")
+            made = building(found.builds) if found.builds.iterations else ""
+            told = (headline(found), standstill(found) or pace(found), made)
+            self._say("; ".join(part for part in told if part))
 
     def _look(self, run: Run) -> Status | None:
         """None while the database does not answer, which the master's own loop tells."""
