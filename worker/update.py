@@ -1,10 +1,8 @@
 """Keeps a remote worker at the version of its server.
 
 A worker that runs from a zipapp replaces its own file and starts again with the same arguments, so
-that a person never has to. Before that, the new file has to prove itself: it is started with
-`SPSA_WORKER_TRIAL`, and then has to end with exit code 0 after it has registered. Until it has done
-so the old worker stays in its place, and goes on if the new one fails. A worker that was installed
-is replaced by whoever installed it, and only says so.
+that a person never has to. It goes on as it is if the new file has another hash than the server
+said, or does not run here. A worker that was installed is replaced by whoever installed it.
 """
 
 import hashlib
@@ -15,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import worker
 from spsa import __version__
@@ -32,19 +30,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TRIAL = "SPSA_WORKER_TRIAL"
-"""The variable that tells a new version to end after it has registered; it never changes."""
-
 UPDATED = "SPSA_WORKER_UPDATED"
-"""The variable with the hash that this worker was updated to, and when in Unix time."""
+"""The variable that says when this worker was updated, in Unix time."""
 
 CHECK_SECONDS = 300.0
 QUIET_SECONDS = 600.0
-"""After an update so long no other: two servers of different versions behind one address would
-otherwise make a worker change between them without an end."""
+"""After an update so long no other: two servers of different versions behind one address, or a file
+that stays as it was, would otherwise make a worker restart without an end."""
 
-TRIAL_SECONDS = 120.0
-_LOOK_SECONDS = 0.1
+TRIAL_SECONDS = 60.0
 
 
 class Restart(Exception):
@@ -54,14 +48,11 @@ class Restart(Exception):
         self.environment = dict(environment)
         super().__init__("this worker starts its new version")
 
-    def carry_out(self) -> int:
-        """Become the new version; on Windows, run it and return its exit code."""
-        command = [sys.executable, *sys.orig_argv[1:]]
+    def carry_out(self) -> NoReturn:
+        """Become the new version."""
         sys.stdout.flush()
         sys.stderr.flush()
-        if sys.platform != "win32":
-            os.execve(sys.executable, command, self.environment)
-        return subprocess.call(command, env=self.environment)
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], self.environment)
 
 
 def running_zipapp() -> Path | None:
@@ -83,30 +74,23 @@ class Updates:
     def check(self) -> None:
         """Find out which version is needed."""
 
-    def install(self, is_stopping: Callable[[], bool]) -> None:
+    def install(self) -> None:
         """Become that version; returns only if this one has to go on."""
 
 
 class SelfUpdate(Updates):
     """Compares a remote worker with what its server needs, and replaces it.
 
-    `token` is passed on to the new version, `name` is that of this worker, and `zipapp` the file
-    that it runs from, whose hash is that of now.
+    `environment` is for the new version, `zipapp` the file that this one runs from.
     """
 
     def __init__(
-        self,
-        store: "RemoteStore",
-        token: str,
-        name: str,
-        zipapp: Path | None,
-        environment: Mapping[str, str],
+        self, store: "RemoteStore", zipapp: Path | None, environment: Mapping[str, str]
     ) -> None:
-        self._store = store
-        self._name = name
+        self.store = store
         self._zipapp = zipapp
         self._sha256 = _sha256(zipapp) if zipapp else ""
-        self._environment = {**environment, "SPSA_TOKEN": token}
+        self._environment = environment
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
         self._said = ""
@@ -120,15 +104,32 @@ class SelfUpdate(Updates):
             OutdatedWorker: this worker cannot speak with the server, nor replace itself.
             UpdateFailed: it cannot speak with the server, and what the server has does not help.
         """
-        self._server = server = self._store.server_version()
+        self._server = server = self.store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
         self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL
+        where, since = self.store.where, self._environment.get(UPDATED, "")
         if self._zipapp is None:
-            self._compare_installed(server)
-        elif server.sha256 != self._sha256:
-            self._compare(server, self._zipapp)
+            if self.is_needed:
+                raise OutdatedWorker(
+                    f"{where} is of {_named(server)}, this worker of version {__version__} "
+                    f"(protocol {PROTOCOL}): install version {server.version} here, or play with "
+                    f"the server's own {where}/worker.pyz"
+                )
+        elif server.sha256 == self._sha256:
+            return
+        elif server.sha256 in self._failed:
+            if self.is_needed:
+                self._go_on(f"the update to {_named(server)} has failed before")
+        elif since.isdigit() and 0 <= time.time() - int(since) < QUIET_SECONDS:
+            self._go_on(
+                f"this worker was updated less than {QUIET_SECONDS:.0f} s ago, and {where} has "
+                f"{_named(server)}: are there servers of different versions behind this address?"
+            )
+        else:
+            log.info("%s has %s: updating after the batches of now", where, _named(server))
+            self.is_wanted = True
 
-    def install(self, is_stopping: Callable[[], bool]) -> None:
+    def install(self) -> None:
         """Replace this worker, which holds no batch now; returns only if it has to go on as it is.
 
         Raises:
@@ -141,112 +142,47 @@ class SelfUpdate(Updates):
         try:
             # Another worker that runs from the same file may have replaced it.
             if _sha256(self._zipapp) != wanted:
-                self._replace(self._zipapp, wanted, is_stopping)
+                data = _verified(self.store.worker_file(), wanted)
+                _try(data)
+                shutil.copy2(self._zipapp, self._zipapp.with_name(f"{self._zipapp.name}.previous"))
+                write_whole(self._zipapp, data)
         except DatabaseUnreachable:
             raise
-        except (TuningError, OSError) as error:
+        except (TuningError, OSError, subprocess.SubprocessError) as error:
             self._failed.add(wanted)
             self.is_wanted = False
             self._go_on(f"this worker cannot be updated to {_named(self._server)}: {error}")
             return
         log.info("updated to %s, starting it", _named(self._server))
-        raise Restart({**self._environment, UPDATED: f"{wanted}:{time.time():.0f}"})
-
-    def _compare_installed(self, server: "ServerVersion") -> None:
-        found = f"{self._store.where} is of {_named(server)}, this worker of version {__version__}"
-        if self.is_needed:
-            raise OutdatedWorker(
-                f"{found} (protocol {PROTOCOL}): install version {server.version} here, or play "
-                f"with the server's own {self._store.where}/worker.pyz"
-            )
-        if server.version != __version__:
-            self._say_once(logging.INFO, f"{found}; they understand each other")
-
-    def _compare(self, server: "ServerVersion", zipapp: Path) -> None:
-        """Decide whether to update, for a server with another worker.pyz than this one."""
-        where = self._store.where
-        if TRIAL in self._environment:
-            raise DatabaseUnreachable(f"{where} has another worker.pyz again")
-        updated_to, _, since = self._environment.get(UPDATED, "").partition(":")
-        if server.sha256 == updated_to:
-            raise UpdateFailed(
-                f"this worker has updated itself to {_named(server)}, but {zipapp} still is "
-                f"another one: download it again from {where}/worker.pyz"
-            )
-        if server.sha256 in self._failed:
-            if self.is_needed:
-                self._go_on(f"the update to {_named(server)} has failed before")
-        elif since.isdigit() and 0 <= time.time() - int(since) < QUIET_SECONDS:
-            self._go_on(
-                f"{where} had another worker.pyz less than {QUIET_SECONDS:.0f} s ago; "
-                "are there servers of different versions behind this address?"
-            )
-        else:
-            log.info("%s has %s: updating after the batches of now", where, _named(server))
-            self.is_wanted = True
+        raise Restart({**self._environment, UPDATED: f"{time.time():.0f}"})
 
     def _go_on(self, why: str) -> None:
         """Go on as this version with a warning; UpdateFailed if the server does not allow it."""
         if self.is_needed:
             raise UpdateFailed(f"{why}; this version cannot speak with the server")
-        self._say_once(logging.WARNING, f"{why}; this version goes on")
-
-    def _say_once(self, level: int, text: str) -> None:
-        if text != self._said:
-            log.log(level, "%s", text)
-        self._said = text
-
-    def _replace(self, zipapp: Path, wanted: str, is_stopping: Callable[[], bool]) -> None:
-        """Fetch the new file, try it, and put it in the place of the old one: NAME.previous."""
-        data = self._store.worker_file()
-        if (found := hashlib.sha256(data).hexdigest()) != wanted:
-            raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
-        with tempfile.TemporaryDirectory() as folder:
-            draft = Path(folder) / zipapp.name
-            draft.write_bytes(data)
-            self._try(draft, is_stopping)
-        if _sha256(zipapp) == self._sha256:
-            shutil.copy2(zipapp, zipapp.with_name(f"{zipapp.name}.previous"))
-        write_whole(zipapp, data)
-
-    def _try(self, draft: Path, is_stopping: Callable[[], bool]) -> None:
-        """Have the new version register.
-
-        Raises:
-            TuningError: it did not; the message has the last line that it wrote.
-            DatabaseUnreachable: it could not reach the server, or this worker has to stop.
-        """
-        place = len(sys.orig_argv) - len(sys.argv)  # of the file in this process's command line
-        command = [sys.executable, *sys.orig_argv[1:place], str(draft), *sys.argv[1:]]
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                [*command, "--name", self._name],
-                env={**self._environment, TRIAL: "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                start_new_session=True,
-            )
-            code = _exit_code(process, is_stopping)
-            errors.seek(0)
-            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-        last = printable("; ".join(lines[-2:]) or "it wrote nothing", 500)
-        if code == DatabaseUnreachable.exit_code or is_stopping():
-            raise DatabaseUnreachable(f"the trial of the new version was broken off: {last}")
-        if code != 0:
-            took = "did not register in time" if code is None else f"ended with exit code {code}"
-            raise TuningError(f"the new version {took}: {last}")
+        if why != self._said:
+            log.warning("%s; this version goes on", why)
+        self._said = why
 
 
-def _exit_code(process: "subprocess.Popen[bytes]", is_stopping: Callable[[], bool]) -> int | None:
-    """The exit code of the trial; None if it took too long and was killed."""
-    deadline = time.monotonic() + TRIAL_SECONDS
-    while process.poll() is None and time.monotonic() < deadline and not is_stopping():
-        time.sleep(_LOOK_SECONDS)
-    code = process.poll()
-    process.kill()
-    process.wait()
-    return code
+def _verified(data: bytes, wanted: str) -> bytes:
+    if (found := hashlib.sha256(data).hexdigest()) != wanted:
+        raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
+    return data
+
+
+def _try(data: bytes) -> None:
+    """Have this worker.pyz say its version; TuningError where it does not run here."""
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / "worker.pyz"
+        draft.write_bytes(data)
+        flags = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv)]
+        command = [sys.executable, *flags, str(draft), "--version"]
+        done = subprocess.run(command, capture_output=True, timeout=TRIAL_SECONDS)
+    if done.returncode != 0:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it wrote nothing"]
+        code, last = done.returncode, printable(lines[-1], 500)
+        raise TuningError(f"the new version ended with exit code {code}: {last}")
 
 
 def _named(server: "ServerVersion") -> str:

@@ -1,10 +1,12 @@
 """The live view of a worker on the screen of a terminal."""
 
-from builders import Stage, stage
+from typing import Any
+
+import pytest
+from builders import Stage
 from screen import Screen, console_of
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.protocol import BatchResult
 from worker.batches import live_view
 from worker.batches.active_batch import ActiveBatch, Activity
@@ -19,37 +21,31 @@ def claimed(staged: Stage) -> ActiveBatch:
     return ActiveBatch(claim, 0.0, result=BatchResult(tally=Tally.of_pair(2, 1)))
 
 
-def activity(slots: list[ActiveBatch | None], **over: object) -> Activity:
-    usual = {
-        "state": "playing",
-        "played": NOTHING_PLAYED,
-        "batches": 0,
-        "failed": 0,
-        "unreported": 0,
-    }
-    return Activity(slots=slots, **usual | over)  # type: ignore[arg-type]
+def activity(slots: list[ActiveBatch | None], **over: Any) -> Activity:
+    usual: dict[str, Any] = {"state": "playing", "played": NOTHING_PLAYED, "batches": 0}
+    return Activity(slots=slots, **usual | over)
 
 
-def test_slots_and_faults_are_shown(sqlite_url: str, monkeypatch) -> None:
+def test_slots_and_faults_are_shown(staged: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
     screen = Screen(100, 20)
-    with Store(sqlite_url, durable=False) as store, LiveView("me", console_of(screen)) as view:
-        batch = claimed(stage(store))
+    with LiveView("me", console_of(screen)) as view:
+        batch = claimed(staged)
         now[0] += 90.0
         played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
-        view.show(activity([batch, None], played=played, batches=3, failed=1, unreported=2))
+        view.show(activity([batch, None], played=played, batches=3))
         assert screen.shown == [
-            "me: playing, 2 games of 3 batches in 90 s, 80 games an hour",
-            "2 void games (2 crash), 1 game lost on time, 1 failed batch, 2 results to be sent",
-            "slot 0 first it 1 batch 0 ━━━━━━       1/2 pairs +1 -0 =1 [0 0 0 1 0]",
+            "me: playing, 2 games of 3 batches in 1.5 min, 80 games an hour",
+            "void games: 2 crash; games lost on time: 1",
+            "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 0]",
             "slot 1 no batch",
         ]
         assert view.due_at == 1091.0
-    assert screen.shown[0].startswith("me: played, 2 games") and screen.cursor_is_shown
+    assert screen.shown[0].startswith("me: playing, 2 games") and screen.cursor_is_shown
 
 
-def test_more_slots_than_lines(sqlite_url: str) -> None:
+def test_more_slots_than_lines() -> None:
     screen = Screen(60, 10)
     with LiveView("me", console_of(screen)) as view:
         view.show(activity([None] * 64))

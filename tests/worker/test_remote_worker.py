@@ -104,7 +104,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(
     server.work = [{"run": "first", "requires": ["big-memory"]}]
     running.until(lambda: "requires big-memory, and this worker has only" in running.log)
     server.work = [{"run": "second", "requires": []}]
-    running.until(lambda: "--run or --not leaves out the run second" in running.log)
+    running.until(lambda: "this worker leaves out the run second" in running.log)
     server.set_aside = "4 of its last batches failed"
     running.until(lambda: "set aside and gets no batches: 4 of its last" in running.log)
     assert "`spsa-master workers release machine` ends that" in running.log

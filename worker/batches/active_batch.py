@@ -1,4 +1,4 @@
-"""The batches of a worker between claim and report, and when the worker leaves."""
+"""The batches of a worker between claim and report, and what a view shows of them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,10 @@ from typing import Literal, Protocol
 from spsa.errors import TuningError
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, Claim, Failure, KeptVoid
 from spsa.text import FAILURE_LENGTH, printable
-from spsa.uci.process import Stopped
 from worker.batches.scaling import MachineSpeed
 from worker.machine import room_objection
 from worker.runner.game import NOTHING_PLAYED, with_void
-from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Job, JobDone, JobFailed, JobStopped, PairVoid, Pool
-from worker.settings import Settings
 
 _MAX_DETAIL = 500  # characters
 
@@ -88,8 +85,6 @@ class Activity:
     slots: Sequence[ActiveBatch | None]
     played: BatchResult
     batches: int
-    failed: int
-    unreported: int
 
 
 class View(Protocol):
@@ -109,10 +104,10 @@ class ActiveBatches(dict[str, ActiveBatch]):
     search as in games.
     """
 
-    def __init__(self, pool: Pool, speed: MachineSpeed) -> None:
+    def __init__(self, pool: Pool) -> None:
         super().__init__()
         self._pool = pool
-        self._speed = speed
+        self._speed = MachineSpeed(pool)
 
     def add(self, claim: Claim) -> ActiveBatch:
         """A batch without a job; its lease is renewed while its files are fetched."""
@@ -159,8 +154,6 @@ class ActiveBatches(dict[str, ActiveBatch]):
                 return
             try:
                 scale = self._speed.scale(batch.claim, job)
-            except Stopped:
-                return  # the worker returns it
             except TuningError as error:
                 yield batch, error
             else:
@@ -178,51 +171,3 @@ class ActiveBatches(dict[str, ActiveBatch]):
         # The pool itself keeps jobs of one slot until one is free, and so no slot waits for this
         # thread between two of them.
         return max(*busy, job.slots, 1) == 1 or sum(busy) + job.slots <= len(self._pool)
-
-
-class Leaving:
-    """Whether a worker leaves, and how; times are of the monotonic clock."""
-
-    def __init__(self, settings: Settings, interrupts: Interrupts) -> None:
-        self._settings = settings
-        self._interrupts = interrupts
-        self._drain_ends_at: float | None = None
-        self.claimed = 0
-        self.no_work_left = False
-        self.idle_since = time.monotonic()
-
-    def begins(self) -> bool:
-        """Whether the worker was interrupted since the last call for the first time."""
-        if not self._interrupts.count or self._drain_ends_at is not None:
-            return False
-        self._drain_ends_at = time.monotonic() + self._settings.drain
-        return True
-
-    def is_interrupted(self) -> bool:
-        return self._interrupts.count > 0
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the worker claims no more batches."""
-        most = self._settings.max_batches
-        return self.is_interrupted() or (most is not None and self.claimed >= most)
-
-    @property
-    def is_at_once(self) -> bool:
-        """Whether active batches are stopped: at the second interrupt, or after the drain time."""
-        late = self._drain_ends_at is not None and time.monotonic() >= self._drain_ends_at
-        return late or self._interrupts.count > 1
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a worker that holds nothing ends."""
-        limit = self._settings.idle_timeout
-        too_long = limit is not None and time.monotonic() - self.idle_since >= limit
-        return self.has_begun or self.no_work_left or too_long
-
-    def deadlines(self, *, playing: bool) -> Iterator[float]:
-        """When the answers above may change by themselves."""
-        if self._drain_ends_at is not None and not self.is_at_once:
-            yield self._drain_ends_at
-        if self._settings.idle_timeout is not None and not playing:
-            yield self.idle_since + self._settings.idle_timeout

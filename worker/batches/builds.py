@@ -70,7 +70,7 @@ class BuildThread:
                     self._carry_out(build)
                 self._backoff.reset()
             except DatabaseUnreachable as error:  # the loop that plays says so
-                seconds = max(self._backoff.next(), error.retry_after or 0.0)
+                seconds = self._backoff.next(error)
             except NotPermitted as error:
                 log.error("builds nothing: %s", error)
                 return
@@ -161,5 +161,5 @@ class BuildThread:
             try:
                 return call()
             except DatabaseUnreachable as error:
-                if self._stopping.wait(max(self._backoff.next(), error.retry_after or 0.0)):
+                if self._stopping.wait(self._backoff.next(error)):
                     raise

@@ -34,7 +34,7 @@ from spsa.protocol import (
     WorkerInfo,
     WorkerStore,
 )
-from spsa.text import FAILURE_LENGTH, plural, printable
+from spsa.text import plural, printable
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,11 +50,13 @@ class Backoff:
     jitter: float
     attempts: int = field(default=0, init=False)
 
-    def next(self) -> float:
+    def next(self, error: TuningError | None = None) -> float:
+        """The next wait; at least as long as the error asks for."""
         wait = min(self.cap, self.first * self.growth**self.attempts)
         if wait < self.cap:
             self.attempts += 1
-        return wait * random.uniform(1 - self.jitter, 1 + self.jitter)
+        wait *= random.uniform(1 - self.jitter, 1 + self.jitter)
+        return max(wait, getattr(error, "retry_after", None) or 0.0)
 
     def reset(self) -> None:
         self.attempts = 0
@@ -77,7 +79,10 @@ log = logging.getLogger(__name__)
 
 
 class DatabaseClient:
-    """One worker's calls and its unsent reports; times are of the monotonic clock."""
+    """One worker's calls and its unsent reports; times are of the monotonic clock.
+
+    `last_error` is that of the last call if it could not reach anything.
+    """
 
     def __init__(
         self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: Backoff
@@ -90,7 +95,6 @@ class DatabaseClient:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
-        self._left_out: dict[str, tuple[str, float]] = {}  # why each run, and until when
         self._idle_reason = ""
         self._claim_at = 0.0
         self.last_error: DatabaseUnreachable | None = None
@@ -120,7 +124,7 @@ class DatabaseClient:
             yield
         except DatabaseUnreachable as error:
             self.last_error = error
-            pause = max(self._retries.next(), error.retry_after or 0.0)
+            pause = self._retries.next(error)
             self._retry_at = time.monotonic() + pause
             log.warning("%s; next attempt in %.1f s", error, pause)
         else:
@@ -139,7 +143,6 @@ class DatabaseClient:
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._take_again(now)
         touch, renew = self._store.touch_worker, self._store.renew
         self._warn_if_set_aside(self._registered_for(lambda worker: touch(worker, measured)))
         if not claim_ids:
@@ -150,32 +153,27 @@ class DatabaseClient:
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
 
-    def leave_out(self, run: str, reason: str, seconds: float) -> None:
-        """Take no batches of a run for so long; the database is told, and gives them to others."""
-        if run not in self._left_out:
-            self._left_out[run] = (reason, time.monotonic() + seconds)
+    def leave_out(self, run: str) -> None:
+        """Take no more batches of a run; the database is told, and gives them to others."""
+        if run not in self._info.not_runs:
+            self._info = replace(self._info, not_runs=(*self._info.not_runs, run))
             self._worker = None  # it registers again, without this run
 
-    def _take_again(self, now: float) -> None:
-        for run, (_, until) in list(self._left_out.items()):
-            if now >= until:
-                del self._left_out[run]
-                self._worker = None
-
-    def _warn_if_set_aside(self, reason: str | None) -> None:
-        if reason is not None and reason != self._set_aside:
-            log.warning(
-                "this machine is set aside and gets no batches: %s; "
-                "`spsa-master workers release %s` ends that",
-                reason,
-                self._registered().machine,
-            )
-        self._set_aside = reason
-
     def deliver(self) -> None:
-        """Deliver all reports; each is kept until the database has responded."""
+        """Deliver all reports; each is kept until the database has responded.
+
+        One that the database refuses costs the batch, not the worker.
+        """
         while self._reports:
-            self._deliver(*self._reports[0])
+            claim, end = self._reports[0]
+            try:
+                self._send(claim, end)
+            except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
+                raise
+            except LeaseLost as error:
+                log.warning("the games of a batch are dropped: %s", error)
+            except TuningError as error:
+                log.error("the games of a batch were refused, they are dropped: %s", error)
             self._reports.popleft()
 
     def drop_reports(self) -> None:
@@ -192,9 +190,14 @@ class DatabaseClient:
         if time.monotonic() < self._claim_at:
             return None
         try:
-            claim: Claim | None = self._registered_for(self._ask)
+            claim: Claim | None = self._registered_for(
+                lambda worker: self._store.claim(self._claim_id, worker, self._lease)
+            )
+        except LeaseLost:  # the id was used up: every other attempt with it fails, too
+            self._claim_id = uuid4().hex
+            return None
         except TooManyRequests as error:  # reports and renewals go on
-            pause = max(self._retries.next(), error.retry_after or 0.0)
+            pause = self._retries.next(error)
             log.warning("%s; next claim in %.1f s", error, pause)
             self._claim_at = time.monotonic() + pause
             return None
@@ -207,17 +210,23 @@ class DatabaseClient:
         """Whether any run may still have games that this worker can play."""
         return any(self._obstacle(left) is None for left in self._store.work_left())
 
-    def _obstacle(self, work: OpenWork) -> str | None:
-        """Why this worker gets no batch of such an iteration; None if it may get one."""
-        info, run, requires = self._info, work.run, work.requires
-        if run in self._left_out:
-            return f"the run {run} is left out: {self._left_out[run][0]}"
-        if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
-            return f"--run or --not leaves out the run {run}"
-        if missing := lacking(requires, info.provides):
-            has = ", ".join(info.provides)
-            return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
-        return None
+    def _send(self, claim: Claim, end: End) -> None:
+        if end is None:
+            self._store.release(claim)
+        elif isinstance(end, Failure):
+            self._store.fail(claim, end)
+        else:
+            self._store.report(claim, end)
+
+    def _warn_if_set_aside(self, reason: str | None) -> None:
+        if reason is not None and reason != self._set_aside:
+            log.warning(
+                "this machine is set aside and gets no batches: %s; "
+                "`spsa-master workers release %s` ends that",
+                reason,
+                self._registered().machine,
+            )
+        self._set_aside = reason
 
     def _say_why_idle(self) -> None:
         """Say why there is nothing that this worker may play; once for each reason."""
@@ -231,47 +240,15 @@ class DatabaseClient:
             )
         self._idle_reason = reason
 
-    def _ask(self, worker: RegisteredWorker) -> Claim | None:
-        try:
-            return self._store.claim(self._claim_id, worker, self._lease)
-        except LeaseLost:  # the id was used up: every other attempt with it fails, too
-            self._claim_id = uuid4().hex
-            return None
-
-    def _deliver(self, claim: Claim, end: End) -> None:
-        """Send a report; one that the database refuses costs the batch, not the worker."""
-        try:
-            self._send(claim, end)
-        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
-            raise
-        except LeaseLost as error:
-            log.warning("the games of a batch are dropped: %s", error)
-        except TuningError as error:
-            log.error("the games of a batch were refused, they are dropped: %s", error)
-            if isinstance(end, BatchResult):  # else the lease expires by itself
-                self._fail_refused(claim, error)
-
-    def _send(self, claim: Claim, end: End) -> None:
-        if end is None:
-            self._store.release(claim)
-        elif isinstance(end, Failure):
-            self._store.fail(claim, end)
-        else:
-            try:
-                self._store.report(claim, end)
-            except IllegalTransition:
-                # The iteration was abandoned in between, or the first of two calls was answered
-                # only now. The next response says which.
-                self._store.report(claim, end)
-
-    def _fail_refused(self, claim: Claim, refusal: TuningError) -> None:
-        try:
-            reason = printable(f"the result was refused: {refusal}", FAILURE_LENGTH)
-            self._store.fail(claim, Failure(reason=reason))
-        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
-            raise
-        except TuningError as error:
-            log.error("a batch stays leased until its lease expires: %s", error)
+    def _obstacle(self, work: OpenWork) -> str | None:
+        """Why this worker gets no batch of such an iteration; None if it may get one."""
+        info, run = self._info, work.run
+        if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
+            return f"this worker leaves out the run {run}"
+        if missing := lacking(work.requires, info.provides):
+            has = ", ".join(info.provides)
+            return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
+        return None
 
     def _registered_for(self, call: Callable[[RegisteredWorker], Any]) -> Any:
         """Call it with this worker's row, which is made again if it is unknown.
@@ -286,6 +263,5 @@ class DatabaseClient:
 
     def _registered(self) -> RegisteredWorker:
         if self._worker is None:
-            not_runs = (*self._info.not_runs, *self._left_out)
-            self._worker = self._store.register_worker(replace(self._info, not_runs=not_runs))
+            self._worker = self._store.register_worker(self._info)
         return self._worker

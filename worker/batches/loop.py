@@ -5,15 +5,17 @@ It runs in the main thread, the only one that talks to the database or the serve
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
-from spsa.protocol import BatchResult, Claim, Failure, Measured
+from spsa.protocol import Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, Leaving, View
+from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, View
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
 from worker.batches.jobs import EngineCache, JobMaker
-from worker.batches.scaling import KEPT_SECONDS, MachineSpeed, OutsideScale
+from worker.batches.scaling import OutsideScale
 from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, PairPlayed, PairVoid, Pool
@@ -26,7 +28,7 @@ NOTHING_TO_DO = 3
 
 
 class Worker:
-    """One process that plays the runs of a database."""
+    """One process that plays the runs of a database; times are of the monotonic clock."""
 
     def __init__(
         self,
@@ -44,21 +46,19 @@ class Worker:
         self._client = client
         self._pool = pool
         self._jobs = JobMaker(engines, settings.syzygy)
-        self._once = settings.once
+        self._settings = settings
         self._interrupts = interrupts
         self._view = view
         self._updates = updates or Updates()
-        self._leaving = Leaving(settings, interrupts)
-        self._played: BatchResult = NOTHING_PLAYED
-        self._done = self._failed = 0
-        self._speed = MachineSpeed(pool, lambda: interrupts.count > 1)
-        self._active = ActiveBatches(pool, self._speed)
-        self._last_failure: TuningError | None = None
+        self._active = ActiveBatches(pool)
+        self._polls, self._failures = replace(poll), replace(after_failure)
+        self._played = NOTHING_PLAYED
         self._measured = Measured()
-        self._polls = replace(poll)
-        self._failures = replace(after_failure)
-        self._is_idle = False
-        self._claim_at = time.monotonic()
+        self._claimed = self._done = 0
+        self._last_failure: TuningError | None = None
+        self._is_idle = self._no_work_left = False
+        self._drain_ends_at = inf
+        self._claim_at = self._idle_since = time.monotonic()
 
     def run(self) -> int:
         """Play until an interrupt, or until there is no reason to stay; the exit code.
@@ -74,6 +74,17 @@ class Worker:
             raise
         return self._exit_code()
 
+    def keep_leases(self) -> None:
+        """Renew leases while a file is fetched, which may take longer than they last.
+
+        DatabaseUnreachable after an interrupt: the file is no longer worth its time.
+        """
+        if self._interrupts.count:
+            raise DatabaseUnreachable("interrupted while a file was fetched")
+        if not self._client.backing_off:
+            with self._client.retrying():
+                self._renew_leases()
+
     def _is_finished_after_a_turn(self) -> bool:
         self._handle_interrupts()
         self._submit_waiting()
@@ -82,49 +93,60 @@ class Worker:
             self._view.show(self._activity())
         if self._active:
             return False
-        return self._leaving.is_at_once if self._client.unreported else self._leaving.is_over
-
-    def keep_leases(self) -> None:
-        """Renew leases while a file is fetched, which may take longer than they last.
-
-        DatabaseUnreachable after an interrupt: the file is no longer worth its time.
-        """
-        if self._leaving.is_interrupted():
-            raise DatabaseUnreachable("interrupted while a file was fetched")
-        if not self._client.backing_off:
-            with self._client.retrying():
-                self._renew_leases()
+        return self._ends_at_once if self._client.unreported else self._is_over
 
     def _handle_interrupts(self) -> None:
-        if self._leaving.begins():
+        if self._interrupts.count and self._drain_ends_at == inf:
+            self._drain_ends_at = time.monotonic() + self._settings.drain
             self._active.withdraw()
             log.info("interrupted: no more claims; interrupt again to stop at once")
-        if self._leaving.is_at_once:
+        if self._ends_at_once:
             self._active.stop()
+
+    @property
+    def _is_leaving(self) -> bool:
+        """Whether it claims no more batches."""
+        most = self._settings.max_batches
+        return self._interrupts.count > 0 or (most is not None and self._claimed >= most)
+
+    @property
+    def _ends_at_once(self) -> bool:
+        """Whether active batches are stopped: at the second interrupt, or after the drain time."""
+        return self._interrupts.count > 1 or time.monotonic() >= self._drain_ends_at
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether a worker that holds nothing ends."""
+        is_once, error = self._settings.once and not self._claimed, self._client.last_error
+        idle = time.monotonic() - self._idle_since >= (self._settings.idle_timeout or inf)
+        return self._is_leaving or self._no_work_left or idle or (is_once and error is not None)
 
     def _contact_database(self) -> None:
         """Renew, report and claim, unless nothing could be reached a moment ago."""
-        if self._client.backing_off and not self._leaving.is_at_once:
+        if self._client.backing_off and not self._ends_at_once:
             return
+        updates = self._updates
         with self._client.retrying():
-            if not self._updates.is_needed:
+            if time.monotonic() >= updates.due_at:
+                updates.check()
+            if self._active or self._client.unreported or not updates.is_wanted:
                 self._exchange()
-            elif self._active:  # nothing that is played now can be reported any more
+            if updates.is_needed:  # nothing that is played now can be reported any more
                 self._active.withdraw()
                 self._active.stop()
-            self._update()
+            if updates.is_wanted and not self._active:
+                self._update()
 
     def _exchange(self) -> None:
+        if self._updates.is_needed:
+            return
         try:
-            if time.monotonic() >= self._updates.due_at:
-                self._updates.check()
             self._renew_leases()
             self._client.deliver()
             self._claim_batches()
             self._client.deliver()
         except SchemaMismatch:
             self._updates.check()
-            self._pool.wake()
             if not self._updates.is_needed:  # another version would be refused, too
                 raise
 
@@ -134,60 +156,11 @@ class Worker:
             self._pool.stop(key)
 
     def _update(self) -> None:
-        """Become another version of this worker, if one is wanted and this one holds nothing."""
-        if self._active or not self._updates.is_wanted:
-            return
+        """Become another version of this worker, which holds nothing."""
         if self._updates.is_needed:
             self._client.drop_reports()
-        if not (self._client.unreported or self._leaving.has_begun):
-            self._updates.install(self._leaving.is_interrupted)
-
-    def _activity(self) -> Activity:
-        return Activity(
-            state=self._state(),
-            slots=[self._active.get(key or "") for key in self._pool.playing],
-            played=self._played,
-            batches=self._done,
-            failed=self._failed,
-            unreported=self._client.unreported,
-        )
-
-    def _state(self) -> str:
-        if self._is_ending:
-            return "ending its batches"
-        if self._client.last_error is not None:
-            return "cannot reach the database or the server"
-        return "playing" if self._active else "waiting for work"
-
-    def _exit_code(self) -> int:
-        if self._client.unreported:
-            raise DatabaseUnreachable(
-                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
-                "they are played again when their leases expire"
-            )
-        if self._interrupts.count:
-            return self._interrupts.exit_code
-        if self._client.last_error is not None:
-            raise self._client.last_error
-        if self._last_failure is not None and not self._done:
-            raise self._last_failure
-        return 0 if self._leaving.claimed else NOTHING_TO_DO
-
-    def _handle_events(self) -> None:
-        """Wait for an event or a deadline, then handle all events that have come."""
-        seconds = min(self._deadlines()) - time.monotonic()
-        event = self._pool.next_event(max(0.0, seconds))
-        while event is not None:
-            self._handle(event)
-            event = self._pool.next_event(0)
-
-    @property
-    def _is_ending(self) -> bool:
-        return self._leaving.has_begun or self._updates.is_wanted
-
-    @property
-    def _wants_batches(self) -> bool:
-        return not self._is_ending and self._active.wanted() > 0
+        if not (self._client.unreported or self._is_leaving):
+            self._updates.install()
 
     def _claim_batches(self) -> None:
         while self._wants_batches and time.monotonic() >= self._claim_at:
@@ -198,16 +171,21 @@ class Worker:
             self._is_idle = False
             self._polls.reset()
             self._start(claim)
-            self._leaving.claimed += 1
+            self._claimed += 1
+
+    @property
+    def _wants_batches(self) -> bool:
+        leaves = self._is_leaving or self._updates.is_wanted
+        return not leaves and self._active.wanted() > 0
 
     def _wait_for_work(self) -> None:
         if not (self._is_idle or self._active):
             log.info("no batch to play, waiting for work")
         self._is_idle = not self._active
         self._claim_at = time.monotonic() + self._polls.next()
-        if self._once and self._is_idle:
+        if self._settings.once and self._is_idle:
             plays_nothing = self._last_failure is not None and not self._done
-            self._leaving.no_work_left = plays_nothing or not self._client.work_left()
+            self._no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
         batch = self._active.add(claim)
@@ -229,21 +207,40 @@ class Worker:
 
     def _cannot_play(self, batch: ActiveBatch, error: TuningError) -> None:
         """This costs one batch, which other machines may play. This worker plays what it can."""
-        claim = batch.claim
+        claim, self._last_failure = batch.claim, error
         del self._active[claim.claim_id]
         log.error("%s: this machine cannot play it: %s", batch, error)
         if isinstance(error, OutsideScale):  # no fault of the machine: it hands the batch back
-            self._client.leave_out(claim.run_name, str(error), KEPT_SECONDS)
+            self._client.leave_out(claim.run_name)
             self._client.enqueue(claim, None)
-            self._last_failure = error
-            return
-        self._fail(claim, Failure(reason=printable(str(error), FAILURE_LENGTH)), error)
+        else:
+            self._fail(claim, Failure(reason=printable(str(error), FAILURE_LENGTH)))
 
-    def _fail(self, claim: Claim, failure: Failure, error: TuningError) -> None:
+    def _fail(self, claim: Claim, failure: Failure) -> None:
         """Wait longer after each failure, so that a machine that plays nothing does little harm."""
         self._client.enqueue(claim, failure)
-        self._last_failure = error
         self._claim_at = time.monotonic() + self._failures.next()
+
+    def _handle_events(self) -> None:
+        """Wait for an event or a deadline, then handle all events that have come."""
+        event = self._pool.next_event(min(self._deadlines()) - time.monotonic())
+        while event is not None:
+            self._handle(event)
+            event = self._pool.next_event(0)
+
+    def _deadlines(self) -> Iterator[float]:
+        """When the loop has to go on, though no event comes."""
+        yield self._client.due_at
+        if not self._ends_at_once:
+            yield self._drain_ends_at
+        if not self._active:
+            yield self._idle_since + (self._settings.idle_timeout or inf)
+        if self._view is not None:
+            yield self._view.due_at
+        if not self._client.backing_off:
+            yield self._updates.due_at
+            if self._wants_batches:
+                yield self._claim_at
 
     def _handle(self, event: Event) -> None:
         batch = self._active[event.key]
@@ -260,39 +257,49 @@ class Worker:
                 self._end(event, batch)
 
     def _end(self, event: Ended, batch: ActiveBatch) -> None:
-        self._leaving.idle_since = self._claim_at = time.monotonic()
+        self._idle_since = self._claim_at = time.monotonic()
         end = batch.end(event)
         if isinstance(end, Failure):
-            self._failed += 1
+            self._last_failure = BatchFailed(f"{batch}: {end.reason}")
             log.error("%s: failed, %s", batch, end.reason)
-            self._fail(batch.claim, end, BatchFailed(f"{batch}: {end.reason}"))
+            self._fail(batch.claim, end)
             return
         self._client.enqueue(batch.claim, end)
-        if end is not None:
-            self._note_played(batch)
-        else:
+        if end is None:
             log.info("%s: handed back", batch)
+        else:
+            self._note_played(batch)
 
     def _note_played(self, batch: ActiveBatch) -> None:
-        result = batch.result
+        result, speed = batch.result, nps(batch.result)
         self._done += 1
         self._failures.reset()
-        speed, is_scaled = nps(result), batch.claim.game_settings.scale is not None
-        self._speed.played(batch.claim, speed)
-        self._measured = Measured(
-            nps=speed, scale=result.scale if is_scaled else self._measured.scale
-        )
+        is_scaled = batch.claim.game_settings.scale is not None
+        scale = result.scale if is_scaled else self._measured.scale
+        self._measured = Measured(nps=speed, scale=scale)
         log.info("%s: %s", batch, counts(result.tally))
         if speed is not None:
             log.info("slot %s: %.0f nodes a second", result.slot, speed)
 
-    def _deadlines(self) -> list[float]:
-        """When the loop has to go on, though no event comes."""
-        deadlines = [self._client.due_at, *self._leaving.deadlines(playing=bool(self._active))]
-        if not self._client.backing_off:
-            deadlines.append(self._updates.due_at)
-        if self._view is not None:
-            deadlines.append(self._view.due_at)
-        if self._wants_batches and not self._client.backing_off:
-            deadlines.append(self._claim_at)
-        return deadlines
+    def _activity(self) -> Activity:
+        playing = "playing" if self._active else "waiting for work"
+        return Activity(
+            state="ending its batches" if self._is_leaving else playing,
+            slots=[self._active.get(key or "") for key in self._pool.playing],
+            played=self._played,
+            batches=self._done,
+        )
+
+    def _exit_code(self) -> int:
+        if self._client.unreported:
+            raise DatabaseUnreachable(
+                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
+                "they are played again when their leases expire"
+            )
+        if self._interrupts.count:
+            return self._interrupts.exit_code
+        if self._client.last_error is not None:
+            raise self._client.last_error
+        if self._last_failure is not None and not self._done:
+            raise self._last_failure
+        return 0 if self._claimed else NOTHING_TO_DO

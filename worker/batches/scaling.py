@@ -7,18 +7,17 @@ parameters, the mean of the two is the speed at theta, whichever iteration they 
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from statistics import median
+from dataclasses import replace
 
 from spsa.core.game_settings import Book, Scale, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import Opening, load
 from spsa.protocol import Claim
 from spsa.uci.engine import SearchReply
-from spsa.uci.process import Stopped, StopSignal
+from spsa.uci.process import StopSignal
 from worker.runner.clock import game_clock
 from worker.runner.engine_pair import EnginePair
 from worker.runner.pool import Job, Pool
@@ -29,12 +28,6 @@ log = logging.getLogger(__name__)
 KEPT_SECONDS = 7_200.0
 """A speed is measured again after so long: a machine gets hot, or gets other work."""
 
-DRIFT = 0.1
-"""A change of the speed from one measurement to the next that is worth a warning."""
-
-_BATCHES, _CHANGE = 8, 0.2
-"""Of so many batches the median has to differ by so much to measure again at once."""
-
 _POSITIONS = 6
 _SECONDS = {TimeKind.MOVETIME: 0.25, TimeKind.CLOCK: 8.0}
 """Of a measured search, or of its clock, of which engines use a thirtieth or so."""
@@ -44,43 +37,17 @@ class OutsideScale(TuningError):
     """This machine is too slow or too fast for a run: others play it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Nodes a second of one engine; `measured_at` is of the monotonic clock.
-
-    `in_games` are those of the batches since then, which tell whether it has changed.
-    """
-
-    nps: float
-    measured_at: float
-    in_games: list[float] = field(default_factory=list)
-
-    @property
-    def is_old(self) -> bool:
-        first, last = self.in_games[:_BATCHES], self.in_games[-_BATCHES:]
-        has_changed = len(self.in_games) >= 2 * _BATCHES and (
-            abs(median(last) / median(first) - 1) > _CHANGE
-        )
-        return has_changed or time.monotonic() - self.measured_at > KEPT_SECONDS
-
-
 class MachineSpeed:
-    """This machine's speed in each run that scales times."""
+    """This machine's speed in each run that scales times: nodes a second, and when measured."""
 
-    def __init__(self, pool: Pool, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._is_stopping = is_stopping
-        self._by_run: dict[int, Speed] = {}
+        self._by_run: dict[int, tuple[float, float]] = {}
 
     def is_due(self, claim: Claim) -> bool:
         """Whether the speed has to be measured before a batch of this run is played."""
-        known = self._by_run.get(claim.run_id)
-        return _wanted(claim) is not None and (known is None or known.is_old)
-
-    def played(self, claim: Claim, nps: float | None) -> None:
-        """Note the speed in the games of a batch of this run, where the engines tell it."""
-        if nps is not None and (known := self._by_run.get(claim.run_id)) is not None:
-            known.in_games.append(nps)
+        _, measured_at = self._by_run.get(claim.run_id, (0.0, float("-inf")))
+        return _wanted(claim) is not None and time.monotonic() - measured_at > KEPT_SECONDS
 
     def scale(self, claim: Claim, job: Job) -> float:
         """By what the times of a batch are multiplied here; 1 where its run does not scale them.
@@ -90,31 +57,22 @@ class MachineSpeed:
         Raises:
             EngineFault: an engine does not search, or does not count its nodes.
             OutsideScale: this machine is too slow or too fast for the run.
-            Stopped: the worker has to stop.
         """
         if (wanted := _wanted(claim)) is None:
             return 1.0
-        if self.is_due(claim):
-            self._measure(claim, job, wanted)
-        nps = self._by_run[claim.run_id].nps
+        if is_due := self.is_due(claim):
+            self._by_run[claim.run_id] = measured(self._pool, job), time.monotonic()
+        nps, _ = self._by_run[claim.run_id]
         scale = wanted.target_nps / nps
+        found = f"an engine searches {nps:,.0f} nodes a second here"
         if not wanted.least <= scale <= wanted.most:
             raise OutsideScale(
-                f"an engine searches {nps:,.0f} nodes a second here, so the scale is {scale:.3g}; "
+                f"{found}, so the scale is {scale:.3g}; "
                 f"the run allows {wanted.least:g} to {wanted.most:g}"
             )
+        if is_due:
+            log.info("%s: %s, so times are multiplied by %.3g", claim.run_name, found, scale)
         return scale
-
-    def _measure(self, claim: Claim, job: Job, wanted: Scale) -> None:
-        before = self._by_run.get(claim.run_id)
-        nps = measured(self._pool, job, self._is_stopping)
-        self._by_run[claim.run_id] = Speed(nps, time.monotonic())
-        log.info(
-            "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
-            *(claim.run_name, nps, wanted.target_nps / nps),
-        )
-        if before is not None and abs(nps / before.nps - 1) > DRIFT:
-            log.warning("%s: it was %.0f before", claim.run_name, before.nps)
 
 
 def _wanted(claim: Claim) -> Scale | None:
@@ -123,16 +81,14 @@ def _wanted(claim: Claim) -> Scale | None:
     return None if settings.time_control.reproducible else settings.scale
 
 
-def measured(pool: Pool, job: Job, is_stopping: Callable[[], bool]) -> float:
+def measured(pool: Pool, job: Job) -> float:
     """Nodes a second of the engines of this job while as many search as in games.
 
-    EngineFault where they do not count their nodes; Stopped when the worker has to stop.
+    EngineFault where they do not count their nodes.
     """
     games = len(pool) // job.slots
     with ThreadPoolExecutor(games) as threads:
-        parts = threads.map(
-            lambda slot: list(_searches(pool, slot, job, is_stopping)), range(games)
-        )
+        parts = threads.map(lambda slot: list(_searches(pool, slot, job)), range(games))
         replies = [reply for part in parts for reply in part]
     nodes, seconds = (sum(r.nodes for r in replies), sum(r.seconds for r in replies))
     if not nodes:
@@ -140,9 +96,7 @@ def measured(pool: Pool, job: Job, is_stopping: Callable[[], bool]) -> float:
     return nodes / seconds
 
 
-def _searches(
-    pool: Pool, slot: int, job: Job, is_stopping: Callable[[], bool]
-) -> Iterator[SearchReply]:
+def _searches(pool: Pool, slot: int, job: Job) -> Iterator[SearchReply]:
     """What both engines find in each position, one after the other as in a game.
 
     The positions are the same on every machine, from all over the built-in book.
@@ -158,8 +112,6 @@ def _searches(
         for opening in book[:: len(book) // _POSITIONS][:_POSITIONS]:
             position = Position(Opening.of(replace(opening, chess960=chess960).board()))
             for engine in engines:
-                if is_stopping():
-                    raise Stopped
                 engine.prepare()
                 engine.await_ready()
                 clock = game_clock(control, control.low, pool.timeouts)

@@ -1,16 +1,14 @@
-"""A worker process from its settings: it waits for the database or the server, then plays."""
+"""A worker process from its settings: it waits for the database, then plays."""
 
 import logging
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
-from typing import TypeVar
 from uuid import uuid4
 
 import click
@@ -32,11 +30,9 @@ from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.settings import Settings
-from worker.update import TRIAL, SelfUpdate, Updates, running_zipapp
+from worker.update import SelfUpdate, running_zipapp
 
 log = logging.getLogger(__name__)
-
-Found = TypeVar("Found")
 
 
 def run_worker(settings: Settings, limits: EngineLimits) -> int:
@@ -76,13 +72,12 @@ class Service:
         """Play for the database."""
         try:
             # Imported late: a remote worker has no SQLAlchemy.
-            from worker.direct import machine_secret, opened, private_url
+            from worker.direct import machine_secret, private_url
         except ModuleNotFoundError:
             raise click.UsageError(NO_DATABASE) from None
         url = private_url(self._settings.database_url, self._settings.database_url_file)
         self._info = replace(self._info, secret=machine_secret(cache_folder()))
-        found = self._awaited(lambda: opened(url, self._is_stopping), once=self._settings.once)
-        if found is None:
+        if (found := self._awaited(url)) is None:
             return self._received.exit_code
         with closing(found) as store:
             return self._play(store, store)
@@ -92,64 +87,42 @@ class Service:
         # Imported late: a direct worker needs no HTTP.
         from worker.remote import RemoteStore
 
-        is_trial, zipapp, info = TRIAL in os.environ, running_zipapp(), self._info
         with (
             closing(RemoteStore(server.url, server.token)) as store,
             closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
         ):
-            updates = SelfUpdate(store, server.token, info.name, zipapp, os.environ)
-
-            def begin() -> bool:
-                updates.check()
-                if updates.is_wanted:
-                    updates.install(self._is_stopping)
-                if is_trial:
-                    store.register_worker(info)
-                return True
-
-            if self._awaited(begin, once=self._settings.once or is_trial) is None:
-                return self._received.exit_code
-            if is_trial:
-                return 0
-
-            def keep_leases_of(worker: Worker) -> None:
-                store.meanwhile = worker.keep_leases
-
-            return self._play(store, builds, updates, keep_leases_of)
-
-    def _is_stopping(self) -> bool:
-        return self._received.count > 0
+            environment = {**os.environ, "SPSA_TOKEN": server.token}
+            return self._play(store, builds, SelfUpdate(store, running_zipapp(), environment))
 
     def _play(
-        self,
-        store: WorkerStore,
-        builds: WorkerStore,
-        updates: Updates | None = None,
-        on_start: Callable[[Worker], None] = lambda worker: None,
+        self, store: WorkerStore, builds: WorkerStore, updates: SelfUpdate | None = None
     ) -> int:
         """Play with `store`; `builds` is for the thread that builds."""
         settings = self._settings
-        log.info("connected to %s, %d games at a time", store.where, settings.concurrency)
+        log.info("plays for %s, %d games at a time", store.where, settings.concurrency)
         tune_interpreter()
         with Pool(settings.concurrency, UciTimeouts(), self._limits) as pool:
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             engines = engine_cache(settings, store)
             with _view(settings, self._info.name) as view, self._building(builds):
                 worker = Worker(client, pool, engines, settings, self._received, view, updates)
-                on_start(worker)
+                if updates is not None:
+                    updates.store.meanwhile = worker.keep_leases
                 return worker.run()
 
-    def _awaited(self, attempt: Callable[[], Found], *, once: bool) -> Found | None:
-        """Repeat the attempt until it succeeds; None when an interrupt ended the wait."""
+    def _awaited(self, url: str) -> WorkerStore | None:
+        """The database, when it can be used; None when an interrupt ended the wait."""
+        from worker.direct import opened
+
         backoff = replace(RECONNECT)
         give_up_at = time.monotonic() + (self._settings.idle_timeout or float("inf"))
-        while not self._is_stopping():
+        while not self._received.count:
             try:
-                return attempt()
+                return opened(url, lambda: self._received.count > 0)
             except (DatabaseUnreachable, TablesMissing) as error:
-                if once or time.monotonic() >= give_up_at:
+                if self._settings.once or time.monotonic() >= give_up_at:
                     raise
-                seconds = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
+                seconds = backoff.next(error)
                 log.warning("%s; next attempt in %.1f s", error, seconds)
                 self._received.wait(seconds)
         return None
@@ -177,8 +150,7 @@ def _view(settings: Settings, name: str) -> AbstractContextManager[View | None]:
 
 def engine_cache(settings: Settings, store: WorkerStore) -> EngineCache:
     """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
-    folder = engine_folder(settings)
-    return EngineCache(folder, store.file, _words(settings))
+    return EngineCache(engine_folder(settings), store.file, _words(settings))
 
 
 def engine_folder(settings: Settings) -> Path:
