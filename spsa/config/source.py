@@ -87,10 +87,14 @@ def source_lines(
     for parameter in space.parameters:
         location = parameter.place.location
         file = files[location.file or constants_file]
-        first = next(iter(elements(file, location).values()))
-        row = file.text.encode("utf-8", "surrogatepass")[: first.start].count(b"\n")
-        found[parameter.name] = row + 1, file.text.split("\n")[row].strip()
+        found[parameter.name] = line_of(file, next(iter(elements(file, location).values())))
     return found
+
+
+def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
+    """The line in which a number stands: its number from 1 and its text."""
+    row = file.text.encode("utf-8", "surrogatepass")[: element.start].count(b"\n")
+    return row + 1, file.text.split("\n")[row].strip()
 
 
 def _unreadable(path: Path, reason: str) -> Fault:

@@ -135,7 +135,7 @@ def test_a_member_of_a_workspace_is_built_from_its_root(engine: Path, ask: Ask) 
     assert ask("init", "--no-try", "engine", "--folder", "tune").code == 0
     build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
     assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
-    assert (build["package"], build["binary"]) == ("e", "e")
+    assert build["package"] == "e"
     assert build["constants_file"] == "engine/src/engine_constants.rs"
     params = tomllib.loads(Path("tune/params.toml").read_text())
     assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
@@ -174,7 +174,14 @@ def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
     params = tomllib.loads(Path("params.toml").read_text())
     assert {name: tuple(one.values()) for name, one in params.items()} == {
         "lmr_base": (75, 30, 150, 6, "LMR Base"),
-        "razor_margin": (300, 150, 600, 22, "razor-margin"),
+        "razor_margin": (
+            300,
+            150,
+            600,
+            22,
+            "razor-margin",
+            f"its author has {-(2**31)} to {2**31 - 1}",
+        ),
         "razor_margin_2": (40, 10, 80, 4, "RAZOR_margin"),
         "lmr_divisor": (2.25, 1.125, 4.5, 0.2025, "LMRDivisor"),
         "nmp_depth": (3, 1, 6, 1, "NMPDepth"),

@@ -5,35 +5,22 @@ the value, and the range goes from half of it to twice it. A person edits these 
 array is tuned by knobs: alone, one of its numbers hardly changes a game.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby, product
 from math import ceil, floor
 from statistics import fmean, median
 
 from spsa.builds.sources import ConstantRefused, Element
-from spsa.config.suggestions.ranking import (
-    Objection,
-    objection_to_factor,
-    objection_to_number,
-    words,
-)
+from spsa.config.suggestions.objections import Objection, to_number, words
 from spsa.core.params import Location, Number
 
 _PART = 0.09
 _WIDEST = 0.25
 """Of the step of an amplitude: four steps from the value to either bound."""
-
-_NEAR_ZERO = 10
-"""Centipawns: the sign of what is smaller is not sure."""
-
-_SHORTEST_TABLE = 3
 _OF_SQUARES = (32, 64, 128)
 """Numbers of a table of squares: of half the board, of all of it, and in pairs."""
 _SQUARES = {"PSQ", "PSQT", "PST", "SQ", "SQT", "SQUARE", "SQUARES", "TABLE"}
-_MOST_OF_BIAS = 6
-"""Centipawns, and a 64th of the mean: more is worth far more than three Elo."""
 
 _MAX_ELEMENTS = 8
 """Numbers of an array that is tuned number by number."""
@@ -43,9 +30,8 @@ MAX_NUMBERS = 256
 """A constant of more numbers is not suggested number by number."""
 
 _ONE_OF_MANY = Objection("one number of a table: alone it hardly changes a game", left_out=False)
-_FAR = 20
-_APART = Objection("far from the others of its table, as a king's value is")
 _ONE_OF_VERY_MANY = Objection("one number of a long table")
+_APART = Objection("far from the others of its table, as a king's value is")
 
 Numbers = Mapping[Location, Element]
 
@@ -70,30 +56,31 @@ class Suggested:
     declared: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
 
-
-def opposed(suggested: Suggested, objection: Objection | None) -> Suggested:
-    """The same parameter with a reason against it; one that it has stays if it is as strong."""
-    strong = objection is not None and objection.left_out
-    if objection is None or suggested.left_out or (suggested.reason and not strong):
-        return suggested
-    return replace(suggested, reason=objection.reason, left_out=objection.left_out)
-
-
-def around(name: str, value: Number, *, real: bool) -> Suggested:
-    """A range around a number of which nothing else is known."""
-    step = _PART * abs(value) if real else max(1, round(_PART * abs(value)))
-    low, high = bounds(value, step, real=real)
-    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
+    def opposed(self, objections: Iterable[Objection | None]) -> "Suggested":
+        """The same with a reason against it: the first that leaves it out, else the first."""
+        own = [Objection(self.reason, self.left_out)] if self.reason else []
+        found = [*own, *(one for one in objections if one is not None)]
+        if not found:
+            return self
+        chosen = next((one for one in found if one.left_out), found[0])
+        return replace(self, reason=chosen.reason, left_out=chosen.left_out)
 
 
-def of_evaluation(name: str, value: Number) -> Suggested:
-    """A range around a weight in centipawns, which may change its sign if it is small."""
+def around(
+    name: str, value: Number, *, real: bool = False, centipawns: bool = False, **keys: str
+) -> Suggested:
+    """A range around a number of which nothing else is known.
+
+    A small weight in centipawns may change its sign, and a large one has a smaller step.
+    """
     size = abs(value)
-    step = max(2, round(min(_PART * size, 10 + size / 64)))
-    low, high = bounds(value, step, real=False)
-    if size < _NEAR_ZERO:
+    step = _PART * size if real else max(1, round(_PART * size))
+    if centipawns:
+        step = max(2, round(min(_PART * size, 10 + size / 64)))
+    low, high = bounds(value, step, real=real)
+    if centipawns and size < 10:
         low, high = min(low, value - 4 * step), max(high, value + 4 * step)
-    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1, keys=keys)
 
 
 def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
@@ -103,6 +90,12 @@ def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     if value > 0:
         low = max(low, 1 if not real and value > 1 else 0)
     return (low, high) if real else (floor(low), ceil(high))
+
+
+def within(found: Suggested, element: Element) -> Suggested:
+    """With a range that the type of the number can hold."""
+    least, most = element.limits or (found.minimum, found.maximum)
+    return replace(found, minimum=max(found.minimum, least), maximum=min(found.maximum, most))
 
 
 def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggested]:
@@ -116,11 +109,11 @@ def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggeste
             place = replace(location, accesses=next(iter(item)).accesses[:1])
             yield from _of_table(name, place, item, flat=False)
     elif (
-        len(found) < _SHORTEST_TABLE
+        len(found) < 3
         or (rows and len(found) <= rows * _MAX_ELEMENTS <= 32)
         or (pairs and len(items) <= _MAX_ELEMENTS)
     ):
-        yield from of_each(name, found)
+        yield from _of_each(name, found)
     else:
         yield from _of_table(name, location, found, flat=not any(inner))
 
@@ -133,62 +126,57 @@ def _of_table(name: str, location: Location, found: Numbers, *, flat: bool) -> I
     numbers = [element.number for element in found.values()]
     whole = not any(element.real for element in found.values())
     own = own_name(name, location)
-    line = _line(own, numbers) if flat and whole else ()
+    line = _line(own, numbers, str(location)) if flat and whole else ()
     if line and _fit(line, found):
-        yield from (replace(k, keys={"array": str(location), **k.keys}) for k in line)
+        yield from line
     elif len(found) <= _MAX_ELEMENTS:
-        yield from of_each(name, found)
+        yield from _of_each(name, found)
     else:
-        bends = _bends(own, numbers)
-        choices = (bends, bends[:1], bends[-1:]) if whole else ()
-        knobs = next((choice for choice in choices if _fit(choice, found)), ())
-        yield from (replace(k, keys={"table": str(location), **k.keys}) for k in knobs)
+        bends = _bends(own, numbers, str(location)) if whole else ()
+        knobs = next((k for k in (bends, bends[:1], bends[-1:]) if k and _fit(k, found)), ())
+        yield from knobs
         if not knobs and len(found) <= MAX_NUMBERS:
             yield from of_many(name, found)
 
 
-def _line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
+def _line(name: str, numbers: Sequence[Number], array: str) -> Sequence[Suggested]:
     """Base and slope for an array that is a line; nothing for any other."""
     slope = numbers[1] - numbers[0]
     if slope == 0 or any(numbers[0] + i * slope != number for i, number in enumerate(numbers)):
         return ()
-    base = around(f"{name}_base", numbers[0], real=False)
-    per_index = around(f"{name}_per_index", slope, real=False)
-    return replace(base, keys={"knob": "base"}), replace(per_index, keys={"knob": "per_index"})
+    knobs = {"base": numbers[0], "per_index": slope}
+    return [around(f"{name}_{k}", number, array=array, knob=k) for k, number in knobs.items()]
 
 
-def _bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
+def _bends(name: str, numbers: Sequence[Number], table: str) -> Sequence[Suggested]:
     """Amplitude and bias for a table; a step of each changes at least one entry.
 
-    Each side has one king, so the bias of a king's squares cancels.
+    A step of the bias is a few centipawns: more is worth far more than three Elo. Each side has one
+    king, so the bias of a king's squares cancels.
     """
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
-    usual = _PART * max(abs(mean), 2 * deviation)
-    step = max(1, round(min(usual, _MOST_OF_BIAS + abs(mean) / 64)))
-    bias = Suggested(
-        name=f"{name}_bias",
-        value=0,
-        minimum=-5 * step,
-        maximum=5 * step,
-        step=step,
-        keys={"knob": "bias"},
-    )
     least = ceil(100 / deviation) / 100 if deviation else 1.0
+    usual = _PART * max(abs(mean), 2 * deviation)
+    by = max(1, round(min(usual, 6 + abs(mean) / 64)))
     told = {word.rstrip("0123456789") for word in words(name)}
-    of_king = "KING" in told and not told.isdisjoint(_SQUARES)
-    biases = () if of_king and len(numbers) in _OF_SQUARES else (bias,)
-    if least > _WIDEST:
-        return biases
-    amplitude = Suggested(
-        name=f"{name}_amplitude",
-        value=1.0,
-        minimum=0.5,
-        maximum=1.5,
-        step=max(0.1, least),
-        keys={"knob": "amplitude"},
-    )
-    return amplitude, *biases
+    of_king = "KING" in told and not told.isdisjoint(_SQUARES) and len(numbers) in _OF_SQUARES
+    ranges: dict[str, tuple[Number, ...]] = {}
+    if least <= _WIDEST:
+        ranges["amplitude"] = (1.0, 0.5, 1.5, max(0.1, least))
+    if not of_king:
+        ranges["bias"] = (0, -5 * by, 5 * by, by)
+    return [
+        Suggested(
+            name=f"{name}_{knob}",
+            value=value,
+            minimum=low,
+            maximum=high,
+            step=step,
+            keys={"table": table, "knob": knob},
+        )
+        for knob, (value, low, high, step) in ranges.items()
+    ]
 
 
 def _fit(knobs: Sequence[Suggested], found: Numbers) -> bool:
@@ -197,11 +185,9 @@ def _fit(knobs: Sequence[Suggested], found: Numbers) -> bool:
     for corner in product(*((knob.minimum, knob.maximum) for knob in knobs)):
         at = dict(zip((knob.keys["knob"] for knob in knobs), corner, strict=True))
         for i, element in enumerate(found.values()):
-            if "base" in at:
-                number = at["base"] + i * at["per_index"]
-            else:
-                spread = at.get("amplitude", 1.0) * (element.number - mean)
-                number = mean + spread + at.get("bias", 0)
+            spread = at.get("amplitude", 1.0) * (element.number - mean)
+            bent = mean + spread + at.get("bias", 0)
+            number = at["base"] + i * at["per_index"] if "base" in at else bent
             if not fits(element, floor(number + 0.5)):
                 return False
     return True
@@ -219,31 +205,26 @@ def fits(element: Element, number: Number) -> bool:
 def of_many(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
     """Each number alone, with what is to be said against one of many."""
     many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
-    for suggested in of_each(name, found, computed=computed):
-        yield opposed(suggested, many if len(found) > _MAX_ELEMENTS else None)
+    for suggested in _of_each(name, found, computed=computed):
+        yield suggested.opposed([many if len(found) > _MAX_ELEMENTS else None])
 
 
-def of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
+def _of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
     """Each number alone; of an expression if `computed`."""
-    usual = median(abs(element.number) for element in found.values())
+    far = max(5000, 20 * median(abs(element.number) for element in found.values()))
     for place, element in found.items():
-        indexed = any(not access.field for access in place.accesses)
-        objection = objection_to_number(element, indexed=indexed)
-        objection = objection or (objection_to_factor(element.number) if computed else None)
-        if len(found) > 3 and abs(element.number) > max(5000, _FAR * usual):
-            objection = _APART
-        suggested = replace(_scalar(own_name(name, place), element), keys={"constant": str(place)})
-        yield opposed(suggested, objection)
-
-
-def _scalar(name: str, element: Element) -> Suggested:
-    """A range that the type of the number can hold."""
-    last = element.location.accesses[-1:]
-    in_pair = any(access.field and access.position in (0, 1) for access in last)
-    guess = of_evaluation if in_pair and not element.real else partial(around, real=element.real)
-    found = guess(name, element.number)
-    low, high = element.limits or (found.minimum, found.maximum)
-    return replace(found, minimum=max(found.minimum, low), maximum=min(found.maximum, high))
+        last = place.accesses[-1:]
+        in_pair = any(access.field and access.position in (0, 1) for access in last)
+        guess = around(
+            own_name(name, place),
+            element.number,
+            real=element.real,
+            centipawns=in_pair and not element.real,
+            constant=str(place),
+        )
+        is_far = len(found) > 3 and abs(element.number) > far
+        objection = _APART if is_far else to_number(element, computed=computed)
+        yield within(guess, element).opposed([objection])
 
 
 def own_name(name: str, place: Location) -> str:
