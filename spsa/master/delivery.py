@@ -200,11 +200,6 @@ class BuildThreads:
         """The seconds that the slowest of the last few builds took."""
         return max(self._seconds, default=self._assumed)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether `seconds` was measured, not assumed."""
-        return bool(self._seconds)
-
     def builds(self) -> Builds | None:
         """What is being built; None where nothing ever is."""
         if self._delivery.source_sha256 is None:
@@ -213,7 +208,7 @@ class BuildThreads:
         return Builds(
             iterations=tuple(sorted(begun)),
             seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
-            usual=self.seconds if self.is_measured else None,
+            usual=max(self._seconds, default=None),
         )
 
     def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:

@@ -100,7 +100,6 @@ class Master:
     _projected: tuple[int, int] | None = field(init=False, default=None)
     # whether `stop_when` ends the run, with its results, purges and length
     _judged: tuple[tuple[int, int, int], str | None] | None = field(init=False, default=None)
-    _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
@@ -134,7 +133,6 @@ class Master:
             self._follow_up(run)
         self._background.prepare(self.store, run)
         self._drop_outdated(view)
-        self._warn_of_shortage(view)
         notify(self.watcher.saw, view)
         return view
 
@@ -246,10 +244,3 @@ class Master:
             action(argument)
         except (TuningError, OSError) as error:
             log.warning("%s: %s", failure, error)
-
-    def _warn_of_shortage(self, view: RunView) -> None:
-        """Warn once if slots will have to wait whatever the master does."""
-        shortage = self._pacer.shortage(view)
-        if shortage is not None and not self._warned_of_shortage:
-            log.warning(shortage)
-            self._warned_of_shortage = True

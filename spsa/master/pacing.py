@@ -1,6 +1,5 @@
 """Computes the pacing of iterations from the active slots and the times of games and builds."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.algorithms import rule_entry
@@ -17,10 +16,6 @@ from spsa.planning.games_needed import (
     in_flight_limit,
 )
 from spsa.planning.plan_inputs import USUAL_PLIES, game_seconds
-from spsa.text import plural
-
-FREE_IN_FLIGHT = 8
-"""A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
 
 _ASSUMED_NPS = 1e6
 _ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
@@ -57,28 +52,6 @@ class Pacer:
         fixed = self.settings.iterations_in_flight
         return k - opened_on if fixed == AUTO else fixed
 
-    def shortage(self, view: RunView) -> str | None:
-        """Why slots will wait whatever the master does, and what would help; None if they will not.
-
-        It is None before the first result and the first build, when neither time is known.
-        """
-        known = view.run.applied and self.build_threads.is_measured
-        if self.settings.iterations_in_flight != AUTO or not known:
-            return None
-        games_needed = self._games_needed(view, self._games_at_once(view))
-        limit = self._in_flight_limit(view)
-        slots = plural(games_needed.slots, "slot")
-        if games_needed.games_to_build > games_needed.games:
-            found = (
-                f"builds take {games_needed.build_seconds:.0f} s and cannot keep up with {slots}"
-            )
-        elif games_needed.in_flight > limit:
-            in_flight = plural(games_needed.in_flight, "iteration")
-            found = f"{in_flight} in flight would keep {slots} busy, this run allows {limit}"
-        else:
-            return None
-        return f"{found}: in another run {games_needed.remedy(limit)}"
-
     def _busy_slots(self, view: RunView) -> int:
         """Games at a time, or leased batches if they are more because some wait at their worker."""
         return max(self._games_at_once(view), view.leased_batches)
@@ -106,15 +79,3 @@ class Pacer:
     def _in_flight_limit(self, view: RunView) -> int:
         needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
         return in_flight_limit(self.settings.planned_iterations, needed)
-
-
-def in_flight_warning(settings: RunSettings, algorithm: str) -> Iterator[str]:
-    """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
-    in_flight, planned = settings.iterations_in_flight, settings.planned_iterations
-    needed = rule_entry(algorithm).iterations_per_one_in_flight
-    free = in_flight_limit(planned, needed, FREE_IN_FLIGHT)
-    if in_flight != AUTO and in_flight > free:
-        yield (
-            f"iterations_in_flight = {in_flight} lets a run of {planned} iterations move on old "
-            f"results; {free} gains more"
-        )

@@ -29,7 +29,6 @@ from spsa.history.replay import theta_at
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files, source_of
-from spsa.master.pacing import in_flight_warning
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
@@ -174,7 +173,7 @@ def _created(
         replacing=None if old is None else old.id,
         origin=settings.origin,
     )
-    notes = (*begins, *more, *in_flight_warning(settings, config.spsa.algorithm))
+    notes = (*begins, *more)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
 

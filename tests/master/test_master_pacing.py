@@ -132,7 +132,6 @@ def test_nothing_is_known_of_builds_before_the_first(store):
     unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
     assert unproved.seconds == ASSUMED_SECONDS
     assert BuildThreads(FixedDelivery()).seconds == 0.0
-    assert Pacer(long_run(), unproved).shortage(seen(store, active_slots=9999)) is None
 
 
 def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(store):
@@ -143,21 +142,6 @@ def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(sto
     ]
     assert numbers_in_flight == [1, 2, 10]
     assert pacer(planned_iterations=99).pacing(view).in_flight == 1
-
-
-def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):
-    assert pacer(games_per_iteration=150, batch_size=10).shortage(seen(store)) is None
-    large = seen(store, active_slots=2048)
-    told = pacer(games_per_iteration=8000, batch_size=2, planned_iterations=200).shortage(large)
-    assert told.startswith(
-        "3 iterations in flight would keep 2,048 slots busy, this run allows 2: "
-    )
-    assert "games_per_iteration = " in told
-    small = pacer(games_per_iteration=150, batch_size=2).shortage(large)
-    assert "builds take 30 s and cannot keep up with 2,048 slots" in small
-    assert pacer(iterations_in_flight=2).shortage(large) is None
-    young = replace(large, run=replace(large.run, applied=0))
-    assert pacer(games_per_iteration=150, batch_size=2).shortage(young) is None
 
 
 def test_a_batch_is_a_fair_share_of_what_is_left(store):

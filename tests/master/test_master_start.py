@@ -80,32 +80,6 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(
     assert prepared(project, store, iterations=9, in_flight=1, rule="").run.id == created.id
 
 
-@pytest.mark.parametrize(
-    ("rule", "iterations", "in_flight", "free"),
-    [
-        ("", 300, 4, 3),
-        ("", 300, 3, None),
-        ("", 5000, 8, None),
-        ("", 5000, 9, 8),
-        ("algorithm = 'spsa'", 199, 2, 1),
-        ("algorithm = 'spsa'", 200, 2, None),
-        ("algorithm = 'spsa'", 9, 1, None),
-    ],
-)
-def test_too_much_in_flight_is_told_by_rule_and_length(
-    project: Path, store: Store, rule: str, iterations: int, in_flight: int, free: int | None
-) -> None:
-    notes = prepared(project, store, iterations=iterations, in_flight=in_flight, rule=rule).notes
-    assert list(notes) == (
-        []
-        if free is None
-        else [
-            f"iterations_in_flight = {in_flight} lets a run of {iterations} iterations move on old "
-            f"results; {free} gains more"
-        ]
-    )
-
-
 def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, store: Store) -> None:
     before = prepared(project, store, iterations=99, in_flight=1, rule="algorithm = 'spsa'")
     opened(store, before)
