@@ -10,7 +10,6 @@ from spsa.cli.common import FileInFolder, json_option, with_run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.events import void_pgn
 from spsa.report.report import csv_files, report_json
 from spsa.report.report import report as look
 from spsa.report.table import TextTable, sentence, terminal
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from spsa.db import Store
     from spsa.db.tables import Run
     from spsa.report.report import Report
-
-_MAX_VOIDS = 100_000  # batches with void games
 
 
 @click.command()
@@ -38,16 +35,12 @@ _MAX_VOIDS = 100_000  # batches with void games
     metavar="DIR",
     help="Write history.csv, iterations.csv and workers.csv into this folder.",
 )
-@click.option(
-    "--pgn", type=FileInFolder(), metavar="FILE", help="Write the void games that workers kept."
-)
 @json_option
 def report(
     store: "Store",
     run: "Run",
     html: Path | None,
     folder: Path | None,
-    pgn: Path | None,
     as_json: bool,
 ) -> None:
     """All that is known of a run: summary, figures, parameters, workers, settings, events.
@@ -59,10 +52,6 @@ def report(
     written = [] if html is None else [_page(found, html)]
     if folder is not None:
         written += _exported(folder, csv_files(store, run))
-    if pgn is not None:
-        games = store.void_games(run.id, _MAX_VOIDS)
-        write_whole(pgn, "".join(void_pgn(game, run) for game in games).encode())
-        written.append(pgn)
     echo(*(f"wrote {path}" for path in written), err=as_json)
     if as_json:
         echo_json(report_json(found))

@@ -126,17 +126,6 @@ def is_bounded(bounded: npt.NDArray[np.bool_]) -> bool:
     return bool(bounded.mean() > _MANY)
 
 
-def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
-    """The part of the gain along a path that one parameter has; the parts of all add up to its Elo.
-
-    `path` is theta in steps, shape (points, n), the start first. None where the gain is not known.
-    """
-    filters, _ = filters_of(run)
-    alone = np.tile(path[0], (len(path), 1))
-    alone[:, column] = path[:, column]
-    return None if filters is None else gain_of(filters.bank, alone)
-
-
 def gain_of(bank: Bank, path: Vector) -> EstimatedGain:
     """The gain along a path of theta in steps, shape (points, n), the start first."""
     return EstimatedGain(tuple(bank.gained(path).tolist()))

@@ -1,14 +1,10 @@
 """What happened to a run: who changed what and when, and which games engines have spoilt.
 
-What a worker has sent of a void game is text to show and never to trust: a game that is not legal
-chess is shown as far as it is.
+What a worker has sent of a void game is text to show and never to trust.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import chess
-import chess.pgn
 
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER
@@ -16,9 +12,6 @@ from spsa.db.tables import Event, Run
 from spsa.report.alarm import alarm_of
 from spsa.report.formats import time_text
 from spsa.report.table import Column, View, values
-from spsa.text import printable
-
-_MAX_COMMENT = 500  # characters
 
 Leaf = tuple[str, str]
 """A name, as `time_control.low`, and its value."""
@@ -125,47 +118,5 @@ def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
         yield from (f"  setoption name {name} value {value}" for name, value in common.items())
 
 
-def void_pgn(game: VoidGame, run: Run) -> str:
-    """The game so far as PGN; empty if it had not begun."""
-    board = _start(game, chess960=run.game_settings.book.chess960)
-    if board is None:
-        return ""
-    kept, found = game.kept, chess.pgn.Game()
-    found.setup(board)
-    found.headers["Event"] = printable(run.name, _MAX_COMMENT).replace('"', "'")
-    found.headers["Round"] = f"{place(game)}.{kept.pair + 1}"
-    players = ("minus", "plus") if kept.white == "minus" else ("plus", "minus")
-    found.headers["White"], found.headers["Black"] = players
-    found.headers["Termination"] = "abandoned"
-    node: chess.pgn.GameNode = found
-    for move in _legal(board, _moves(game)):
-        node = node.add_variation(move)
-    node.comment = printable(kept.detail, _MAX_COMMENT).translate({ord("{"): "(", ord("}"): ")"})
-    return f"{found}\n\n"
-
-
 def _moves(game: VoidGame) -> Sequence[str]:
     return game.kept.position.partition(" moves ")[2].split()
-
-
-def _start(game: VoidGame, *, chess960: bool) -> chess.Board | None:
-    """The position that the game began in; None if there is none."""
-    words = game.kept.position.partition(" moves ")[0].removeprefix("position ")
-    if not words:
-        return None
-    fen = chess.STARTING_FEN if words == "startpos" else words.removeprefix("fen ")
-    try:
-        return chess.Board(fen, chess960=chess960)
-    except ValueError:
-        return None
-
-
-def _legal(start: chess.Board, moves: Sequence[str]) -> Iterator[chess.Move]:
-    board = start.copy()
-    for text in moves:
-        try:
-            move = board.parse_uci(text)
-        except ValueError:
-            return
-        board.push(move)
-        yield move

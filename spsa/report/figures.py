@@ -12,7 +12,7 @@ from typing import Any
 from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import EstimatedGain
 from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
-from spsa.report.history import ParameterPath, RunHistory, merged
+from spsa.report.history import ParameterPath, RunHistory
 from spsa.text import NAME_LENGTH, plural, printable
 
 Figure = Mapping[str, Any]
@@ -20,8 +20,6 @@ Figure = Mapping[str, Any]
 
 Trace = dict[str, Any]
 
-MAX_BARS = 80
-PAIR_POINTS = ("0", "½", "1", "1½", "2")
 _LEGEND = 12
 """Names in a legend at most; of more the hover text and the search say which is which."""
 
@@ -35,7 +33,6 @@ def figures(history: RunHistory, planned_games: int) -> dict[str, Figure]:
         "elo": elo_figure(history, planned_games),
         "parameters": parameters_figure(history),
         "moved": moved_figure(history),
-        "results": results_figure(history),
         "workers": workers_figure(history.parts),
     }
     return {name: plain(figure) for name, figure in found.items() if figure["data"]}
@@ -202,30 +199,6 @@ def moved_figure(history: RunHistory) -> Figure:
     )
 
 
-def results_figure(history: RunHistory) -> Figure:
-    """Pairs of plus against minus by the points of plus, in % of the pairs of an iteration."""
-    groups = [group for group in merged(history.results, MAX_BARS) if group.tally.pairs]
-    middle = [(group.first_k + group.last_k) / 2 for group in groups]
-    shares = [[100 * n / group.tally.pairs for n in group.tally.pentanomial] for group in groups]
-    told = [f"{group.first_k} to {group.last_k}: Elo {elo_text(group.tally)}" for group in groups]
-    traces = [
-        {
-            "type": "bar",
-            "name": f"{points} of 2 points",
-            "x": middle,
-            "y": [share[i] for share in shares],
-            "width": [group.last_k - group.first_k + 1 for group in groups],
-            "text": told,
-            "textposition": "none",
-            "marker": {"color": f"var(--pair{i})", "line": {"width": 0}},
-            "hovertemplate": f"%{{y:.0f}}% {points} points, iterations %{{text}}<extra></extra>",
-        }
-        for i, points in enumerate(PAIR_POINTS)
-        if groups
-    ]
-    return _figure(traces, "iteration", "% of pairs", barmode="stack", yaxis={"range": [0, 100]})
-
-
 def workers_figure(parts: Sequence[WorkerShare]) -> Figure:
     """Games an hour of each worker's slots, as a strip of groups of iterations."""
     groups = sorted({part.group for part in parts})
@@ -254,37 +227,22 @@ def workers_figure(parts: Sequence[WorkerShare]) -> Figure:
     )
 
 
-def parameter_figures(
-    history: RunHistory, path: ParameterPath | None, effect: EstimatedGain | None
-) -> dict[str, Figure]:
-    """The path of one parameter in its own unit, and its part of the estimated Elo."""
+def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
+    """The path of one parameter in its own unit, with its bounds where they are near."""
+    path = next((one for one in history.parameters if one.name == name), None)
     if path is None or len(history.ks) < 2:
         return {}
     low, high = min(path.theta), max(path.theta)
     margin = max(high - low, path.step)
     bounds = [one for one in (path.minimum, path.maximum) if low - margin < one < high + margin]
-    ends = [0, max(1, history.games[-1])]
-    found = {
-        "path": _figure(
-            [
-                *(
-                    _line("bound", ends, [one, one], "faint", line={"dash": "dot"})
-                    for one in bounds
-                ),
-                _line(
-                    "theta",
-                    history.games,
-                    path.theta,
-                    "first",
-                    customdata=path.in_steps,
-                    hovertemplate="%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games<extra></extra>",
-                ),
-            ],
-            "games",
-            "value",
-        )
-    }
-    if effect is not None:
-        estimated = _estimate("its part of the estimated Elo", history, effect)
-        found["effect"] = _figure([estimated], "games", "Elo", yaxis={"zeroline": True})
-    return {name: plain(figure) for name, figure in found.items()}
+    ends, hover = [0, max(1, history.games[-1])], "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games"
+    lines = [_line("bound", ends, [one, one], "faint", line={"dash": "dot"}) for one in bounds]
+    theta = _line(
+        "theta",
+        history.games,
+        path.theta,
+        "first",
+        customdata=path.in_steps,
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    return {"path": plain(_figure([*lines, theta], "games", "value"))}

@@ -1,9 +1,8 @@
 """How a run came to where it is, as one frozen value: paths, results, validations, workers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from math import ceil
 
 import numpy as np
@@ -167,19 +166,6 @@ def added(shares: Iterable[WorkerShare]) -> tuple[WorkerShare, ...]:
     for share in shares:
         found[share.worker] = found[share.worker] + share if share.worker in found else share
     return tuple(sorted(found.values(), key=lambda share: -share.tally.games))
-
-
-def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:
-    """At most so many groups, each the sum of neighbours."""
-    size = ceil(len(results) / most)
-    for start, end in pairwise([*range(0, len(results), max(1, size)), len(results)]):
-        some = results[start:end]
-        yield ResultGroup(
-            first_k=some[0].first_k,
-            last_k=some[-1].last_k,
-            tally=sum((one.tally for one in some), Tally()),
-            void_games=sum(one.void_games for one in some),
-        )
 
 
 def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:

@@ -18,7 +18,6 @@ POINTS = 16
 """Of a path on one line of a terminal, with the start."""
 
 _LEVELS = "▁▂▃▄▅▆▇█"
-_WIDTH = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +82,6 @@ PARAMETERS = View(
         Column("steps_moved", "steps moved", show=by("{:+.2f}"), rank=2),
         Column("path", "path", show=lambda path: sparkline(path), kind="word", rank=1),
         Column("minimum", "min", show=number, rank=9),
-        Column(
-            "",
-            "in its bounds",
-            lambda p: p,
-            lambda p: gauge(p.value, p.minimum, p.maximum),
-            kind="word",
-            rank=7,
-        ),
         Column("maximum", "max", show=number, rank=9),
         Column("bound"),
         Column(
@@ -163,10 +154,3 @@ def sparkline(path: Sequence[float]) -> str:
     top = len(_LEVELS) - 1
     scale = top / (high - low) if high > low else 0.0
     return "".join(_LEVELS[round((value - low) * scale)] for value in path)
-
-
-def gauge(value: float, minimum: float, maximum: float) -> str:
-    """Where a value is between its bounds: `──●────────`."""
-    part = (value - minimum) / (maximum - minimum) if maximum > minimum else 0.5
-    place = round(min(max(part, 0.0), 1.0) * (_WIDTH - 1))
-    return "─" * place + "●" + "─" * (_WIDTH - 1 - place)

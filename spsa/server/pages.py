@@ -105,8 +105,7 @@ class Pages:
             return {"figures": compared_figures(histories)}
         if name is None:
             return {"figures": self._reader.figures(run)}
-        own = parameter_figures(self._reader.history(run), *self._reader.path(run, name))
-        return {"figures": own}
+        return {"figures": parameter_figures(self._reader.history(run), name)}
 
     def compare(self, request: Request) -> Values:
         """Two runs beside one another."""
@@ -126,15 +125,9 @@ class Pages:
         tuned = next((one for one in parameters(run) if one.name == name), None)
         if tuned is None:
             raise NothingToDo(f"run {run.name} has no parameter {name!r}")
-        path, effect = self._reader.path(run, name)
-        history = self._reader.history(run)
-        return {
-            "run": run,
-            "parameter": tuned,
-            "path": path,
-            "effect": effect,
-            "history": history,
-        }
+        paths = self._reader.history(run).parameters
+        path = next((one for one in paths if one.name == name), None)
+        return {"run": run, "parameter": tuned, "path": path}
 
     def workers(self, request: Request) -> Values:
         """Those heard of last first, unless the page sorts them otherwise."""

@@ -5,15 +5,12 @@ from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.master.verdict import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.figures import Figure, figures
-from spsa.report.history import COMPARED, POINTS, ParameterPath, Played, RunHistory, history, played
+from spsa.report.history import COMPARED, POINTS, Played, RunHistory, history, played
 from spsa.report.status import Status, status, wanted_games
 from spsa.report.workers import FleetMember, fleet
 
@@ -96,18 +93,6 @@ class Reader:
 
     def figures(self, run: Run) -> dict[str, Figure]:
         return self._figures.get(run.id, lambda: figures(self.history(run), wanted_games(run)))
-
-    def path(self, run: Run, name: str) -> tuple[ParameterPath | None, EstimatedGain | None]:
-        """The path of a parameter, None for a frozen one, and its part of the estimated gain.
-
-        The part is None where the rule has no estimate.
-        """
-        paths = self.history(run).parameters
-        at = next((i for i, path in enumerate(paths) if path.name == name), None)
-        if at is None:
-            return None, None
-        steps = np.array([[value / path.step for value in path.theta] for path in paths]).T
-        return paths[at], gain_of_parameter(run, steps, at)
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
         """All workers, with what each has played of a run.

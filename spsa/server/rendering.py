@@ -91,12 +91,6 @@ def _environment() -> Environment:
 Values = Mapping[str, Any]
 
 
-def _parameter_json(values: Values) -> dict[str, Any]:
-    """`effect` is its part of the estimated gain."""
-    own = {name: values[name] for name in ("path", "effect")}
-    return record(PARAMETERS, values["parameter"]) | own
-
-
 def _iteration_json(values: Values) -> dict[str, Any]:
     rows = {name: records(view, values[name]) for name, view in _OF_ITERATION.items()}
     return record(ITERATION, values["one"]) | rows
@@ -109,7 +103,7 @@ IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
     "run": lambda values: record(STATUS, values["status"]),
     "history": lambda values: record(HISTORY, values["history"]),
     "figures": lambda values: values["figures"],
-    "parameter": _parameter_json,
+    "parameter": lambda values: record(PARAMETERS, values["parameter"]) | {"path": values["path"]},
     "workers": lambda values: {"workers": records(WORKERS, values["workers"])},
     "iterations": lambda values: {"iterations": records(ITERATIONS, values["lines"])},
     "iteration": _iteration_json,

@@ -1,11 +1,9 @@
 """`report`, and the events and void games of `status`: what they write, show and refuse."""
 
 import csv
-import io
 import shutil
 from pathlib import Path
 
-import chess.pgn
 import pytest
 from builders import new_worker, published, result_of, stage
 from console import PARAMS, Ask, compete
@@ -106,7 +104,6 @@ def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
     [
         ("report --html engine", 2, "is a directory"),
         ("report --html none/out.html", 2, "there is no folder 'none'"),
-        ("report --pgn none/out.pgn", 2, "there is no folder 'none'"),
         ("report --csv config.toml", 2, "is a file"),
         ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
         ("status --all --events", 2, "exclude each other"),
@@ -181,11 +178,6 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
         "  margin = 220.5",
     ):
         assert f"{line}\n" in shown
-    assert ask("report", "--pgn", "voids.pgn").out == "wrote voids.pgn\n"
-    game = chess.pgn.read_game(io.StringIO((project / "voids.pgn").read_text()))
-    assert game is not None and not game.errors
-    assert [move.uci() for move in game.mainline_moves()] == ["e2e4", "e7e5"]
-    assert "SIGSEGV" in game.end().comment and game.headers["White"] == "plus"
     assert len(ask("status", "--voids", "--json").json["void_games"]) == 3
     assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err
 
@@ -205,11 +197,8 @@ def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
         for i, (side, detail, there, output) in enumerate(odd)
     )
     project_store.report(claim, result_of(claim, voids={"crash": 3}, kept_voids=voids))
-    assert ask("report", "--pgn", "out.pgn").code == 0
     shown = ask("status", "--voids", "1.0")
     assert shown.code == 0 and "\x1b" not in shown.out and "(nothing)" in shown.out
-    game = chess.pgn.read_game(io.StringIO(Path("out.pgn").read_text()))
-    assert game is not None and len(list(game.mainline_moves())) == 1
 
 
 @pytest.mark.parametrize("log", ["7", "{}", '["a", null, [], {"pair": 1}]', '[{"pair": "0"}]'])

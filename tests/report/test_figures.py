@@ -10,7 +10,7 @@ from tuned import space_from, tuned, validated
 
 from spsa.db import Store
 from spsa.planning.strength import StrengthCurve
-from spsa.report.figures import MAX_BARS, figures, parameter_figures
+from spsa.report.figures import figures, parameter_figures
 from spsa.report.formats import estimate, number
 from spsa.report.history import RunHistory, Strength, history
 
@@ -67,33 +67,21 @@ def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunH
     assert dots["x"] == [moved[name] for name in dots["text"]]  # type: ignore[attr-defined]
 
 
-def test_results_are_shares_of_pairs_and_many_become_few(told: RunHistory) -> None:
-    bars = traces(told, "results")
-    assert len(bars) == 5
-    shares = [sum(column) for column in zip(*(bar["y"] for bar in bars), strict=True)]  # type: ignore[call-overload]
-    assert shares == pytest.approx([100.0] * 10)
-    (one, *_) = told.results
-    long = replace(told, results=tuple(replace(one, first_k=k, last_k=k) for k in range(1, 351)))
-    few = traces(long, "results")[0]
-    assert len(few["x"]) <= MAX_BARS and few["width"][0] == 5  # type: ignore[arg-type, index]
-
-
 def test_workers_have_a_strip_of_games_an_hour(told: RunHistory) -> None:
     (strip,) = traces(told, "workers")
     assert strip["text"] == [["machine-1"] * 10]
     assert strip["z"] == [pytest.approx([3600.0] * 10)]
 
 
-def test_one_parameter_has_its_path_its_bounds_and_its_effect(told: RunHistory) -> None:
+def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
     path = told.parameters[0]
-    found = parameter_figures(told, path, told.gain)
+    found = parameter_figures(told, path.name)
     assert [trace["name"] for trace in found["path"]["data"]] == ["theta"], "no bound is near"
     assert found["path"]["data"][0]["y"] == list(path.theta)
-    near = replace(path, maximum=max(path.theta) + 1.0)
-    bound, _ = parameter_figures(told, near, None)["path"]["data"]
-    assert bound["name"] == "bound" and bound["y"] == [near.maximum] * 2
-    assert told.gain is not None and found["effect"]["data"][0]["y"] == list(told.gain.elo)
-    assert parameter_figures(told, None, None) == {}
+    near = replace(told, parameters=(replace(path, maximum=max(path.theta) + 1.0),))
+    bound, _ = parameter_figures(near, path.name)["path"]["data"]
+    assert bound["name"] == "bound" and bound["y"] == [max(path.theta) + 1.0] * 2
+    assert parameter_figures(told, "none") == {}
 
 
 def test_a_run_without_anything_has_no_figure(sqlite_url: str) -> None:

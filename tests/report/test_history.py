@@ -14,7 +14,7 @@ from spsa.db.purge_queries import Selection
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
 from spsa.master.verdict import verdict
-from spsa.report.history import history, merged
+from spsa.report.history import history
 from spsa.report.parameters import sampled, signal_to_noise
 from spsa.report.status import status
 
@@ -149,11 +149,3 @@ def test_a_trend_stands_out_of_a_walk() -> None:
 )
 def test_samples_hold_both_ends(applied: int, stride: int, ks: list[int]) -> None:
     assert sampled(applied, stride) == ks
-
-
-def test_merging_keeps_every_pair(store: Store, space: Space) -> None:
-    results = history(store, tuned(store, space, 11).now()).results
-    groups = list(merged(results, 4))
-    assert [(group.first_k, group.last_k) for group in groups] == [(1, 3), (4, 6), (7, 9), (10, 11)]
-    assert sum(group.tally.pairs for group in groups) == 44
-    assert list(merged((), 4)) == [] and tuple(merged(results, 100)) == results

@@ -84,7 +84,7 @@ def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
             shown.saw(many.store.tick(many.master, LEASE))
         theta = many.now().theta["margin"]
         row = next(line for line in screen.shown if line.startswith("margin"))
-        assert f"{theta:.6g}" in row and row.count("●") == 1
+        assert f"{theta:.6g}" in row
         assert sum(c in "▁▂▃▄▅▆▇█" for c in row) == 6, "the start and five results"
         assert screen.text.count("iteration 5 done: games 8: ") == 1
         assert screen.text.count("iteration 4 done") == 0

@@ -13,7 +13,7 @@ from tuned import tuned
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
-from spsa.report.parameters import gauge, sparkline
+from spsa.report.parameters import sparkline
 from spsa.report.progress import Progress
 from spsa.report.table import (
     Column,
@@ -67,17 +67,6 @@ def test_a_score_without_games_has_no_elo() -> None:
 )
 def test_a_sparkline_has_a_character_a_point(path: tuple[float, ...], drawn: str) -> None:
     assert sparkline(path) == drawn
-
-
-@pytest.mark.parametrize(
-    ("value", "drawn"),
-    [
-        *((0.0, "●──────────"), (50.0, "─────●─────"), (100.0, "──────────●")),
-        (-9.0, "●──────────"),
-    ],
-)
-def test_a_gauge_shows_the_place_between_the_bounds(value: float, drawn: str) -> None:
-    assert gauge(value, 0.0, 100.0) == drawn
 
 
 def drawn(width: int) -> str:

@@ -75,17 +75,6 @@ def test_the_history_and_the_figures_are_those_of_the_report(
     assert own["y"] == list(expected.parameters[0].theta)
 
 
-def test_the_effects_of_all_parameters_are_the_gain(browser: TestClient, played: Stage) -> None:
-    names = [p["name"] for p in browser.get("/api/history").json()["parameters"]]
-    effects = [
-        browser.get("/api/parameter", params={"name": name}).json()["effect"]["elo"]
-        for name in names
-    ]
-    gain = browser.get("/api/history").json()["gain"]["elo"]
-    assert [sum(parts) for parts in zip(*effects, strict=True)] == pytest.approx(gain)
-    assert any(gain)
-
-
 def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:
     workers = {one["name"]: one for one in browser.get("/api/workers").json()["workers"]}
     assert workers["machine-1"]["of_run"]["tally"]["games"] == 48

@@ -55,7 +55,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
         assert told in answer
     assert cells(rest, "iterations") == "6 of 10"
     assert (cells(rest, "games"), cells(rest, "seed")) == (str(now.games.games), "42")
-    for name in ("elo", "parameters", "moved", "workers", "results"):
+    for name in ("elo", "parameters", "moved", "workers"):
         assert f'data-figure="{name}"><p class="quiet">The figure is drawn by a script' in rest
     for line in (
         "params diff --run first",
@@ -80,7 +80,7 @@ def test_a_parameter_has_its_values_and_places_for_its_figures(
 ) -> None:
     page = html(browser, "/parameter?run=first&name=margin")
     assert cells(page, "now") == number(played.now().theta["margin"])
-    assert 'data-figure="path"' in page and 'data-figure="effect"' in page
+    assert 'data-figure="path"' in page
     assert 'data-figures="/api/figures?run=first&amp;name=margin"' in page
 
 
