@@ -32,8 +32,8 @@ from postgres_server import binaries, running_server
 from shell import Shell
 
 from spsa.db import Store
-from spsa.db.database import parse_url
 from spsa.db.migrate import upgrade
+from spsa.db.url import parse_url
 
 DATABASES = ("sqlite", "postgresql")
 

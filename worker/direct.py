@@ -15,7 +15,7 @@ from secrets import token_hex
 import click
 
 from spsa.db import Store
-from spsa.db.database import configured_url, url_in, warnings
+from spsa.db.url import TYPED_PASSWORD, configured_url, has_password, url_in
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
@@ -72,8 +72,8 @@ def private_url(flag: str | None, file: Path | None) -> str:
     if flag and file:
         raise click.UsageError("give --database-url or --database-url-file, not both")
     url = database_url(flag, os.environ, file)
-    for warning in warnings(url, typed=bool(flag)):
-        echo(f"warning: {warning}", err=True)
+    if flag and has_password(url):
+        echo(f"warning: {TYPED_PASSWORD}", err=True)
     os.environ.pop("DATABASE_URL", None)
     return url
 

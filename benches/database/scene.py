@@ -14,9 +14,10 @@ from spsa.core.params.space import Space
 from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.tables import EngineFile, Iteration, Run
+from spsa.db.url import parse_url
 from spsa.protocol import BatchResult, RegisteredWorker, WorkerInfo
 
 PARAMETERS = 20

@@ -20,7 +20,7 @@ from benches.cluster import (
     free_port,
     make_cluster,
 )
-from spsa.db.database import parse_url
+from spsa.db.url import parse_url
 
 __all__ = ["binaries", "create", "running", "seconds_of_cpu"]
 

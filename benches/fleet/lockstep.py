@@ -18,7 +18,8 @@ import sqlalchemy as sa
 
 from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, SLOTS, Scene
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
+from spsa.db.url import parse_url
 
 _MASTER_POLL, _WORKER_POLL = 30.0, 10.0
 _TABLE = """

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from spsa.config import Config, load_config
 from spsa.db import Store
-from spsa.db.database import url_in, warnings, with_absolute_path
+from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.output import echo
 
 Command = Callable[..., Any]
@@ -146,8 +146,8 @@ def _chosen_url(url: str | None) -> str | None:
 
 def _warn_about(url: str) -> None:
     source = click.get_current_context().get_parameter_source("database_url")
-    for warning in warnings(url, typed=source is ParameterSource.COMMANDLINE):
-        echo(f"warning: {warning}", err=True)
+    if source is ParameterSource.COMMANDLINE and has_password(url):
+        echo(f"warning: {TYPED_PASSWORD}", err=True)
 
 
 def database_of(config: str | None, database_url: str | None) -> str:

@@ -14,7 +14,7 @@ from spsa.config.space import readable_space
 from spsa.core.game_settings import Book, EngineFile, GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
-from spsa.db.database import parsed, with_absolute_path
+from spsa.db.url import parsed, with_absolute_path
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, content
 from spsa.openings import NAME_A_BOOK, builtin_book

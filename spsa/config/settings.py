@@ -29,7 +29,7 @@ from spsa.config.section import (
     refusal,
 )
 from spsa.core.game_settings import GameSettings
-from spsa.db.database import DEFAULT_URL, configured_url, parsed
+from spsa.db.url import DEFAULT_URL, configured_url, parsed
 from spsa.errors import InvalidInput
 
 DEFAULT_ALGORITHM = "mixture"

@@ -1,7 +1,6 @@
 """One database, opened: transactions, the schema check, a copy, the guard of every lifecycle."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from copy import copy
@@ -11,124 +10,23 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import (
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    NoSuchModuleError,
-)
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
-from spsa.db import sqlite_file, tls
+from spsa.db import sqlite_file
 from spsa.db.base import Base
+from spsa.db.url import TLS_REMEDY, displayed, is_file, parse_url, refused
 from spsa.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
-    Fault,
     IllegalTransition,
     InvalidInput,
     NotPermitted,
     SchemaMismatch,
     UnusableState,
 )
-from spsa.files import MAX_TEXT, content
 from spsa.lifecycle import sources
-
-LONGEST = 4096
-
-_REMEDY = (
-    "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database, "
-    "and inside a password write @ as %40, / as %2F, # as %23, ? as %3F and % as %25"
-)
-_SQLITE = re.compile(r"sqlite(\+pysqlite)?://", re.IGNORECASE)
-_FILE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
-_POSTGRESQL = re.compile(r"postgres(ql)?(\+psycopg2)?://", re.IGNORECASE)
-
-
-def parsed(text: str) -> sa.URL:
-    """The URL with its driver named; several hosts and their ports are in its query, as lists.
-
-    Raises:
-        InvalidInput: it is no URL of PostgreSQL or of an SQLite file.
-    """
-    try:
-        if len(text) <= LONGEST and text.isprintable():
-            if _SQLITE.match(text):
-                return sqlite_file.parsed(text)
-            if (found := _POSTGRESQL.match(text)) and not set(text) & {" ", "#"}:
-                from spsa.db import postgresql  # late here and below: a file needs no driver of it
-
-                return postgresql.parsed(text[found.end() :])
-    except ValueError as error:
-        raise refused(str(error)) from None
-    raise refused()
-
-
-def displayed(url: sa.URL) -> str:
-    """The URL as it may be shown: without password and query, but with all its hosts."""
-    hosts = url.host or str(url.query.get("host", "")) or None
-    return url.set(query={}, host=hosts).render_as_string(hide_password=True)
-
-
-def refused(found: str = "") -> Exception:
-    """The error for a URL; `found` holds nothing of it, and is empty if it is no URL at all."""
-    found = found or "is not the URL of a PostgreSQL database or an SQLite file"
-    return InvalidInput([_fault("DATABASE_URL", "database.url", found, _REMEDY)])
-
-
-def _fault(file: str, name: str, found: str, remedy: str) -> Fault:
-    return Fault(file=file, line=None, name=name, found=found, remedy=remedy)
-
-
-DEFAULT_URL = "sqlite:///spsa.db"
-"""The database where config.toml names none: a file beside it."""
-
-
-def with_absolute_path(url: str, folder: Path) -> str:
-    """The same URL; a relative SQLite path is relative to `folder`."""
-    found = _FILE.fullmatch(url)
-    if found is None or found["path"].startswith("file:"):
-        return url
-    return f"sqlite:///{(folder / found['path']).resolve().as_posix()}{found['query'] or ''}"
-
-
-def configured_url(folder: Path, written: str | None) -> str:
-    """The database of a config.toml in `folder`; `written` is the url of its [database], if any."""
-    return with_absolute_path(DEFAULT_URL if written is None else written.strip(), folder)
-
-
-def url_in(path: Path) -> str:
-    """The URL in a file of one line, the form in which services receive secrets.
-
-    Raises:
-        InvalidInput: the file cannot be read or has not one line.
-    """
-    try:
-        text = content(path, MAX_TEXT).decode("utf-8").strip()
-        found = None if text and "\n" not in text else "does not have exactly one line"
-    except (OSError, UnicodeDecodeError) as error:
-        found = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
-    if found is not None:
-        remedy = "write the database's URL into it, and nothing else"
-        raise InvalidInput([_fault(str(path), "database.url", found, remedy)])
-    return text
-
-
-def warnings(url: str, *, typed: bool) -> Iterator[str]:
-    """What the user should know about a connection; no warning holds a secret.
-
-    `typed`: the URL is on a command line.
-    """
-    found = parsed(url)
-    if typed and found.password is not None:
-        yield (
-            "every user of this machine can read a command line, and the password in it: use "
-            "DATABASE_URL, --database-url-file or ~/.pgpass"
-        )
-    if not _is_file(found):
-        yield from tls.warnings(found)
-
 
 CONNECTIONS = 16
 """The most connections of one program, which it keeps open; a further thread waits for one."""
@@ -136,21 +34,6 @@ CONNECTIONS = 16
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
 _INSUFFICIENT_PRIVILEGE = "42501"
-
-
-def parse_url(text: str) -> sa.URL:
-    """A database URL with its driver named, and with the certificate of a server verified.
-
-    Raises:
-        InvalidInput: it is no URL of PostgreSQL or of an SQLite file; the message never quotes it,
-            because it may hold a password.
-    """
-    url = parsed(text)
-    return url if _is_file(url) else tls.with_verified_tls(url)
-
-
-def _is_file(url: sa.URL) -> bool:
-    return url.get_backend_name() == "sqlite"
 
 
 def never() -> bool:
@@ -168,23 +51,18 @@ def create_engine(
     """An engine with the transactions that this project relies on.
 
     Args:
-        create: whether connecting may create the file of an SQLite database; without it, a missing
-            file raises TablesMissing.
+        create: whether the file of an SQLite database may be created; without it, a missing file
+            raises TablesMissing.
         durable: whether a commit waits for the disk. A worker's need not: a lost commit of a claim
             or a report costs games that are played again, never a wrong count.
         is_stopping: whether the program is stopping, so that it waits less for a silent server.
     """
     pool = {"pool_size": CONNECTIONS, "max_overflow": 0}
-    try:
-        if _is_file(url):
-            return sqlite_file.create_engine(url, displayed(url), durable, create, pool)
-        from spsa.db import postgresql
+    if is_file(url):
+        return sqlite_file.create_engine(url, durable, create, pool)
+    from spsa.db import postgresql  # late: a file needs no driver of it
 
-        return postgresql.create_engine(url, durable, is_stopping, pool)
-    except NoSuchModuleError:
-        raise refused("needs a driver that is not installed") from None
-    except ValueError as error:
-        raise refused(str(error)) from None
+    return postgresql.create_engine(url, durable, is_stopping, pool)
 
 
 @contextmanager
@@ -199,6 +77,7 @@ def translated(url: sa.URL) -> Iterator[None]:
         SchemaMismatch: a table, a column or a function is missing.
         NotPermitted: the login may not do this.
         UnusableState: a column of JSON holds something else.
+        InvalidInput: the URL names a file that is no database.
         DatabaseRefused: any other error; nothing of the transaction is kept.
     """
     try:
@@ -215,54 +94,28 @@ def translated(url: sa.URL) -> Iterator[None]:
             " or the database from a backup"
         ) from error
     except DBAPIError as error:
-        _raise_if_schema_changed(error)
-        if _is_unreachable(error):
-            raise DatabaseUnreachable(_unreachable(url, error)) from None
-        _raise_if_url_is_wrong(error)
-        said = f"{displayed(url)}: {_first_line(error)}"
-        if _has_code(error, _INSUFFICIENT_PRIVILEGE):
-            raise NotPermitted(f"{said}; use a login that owns the tables of the tuner") from None
-        raise DatabaseRefused(said) from error
+        raise _translation(url, error) from None
 
 
-def _is_unreachable(error: DBAPIError) -> bool:
-    """Whether the same may succeed later; a server that only reads now may be a standby."""
-    return (
-        isinstance(error, DriverError | InterfaceError)
-        or error.connection_invalidated
-        or _has_code(error, _READ_ONLY_SQL_TRANSACTION)
-    )
-
-
-def _has_code(error: DBAPIError, *codes: str) -> bool:
-    return getattr(error.orig, "pgcode", None) in codes
-
-
-def _unreachable(url: sa.URL, error: DBAPIError) -> str:
-    message = _first_line(error)
-    if _is_file(url):
-        return f"{displayed(url)}: {message}{sqlite_file.remedy(url, message)}"
-    return f"{displayed(url)}: {message}{tls.remedy(message)}"
-
-
-def _raise_if_schema_changed(error: DBAPIError) -> None:
-    """The tables were right when the database was opened; they were changed or dropped since."""
-    message = _first_line(error)
-    missing = _has_code(error, *_UNDEFINED) or message.startswith("no such ")
-    if missing or " has no column named " in message:
-        raise SchemaMismatch(
+def _translation(url: sa.URL, error: DBAPIError) -> Exception:
+    message, code = _first_line(error), getattr(error.orig, "pgcode", None)
+    said = f"{displayed(url)}: {message}"
+    if code in _UNDEFINED or "no such " in message or " has no column named " in message:
+        # the tables were right when the database was opened
+        return SchemaMismatch(
             f"the database's tables are no longer those of this program ({message}): "
             "`spsa-master doctor` says which version they need"
-        ) from None
-
-
-def _raise_if_url_is_wrong(error: DBAPIError) -> None:
-    """Only opening the file, or the driver's own parser, shows these faults of a URL."""
-    message = _first_line(error)
-    if message.startswith("file is not a database"):
-        raise refused(f"cannot be used: {message}") from None
-    if message.startswith("invalid dsn"):  # the driver quotes all of the URL
-        raise refused() from None
+        )
+    if message == "file is not a database":
+        return refused(f"cannot be used: {message}")
+    if code == _INSUFFICIENT_PRIVILEGE:
+        return NotPermitted(f"{said}; use a login that owns the tables of the tuner")
+    is_unreachable = isinstance(error, DriverError | InterfaceError) or error.connection_invalidated
+    # a server that only reads now may be a standby, which will write
+    if is_unreachable or code == _READ_ONLY_SQL_TRANSACTION:
+        about_tls = "SSL" in message or "certificate" in message
+        return DatabaseUnreachable(said + (TLS_REMEDY if about_tls else ""))
+    return DatabaseRefused(said)
 
 
 def _first_line(error: DBAPIError) -> str:
@@ -300,7 +153,7 @@ class Database:
     @property
     def is_file(self) -> bool:
         """Whether it is an SQLite file, which only processes of this machine can open."""
-        return _is_file(self._url)
+        return is_file(self._url)
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
@@ -364,7 +217,7 @@ class Database:
 
 
 def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput([_fault(str(file), "db backup", found, remedy)])
+    return InvalidInput.of(file, "db backup", found, remedy)
 
 
 def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity]:

@@ -10,7 +10,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 import spsa.db.build_queries
 import spsa.db.tables  # noqa: F401  both declare the tables of `metadata`
 from spsa.db.base import Base, named_texts
-from spsa.db.database import create_engine, parse_url, translated
+from spsa.db.database import create_engine, translated
+from spsa.db.url import parse_url
 from spsa.errors import SchemaMismatch, TablesMissing
 
 metadata = Base.metadata

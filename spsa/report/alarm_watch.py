@@ -15,10 +15,10 @@ from pathlib import Path
 
 from spsa.config import Config
 from spsa.db import Store
-from spsa.db.database import parsed
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
+from spsa.db.url import parsed
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict

@@ -180,7 +180,6 @@ def test_files_that_are_not_there_are_all_named(write, tmp_path):
     [
         ("sqlite:///a/b.db", "", "sqlite:///{folder}/a/b.db"),
         ("sqlite:////a/b.db", "", "sqlite:////a/b.db"),
-        ("sqlite:///b.db?timeout=5", "", "sqlite:///{folder}/b.db?timeout=5"),
         ("postgresql://u:p%40@h:1/d", "", "postgresql://u:p%40@h:1/d"),
         ("sqlite:///b.db", "postgres://h/d", "postgres://h/d"),
         ("postgresql://h/d", "sqlite:///c.db", "sqlite:///{cwd}/c.db"),

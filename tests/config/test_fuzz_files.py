@@ -34,7 +34,7 @@ from spsa.config.section import Section
 from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
-from spsa.db.database import parsed
+from spsa.db.url import parsed
 from spsa.errors import InvalidInput
 
 SECONDS = 30.0

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 import spsa.db
 from spsa.db.base import _statement, named_texts
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
+from spsa.db.url import parse_url
 from spsa.lifecycle import (
     BATCH,
     ITERATION,

@@ -20,8 +20,9 @@ from console import environment, master, worker, write_project
 from proxy import Proxy
 
 from spsa.db import Store, postgresql
-from spsa.db.database import create_engine, parse_url, translated
+from spsa.db.database import create_engine, translated
 from spsa.db.migrate import upgrade
+from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
 
 
@@ -75,8 +76,8 @@ def test_a_silent_server_is_given_up_on_old_and_new_connections(
         assert store.runs() == []
         getattr(proxy, way)()
         clock.run(fast=True)
-        for limit in (RESPONDING, CONNECTING, CONNECTING):  # one that was in use, then new ones
-            with pytest.raises(DatabaseUnreachable, match=limit):
+        for _ in range(2):  # on the connection that was in use and on new ones
+            with pytest.raises(DatabaseUnreachable, match=CONNECTING):
                 store.runs()
         clock.run(fast=False)
         proxy.end_silence()
@@ -167,22 +168,6 @@ def test_a_program_that_is_stopping_waits_less(
 def test_a_program_that_is_stopping_gets_a_response_in_time(url: str) -> None:
     with Store(url, is_stopping=lambda: True) as store:
         assert store.runs() == []
-
-
-@pytest.mark.slow
-def test_one_transaction_may_have_a_longer_limit(url: str, clock: Clock) -> None:
-    engine = create_engine(parse_url(url), durable=True)
-    too_long = sa.text(f"SELECT pg_sleep({1.5 * postgresql.RESPONSE_SECONDS / FAST})")
-    with engine.begin() as connection:
-        connection.connection.dbapi_connection.timeout = 3600
-        clock.run(fast=True)
-        connection.execute(too_long)
-        clock.run(fast=False)
-    refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
-    with refused, translated(parse_url(url)), engine.begin() as connection:
-        clock.run(fast=True)
-        connection.execute(sa.text("SELECT pg_sleep(60)"))
-    engine.dispose()
 
 
 def test_an_upgrade_gives_a_silent_server_up(proxy: Proxy, url: str, clock: Clock) -> None:

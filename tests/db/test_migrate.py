@@ -16,8 +16,9 @@ from console import call, master, worker, write_project
 from shell import Shell
 
 from spsa.db import Store, migrate, postgresql, sqlite_file
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
 from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
+from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable, SchemaMismatch, TablesMissing, TuningError
 
 PROCESSES = 6
@@ -188,7 +189,7 @@ def test_an_upgrade_by_another_process_that_takes_too_long(
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnreachable, match="there is no folder"):
+    with pytest.raises(DatabaseUnreachable, match="unable to open database file"):
         upgrade(f"sqlite:///{tmp_path}/absent/spsa.db")
 
 

@@ -24,8 +24,9 @@ from uci_tuner import uci_tuner
 
 from benches.cluster import account, await_answer, free_port
 from spsa.db import Store
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
 from spsa.db.migrate import upgrade
+from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
 from spsa.history.doctor import check_run
 

@@ -12,7 +12,8 @@ from shell import Shell
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.base import execute
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
+from spsa.db.url import parse_url
 from spsa.errors import IllegalTransition, MasterLeaseLost
 from spsa.protocol import Failure
 from worker.batches.database_client import RECONNECT, DatabaseClient

@@ -17,7 +17,7 @@ from builders import (
     result_of,
 )
 
-from spsa.db.database import parse_url
+from spsa.db.url import parse_url
 from spsa.errors import IllegalTransition
 from spsa.protocol import Failure
 

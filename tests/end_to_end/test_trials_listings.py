@@ -20,7 +20,7 @@ import pytest
 from engines.faulty import wait_until
 from tuner import CONFIG, ENDLESS, PATIENCE, Tuner
 
-from spsa.db.database import parse_url
+from spsa.db.url import parse_url
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo"),

@@ -19,7 +19,7 @@ from tuner import PATIENCE, Tuner
 
 from spsa.builds.requirements import provided
 from spsa.db import Store
-from spsa.db.database import parse_url
+from spsa.db.url import parse_url
 
 ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"
 V1 = "fpu sse sse2"

@@ -45,12 +45,3 @@ def fill(disk: Path) -> Path:
             except OSError:
                 continue
     return ballast
-
-
-WITHOUT_ROOTS_WAY = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-
-
-def lock_up(folder: Path) -> None:
-    for file in folder.glob("spsa.db*"):
-        file.chmod(0o444)
-    folder.chmod(0o555)

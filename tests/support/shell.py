@@ -4,7 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spsa.db.database import create_engine, parse_url
+from spsa.db.database import create_engine
+from spsa.db.url import parse_url
 
 _PAST = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now', '-60 seconds')",

@@ -1,0 +1,146 @@
+"""The URL of a database: what it means, how it is shown, and TLS for a server elsewhere."""
+
+import os
+import ssl
+from ipaddress import ip_address
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+
+from spsa.errors import InvalidInput
+from spsa.files import MAX_TEXT, content
+
+DEFAULT_URL = "sqlite:///spsa.db"
+"""The database where config.toml names none: a file beside it."""
+
+TYPED_PASSWORD = (
+    "every user of this machine can read a command line, and the password in it: use "
+    "DATABASE_URL, --database-url-file or ~/.pgpass"
+)
+"""The warning for a URL with a password on a command line."""
+
+TLS_REMEDY = (
+    "; the server has to prove who it is: name the authority of its certificate as "
+    "?sslrootcert=/path/ca.crt, or write ?sslmode=disable to send everything unencrypted"
+)
+
+_NAME = "database.url"
+_LONGEST = 4096
+_REMEDY = (
+    "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database, "
+    "and inside a password write @ as %40, / as %2F, # as %23, ? as %3F and % as %25"
+)
+_SERVER = ("postgresql", "postgres", "postgresql+psycopg2")
+_FILE = ("sqlite", "sqlite+pysqlite")
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+)
+
+
+def parsed(text: str) -> sa.URL:
+    """The URL with its driver named.
+
+    Raises:
+        InvalidInput: it is no URL of PostgreSQL or of an SQLite file; the message never quotes it,
+            because it may hold a password.
+    """
+    try:
+        url = sa.make_url(text)
+    except (ArgumentError, ValueError):
+        raise refused() from None
+    scheme = url.drivername.lower()
+    # an @ in the host is one of the password, which would be shown with the host
+    is_whole = len(text) <= _LONGEST and text.isprintable() and not set(url.host or "") & set("@ ")
+    if scheme in _SERVER and is_whole:
+        return url.set(drivername="postgresql+psycopg2")
+    if scheme not in _FILE or not is_whole:
+        raise refused()
+    if url.host or url.username or url.query or url.database in (None, "", ":memory:"):
+        raise refused("names no SQLite file that a second process can open")
+    return url.set(drivername="sqlite")
+
+
+def refused(found: str = "is not the URL of a PostgreSQL database or an SQLite file") -> Exception:
+    """The error for a URL; `found` holds nothing of it."""
+    return InvalidInput.of("DATABASE_URL", _NAME, found, _REMEDY)
+
+
+def displayed(url: sa.URL) -> str:
+    """The URL as it may be shown: without password and query."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def is_file(url: sa.URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
+def parse_url(text: str) -> sa.URL:
+    """The same URL, with the certificate of a server elsewhere verified.
+
+    libpq by itself accepts a server without TLS, and any certificate, in silence. What the URL or
+    the environment says goes before that.
+    """
+    url = parsed(text)
+    if is_file(url) or "sslmode" in url.query or "PGSSLMODE" in os.environ or _is_local(url):
+        return url
+    return url.set(query={"sslmode": "verify-full", **_authorities(), **url.query})
+
+
+def _is_local(url: sa.URL) -> bool:
+    """Whether the server is on this machine, so that nothing crosses a network."""
+    host = str(url.query.get("host") or url.host or os.environ.get("PGHOST") or "localhost")
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _authorities() -> dict[str, str]:
+    """The file of the authorities that this system trusts, unless the user has one for libpq.
+
+    The library inside psycopg2-binary looks for it only where that library was compiled.
+    """
+    if os.environ.get("PGSSLROOTCERT") or (Path.home() / ".postgresql/root.crt").exists():
+        return {}
+    usual = (os.environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile, *_BUNDLES)
+    found = next((path for path in usual if path and Path(path).is_file()), None)
+    return {} if found is None else {"sslrootcert": found}
+
+
+def with_absolute_path(url: str, folder: Path) -> str:
+    """The same URL; a relative SQLite path is relative to `folder`."""
+    scheme, separator, path = url.partition(":///")
+    if scheme.lower() not in _FILE or not separator or path in ("", ":memory:"):
+        return url
+    return f"sqlite:///{(folder / path).resolve().as_posix()}"
+
+
+def configured_url(folder: Path, written: str | None) -> str:
+    """The database of a config.toml in `folder`; `written` is the url of its [database], if any."""
+    return with_absolute_path(DEFAULT_URL if written is None else written.strip(), folder)
+
+
+def url_in(path: Path) -> str:
+    """The URL in a file of one line, the form in which services receive secrets.
+
+    Raises:
+        InvalidInput: the file cannot be read or has not one line.
+    """
+    try:
+        text = content(path, MAX_TEXT).decode("utf-8").strip()
+        found = None if text and "\n" not in text else "does not have exactly one line"
+    except (OSError, UnicodeDecodeError) as error:
+        found = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+    if found is not None:
+        remedy = "write the database's URL into it, and nothing else"
+        raise InvalidInput.of(path, _NAME, found, remedy)
+    return text
+
+
+def has_password(url: str) -> bool:
+    return parsed(url).password is not None
