@@ -85,25 +85,18 @@ def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[str]:
     yield from _different(same_start, _TOLERANCE)
     logged = [(k, _different(one, _TOLERANCE)) for k, one in _steps(rows, chains)]
     sound = min((k for k, wrong in logged if wrong), default=inf)
-    yield from _summed_up([wrong for _, wrong in logged if wrong], _span(rows, tuning, last))
+    yield from _summed_up([wrong for _, wrong in logged if wrong])
     if sound == inf:
         yield from _different(_state(rows, last), _TOLERANCE)
     openings = (_opening(rows, tuning, chains, it) for it in rows.tuned if it.opened_on < sound)
     yield from _summed_up([wrong for one in openings if (wrong := _different(one, _TOLERANCE))])
 
 
-def _summed_up(wrong: Sequence[list[str]], more: str = "") -> Iterator[str]:
+def _summed_up(wrong: Sequence[list[str]]) -> Iterator[str]:
     """The first violation, with the number of those that follow."""
     for (first, *_), *others in [wrong] if wrong else []:
-        follow = f"; {len(others)} more differ from there on{more}: "
+        follow = f"; {len(others)} more differ from there on: "
         yield first + f"{follow}did another version of the rule move it?" if others else first
-
-
-def _span(rows: RunRows, tuning: Tuning, last: Update) -> str:
-    """How far the run's theta is from the end of the replay."""
-    found, active = rows.run.theta, tuning.space.active
-    apart = (abs(found.get(p.name, inf) - last.theta[p.name]) / p.step for p in active)
-    return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
 
 
 def _steps(rows: RunRows, chains: Sequence[Chain]) -> Iterator[tuple[int, list[Comparison]]]:

@@ -286,16 +286,6 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     assert broken(sql) == []
 
 
-def test_a_purge_that_was_answered_into_the_void_is_done_once(store, sql):
-    tested = RunUnderTest(store, iterations=6)
-    moved(tested)
-    planned = plan(store, tested.now(), tested.tuning, Selection(worker=BAD))
-    first = carry_out(store, tested.tuning, planned, "me", "why")
-    again = carry_out(store, tested.tuning, planned, "me", "why")
-    assert first == again and tested.now().purges == 1
-    healthy(tested, sql)
-
-
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 
 
