@@ -4,7 +4,6 @@ Chess, HTTP and SQL are imported after the command line has been checked, so tha
 mistyped option cost no time.
 """
 
-import json
 import logging
 import os
 import platform
@@ -24,7 +23,6 @@ from spsa.output import (
     echo_usage_error,
     write_any_text,
 )
-from spsa.text import LINE_LENGTH, printable
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
 from worker.connection import NO_DATABASE
@@ -52,7 +50,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """
     settings = Settings(**given)
     check(engines, settings)
-    log_to_stderr(settings.log_format, verbose=settings.verbose)
+    log_to_stderr(verbose=settings.verbose)
     wanted = not settings.no_sandbox
     with (
         working_folders(wanted=settings.is_worker) as folders,
@@ -106,21 +104,7 @@ def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -
     return run_match(first, second, settings, limits)
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(
-            {
-                "time": round(record.created, 3),
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "message": printable(record.getMessage(), LINE_LENGTH),
-            }
-        )
-
-
-class PlainLines(PrintableLines):
+class LogLines(PrintableLines):
     """The time and the message; a traceback only with --verbose."""
 
     def __init__(self, *, detailed: bool) -> None:
@@ -131,10 +115,10 @@ class PlainLines(PrintableLines):
         return super().formatException(ei) if self._detailed else ""
 
 
-def log_to_stderr(log_format: str, *, verbose: bool) -> None:
+def log_to_stderr(*, verbose: bool) -> None:
     """Send the log of this program to stderr."""
     handler = StderrLines()
-    handler.setFormatter(JsonLines() if log_format == "json" else PlainLines(detailed=verbose))
+    handler.setFormatter(LogLines(detailed=verbose))
     root = logging.getLogger("worker")
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)

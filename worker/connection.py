@@ -1,7 +1,7 @@
 """Which server a worker plays for, and the token of its machine; without one, for the database."""
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,11 +33,16 @@ class Server:
 def server_of(settings: Settings, environment: MutableMapping[str, str]) -> Server | None:
     """The server to play for; None for a direct worker. The token leaves the environment."""
     token, file = environment.pop("SPSA_TOKEN", None), settings.token_file
-    url = server_address(settings, environment)
-    if url is None:
-        for flag, given in (("--token-file", file), ("--plain-http", settings.plain_http)):
-            if given:
-                raise click.UsageError(f"{flag} goes with --server")
+    database, url = settings.database_url or settings.database_url_file, settings.server
+    if url and database:
+        raise click.UsageError("give --server or the URL of a database, not both")
+    if not (url or database):
+        url = environment.get("SPSA_SERVER")
+        if url and (environment.get("DATABASE_URL") or environment.get("DATABASE_URL_FILE")):
+            raise click.UsageError("SPSA_SERVER and DATABASE_URL are both set: unset one of them")
+    if not url:
+        if file or settings.plain_http:
+            raise click.UsageError("--token-file and --plain-http go with --server")
         return None
     if file is not None:
         token = _token_in(file)
@@ -49,22 +54,6 @@ def server_of(settings: Settings, environment: MutableMapping[str, str]) -> Serv
     if not _TOKEN.fullmatch(token):
         raise _token_fault(file or "SPSA_TOKEN", "has other characters than a token")
     return Server(url=checked_url(url, plain_http=settings.plain_http), token=token)
-
-
-def server_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The server's URL as it was given: --server, else SPSA_SERVER; None for a direct worker."""
-    database = settings.database_url or settings.database_url_file
-    if settings.server and database:
-        raise click.UsageError("give --server or the URL of a database, not both")
-    if settings.server or database:
-        return settings.server
-    found = environment.get("SPSA_SERVER")
-    if found and (environment.get("DATABASE_URL") or environment.get("DATABASE_URL_FILE")):
-        raise click.UsageError(
-            "SPSA_SERVER and DATABASE_URL are both set: unset one of them, or give --server or "
-            "--database-url"
-        )
-    return found or None
 
 
 def checked_url(text: str, *, plain_http: bool) -> str:
@@ -79,24 +68,21 @@ def checked_url(text: str, *, plain_http: bool) -> str:
         host, _port = parts.hostname, parts.port
     except ValueError:
         host = None
+    has_more = parts.username or parts.query or parts.fragment if host else None
+    remedy = "give it as in https://tuning.example.org:8000"
     if not host or not text.isascii() or not text.isprintable() or " " in text:
-        raise _url_fault("it is no URL", "give one, as in https://tuning.example.org")
-    if parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
-        raise _url_fault(
-            "it has more or other parts than https://, a host, a port and a path",
-            "give it as in https://tuning.example.org:8000",
-        )
-    if parts.scheme == "http" and not (plain_http or is_loopback(host)):
-        raise _url_fault(
+        found = "it is no URL"
+    elif parts.scheme not in ("http", "https") or has_more:
+        found = "it has more or other parts than https://, a host, a port and a path"
+    elif parts.scheme == "http" and not (plain_http or is_loopback(host)):
+        found = (
             "it would send this machine's token over the network unencrypted, for everyone on the "
-            "way to read and to use",
-            "use https://, or add --plain-http in a network that you trust",
+            "way to read and to use"
         )
-    return text.rstrip("/")
-
-
-def _url_fault(found: str, remedy: str) -> InvalidInput:
-    return InvalidInput.of("--server", "server", found, remedy)
+        remedy = "use https://, or add --plain-http in a network that you trust"
+    else:
+        return text.rstrip("/")
+    raise InvalidInput.of("--server", "server", found, remedy)
 
 
 def _token_in(path: Path) -> str:

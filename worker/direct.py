@@ -1,7 +1,7 @@
 """What only a direct worker has: the URL of its database, the connection, its machine's secret.
 
-The URL is from the command line, the environment, or `[database] url` of config.toml. Only this
-module and `worker.replay` import `spsa.db`: a remote worker has neither SQLAlchemy nor the rest of
+The URL is from the command line, the environment, or `[database] url` of config.toml. This module
+alone imports `spsa.db`: a remote worker has neither SQLAlchemy nor the rest of
 it.
 """
 
@@ -9,6 +9,7 @@ import logging
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -92,26 +93,20 @@ def machine_secret(folder: Path) -> str:
     Where the folder cannot be used, the secret lasts as long as this process, and the database
     takes the process for another machine.
     """
+    file = folder / _SECRET
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _stored(folder / _SECRET)
+        if not file.exists():
+            # Written under another name and linked, so that no process reads half of it.
+            fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(fresh, flags, 0o600), "w") as draft:
+                draft.write(token_hex(32))
+            with suppress(FileExistsError):  # another process of this machine was faster
+                os.link(fresh, file)
+            fresh.unlink()
+        return file.read_text(encoding="ascii").strip()
     except OSError as error:
         place = printable(str(folder), NAME_LENGTH)
         log.warning("cannot keep this machine's secret in %s: %s", place, error.strerror)
         return token_hex(32)
-
-
-def _stored(file: Path) -> str:
-    """Write it under another name and link it, so that no process reads half of it."""
-    if not file.exists():
-        fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(token_hex(32))
-        try:
-            os.link(fresh, file)
-        except FileExistsError:
-            pass  # another process of this machine was faster
-        finally:
-            fresh.unlink()
-    return file.read_text(encoding="ascii").strip()

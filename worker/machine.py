@@ -11,7 +11,6 @@ from spsa.uci.system import logical_cores
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-_MIB = 2**20
 
 
 def usable_cores() -> int:
@@ -55,30 +54,15 @@ def memory() -> int | None:
     return installed if granted == "max" else min(installed, int(granted))
 
 
-def room_objection(
-    threads: int, hash_mebibytes: int, slots: int, limits: EngineLimits
-) -> str | None:
-    """Why games do not fit in `slots` slots; None if they do.
+def room_objection(threads: int, slots: int, limits: EngineLimits) -> str | None:
+    """Why games whose engines have so many threads do not fit in `slots` slots; None if they do.
 
-    A game takes one slot for each of its engines' `threads`, and `hash_mebibytes` for both engines
-    together, each of which has these limits.
+    A game takes one slot for each of its engines' threads.
     """
     if limits.cores and threads > 1:
         return f"Threads = {threads} does not go with --pin, which gives an engine one core"
     if threads > slots:
         return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
-    allowed = limits.of_threads(threads).memory
-    if allowed is not None and hash_mebibytes * _MIB >= 2 * allowed:
-        return (
-            f"Hash = {hash_mebibytes // 2} takes all of the {allowed // _MIB} MiB that an "
-            "engine may have here: lower Hash or -c, or raise --engine-memory"
-        )
-    games, installed = slots // threads, memory()
-    if installed is not None and games * hash_mebibytes * _MIB > installed:
-        return (
-            f"Hash of {2 * games} engines is {games * hash_mebibytes} MiB, and this machine has "
-            f"{installed // _MIB} MiB of memory: lower Hash or -c"
-        )
     return None
 
 

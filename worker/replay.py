@@ -8,13 +8,11 @@ a server gives a machine only what it has claimed.
 import re
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import click
 
-from spsa.core.game_settings import TimeKind
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.protocol import Claim
@@ -31,37 +29,21 @@ from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.settings import Settings
 
-_PLACE = re.compile(
-    r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
-)
-_REPEATABLE = (TimeKind.NODES, TimeKind.DEPTH)
+_PLACE = re.compile(r"(?:(.+)/)?(\d{1,9})\.(\d{1,9})(?::(\d{1,9}))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A batch, or one pair of it; `run` is None for the newest run, `pair` counts from 1."""
+def place_of(text: str) -> tuple[str | None, int, int, int | None]:
+    """Run (None: the newest), iteration, batch and pair (None: all) of a place.
 
-    run: str | None
-    iteration: int
-    batch: int
-    pair: int | None
-
-
-def place_of(text: str) -> Place:
-    """From [RUN/]ITERATION.BATCH[:PAIR], numbered as on the pages and in a worker's log."""
-    found = _PLACE.fullmatch(text)
-    if found is None:
+    It is [RUN/]ITERATION.BATCH[:PAIR], numbered as in a worker's log; the pair counts from 1.
+    """
+    if (found := _PLACE.fullmatch(text)) is None:
         raise click.BadParameter(
             f"'{printable(text, 80)}' is not [RUN/]ITERATION.BATCH[:PAIR], as in main/12.3:1",
             param_hint="--replay",
         )
-    pair = found["pair"]
-    return Place(
-        run=found["run"],
-        iteration=int(found["iteration"]),
-        batch=int(found["batch"]),
-        pair=None if pair is None else int(pair),
-    )
+    run, iteration, batch, pair = found.groups()
+    return run, int(iteration), int(batch), None if pair is None else int(pair)
 
 
 def replay(settings: Settings, limits: EngineLimits) -> int:
@@ -72,15 +54,15 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         ArtifactMismatch: this machine finds an engine of the batch nowhere.
     """
     url = private_url(settings.database_url, settings.database_url_file)
-    place = place_of(settings.replay or "")
+    run, iteration, batch, pair = place_of(settings.replay or "")
     with (
         interrupts() as received,
         closing(opened(url, lambda: received.count > 0)) as store,
     ):
-        run = store.run(place.run)
-        claim, reported, scale = store.played_batch(run.id, place.iteration, place.batch)
-        job = _job(settings, store, claim, place.pair).scaled(scale)
-        echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
+        claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
+        job = JobMaker(engine_cache(settings, store), settings.syzygy).job(claim)
+        job = _part(job, pair).scaled(scale)
+        echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
         with (
             pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,
             Pool(1, UciTimeouts(), limits) as pool,
@@ -88,17 +70,16 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
             tally = _played(job, claim.first_pair, pool, received, write)
     if received.count:
         return received.exit_code or INTERRUPTED
-    return 0 if place.pair is not None else _compared(tally, reported, claim)
+    return 0 if pair is not None else _compared(tally, reported, claim)
 
 
-def _job(settings: Settings, store: Store, claim: Claim, pair: int | None) -> Job:
-    cache = engine_cache(settings, store)
-    job = JobMaker(cache, settings.syzygy).job(claim)
+def _part(job: Job, pair: int | None) -> Job:
+    """The job of the whole batch, or of one of its pairs."""
     if pair is None:
         return job
-    if not 1 <= pair <= claim.pairs:
+    if not 1 <= pair <= len(job.pairings):
         raise click.BadParameter(
-            f"the batch has pairs 1 to {claim.pairs}, not {pair}", param_hint="--replay"
+            f"the batch has pairs 1 to {len(job.pairings)}, not {pair}", param_hint="--replay"
         )
     return replace(job, pairings=(job.pairings[pair - 1],))
 
@@ -126,18 +107,12 @@ def _played(
 
 
 def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:
-    now = _results(tally)
-    if reported is None:
-        echo(f"now {now}; the row has no counts to compare with")
-        return 0
     if tally == reported:
-        echo(f"now {now}, as it was reported")
+        echo(f"now {_results(tally)}, as it was reported")
         return 0
-    echo(f"now {now}; it was reported as {_results(reported)}")
-    if claim.game_settings.time_control.kind not in _REPEATABLE:
-        echo("(games by time are different each time they are played)")
-        return 0
-    return 1
+    before = "not reported yet" if reported is None else f"reported as {_results(reported)}"
+    echo(f"now {_results(tally)}; it was {before}")
+    return int(reported is not None and claim.game_settings.time_control.reproducible)
 
 
 def _results(tally: Tally) -> str:

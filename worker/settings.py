@@ -214,9 +214,6 @@ class Settings:
     )
     no_sandbox: bool = flag("Give engines the network and all rights of their user.")
     verbose: bool = flag("Log more to stderr.", flags=("-v", "--verbose"))
-    log_format: str = field_of(
-        "Format of the log on stderr.", click.Choice(["text", "json"]), default="text"
-    )
 
     @property
     def is_worker(self) -> bool:

@@ -70,11 +70,6 @@ class EngineSpec:
         """How many cores it uses: its option `Threads`, 1 where that is not set."""
         return max(1, whole_option(self.options, "Threads"))
 
-    @property
-    def hash_mebibytes(self) -> int:
-        """Its option `Hash`, 0 where that is not set."""
-        return whole_option(self.options, "Hash")
-
 
 class Limit(NamedTuple):
     """The limit of one move: the `go` line, seconds to wait, then seconds to obey `stop`."""

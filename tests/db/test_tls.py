@@ -288,7 +288,7 @@ def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, projec
     url = WRONG[wrong].format(secret=SECRET, port=secure.port)
     for command in (
         master("status", "--json"),
-        worker("--spsa", "--once", "-c", "1", "-v", "--log-format", "json"),
+        worker("--spsa", "--once", "-c", "1", "-v"),
     ):
         done = call(command, project, DATABASE_URL=url, SPSA_DEBUG="1")
         assert SECRET not in done.stdout + done.stderr

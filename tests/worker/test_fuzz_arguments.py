@@ -248,7 +248,7 @@ CONTRADICTIONS = [
     (("--server", URL, "--token-file", "none"), {}, "No such file"),
     (("--server", URL, "--database-url", "sqlite:///x"), {}, "not both"),
     (("--spsa",), {"SPSA_SERVER": URL, "DATABASE_URL": "sqlite:///x"}, "are both set"),
-    (("--spsa", "--plain-http"), {"DATABASE_URL": "sqlite:///x"}, "goes with --server"),
+    (("--spsa", "--plain-http"), {"DATABASE_URL": "sqlite:///x"}, "go with --server"),
     (("--server", "http://10.0.0.1"), TOKEN, "add --plain-http"),
     (("--server", URL, "--replay", "1.1"), {}, "--replay reads the database"),
     (("--spsa",), {"SPSA_CONFIG": "/dev/zero"}, "cannot be read"),

@@ -34,7 +34,7 @@ from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, SearchReply, UciEngine, last_info
 from spsa.uci.process import StopSignal
-from worker.match.report import PgnFormat
+from worker.match.report import pgn_of
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
 from worker.runner.position import Termination, drawn
 
@@ -131,10 +131,8 @@ def assert_can_be_written_down(answer: SearchReply) -> None:
     pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
     game = Game(drawn(Termination.DRAW), (answer,), chess.WHITE)
     pair = Pair(pairing, game, game)
-    sheet = PgnFormat(
-        plus="plus", minus="minus", time_control=TimeControl(low=1, high=1), date="2026.01.01"
-    )
-    assert all(line.isprintable() for line in sheet.pair(pair).split("\n"))
+    written = "".join(pgn_of(pair, "plus", "minus", TimeControl(low=1, high=1)))
+    assert all(line.isprintable() for line in written.split("\n"))
     fits_its_columns(with_pair(NOTHING_PLAYED, pair))
 
 

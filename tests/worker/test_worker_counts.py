@@ -14,10 +14,9 @@ from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.uci.engine import SearchReply
 from worker.batches.active_batch import ActiveBatch
 from worker.batches.jobs import job_of
-from worker.match.games import PlayedMatch
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, counts, nps, with_pair
-from worker.runner.pool import JobDone, JobFailed, JobStopped, PairPlayed, PairVoid
-from worker.runner.position import Termination, drawn, won_by
+from worker.runner.pool import JobDone, JobFailed, JobStopped, PairVoid
+from worker.runner.position import Termination, won_by
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)
 
@@ -58,16 +57,6 @@ def test_the_sums_of_pairs():
     assert nps(total) == (260 + 54) / 4.0
     assert nps(NOTHING_PLAYED) is None
     assert counts(total.tally) == "+2 -2 =0 [0 0 2 0 0]"
-
-
-def test_speeds_are_of_each_slot():
-    played = PlayedMatch()
-    for slot in (1, 0, 1):
-        played.add(PairPlayed("job", pair(), slot))
-    nothing = Game(drawn(Termination.DRAW), (), True)
-    played.add(PairPlayed("job", Pair(pair().pairing, nothing, nothing), 2))
-    assert played.nps_by_slot() == [157 / 2.0, 2 * 157 / 4.0]
-    assert played.count.moves == 3 * 5
 
 
 def test_a_batch_knows_its_last_pair(claim):

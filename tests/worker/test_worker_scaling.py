@@ -15,7 +15,6 @@ from test_worker_loop import hired
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db import Store
 from spsa.uci.spawning import EngineLimits
-from worker import machine
 from worker.batches import scaling
 from worker.batches.active_batch import Activity
 
@@ -185,8 +184,6 @@ def test_a_game_takes_a_slot_for_each_thread(
     [
         ({"Threads": "3"}, EngineLimits(), "Threads = 3 needs as many slots, and there are 2"),
         ({"Threads": "2"}, EngineLimits(cores=(0,)), "does not go with --pin"),
-        ({"Hash": "8"}, EngineLimits(memory=2**23), "Hash = 8 takes all of the 8 MiB"),
-        ({"Hash": "40000000"}, EngineLimits(), "Hash of 4 engines is 160000000 MiB"),
     ],
 )
 def test_what_does_not_fit_a_machine_is_a_sentence(
@@ -200,14 +197,6 @@ def test_what_does_not_fit_a_machine_is_a_sentence(
     offer(time_control=NODES, options=options)
     with pytest.raises(scaling.TuningError, match=reason):
         work(staged.store, tmp_path, slots=2, max_batches=1, limits=limits)
-
-
-def test_memory_is_for_all_games_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "memory", lambda: 2**30)
-    assert machine.room_objection(2, 256, 8, EngineLimits()) is None
-    assert machine.room_objection(1, 256, 8, EngineLimits()) == (
-        "Hash of 16 engines is 2048 MiB, and this machine has 1024 MiB of memory: lower Hash or -c"
-    )
 
 
 def test_a_match_that_does_not_fit_is_refused(tmp_path: Path) -> None:

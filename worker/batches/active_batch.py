@@ -115,9 +115,8 @@ class ActiveBatches(dict[str, ActiveBatch]):
         return batch
 
     def let_wait(self, batch: ActiveBatch, job: Job) -> None:
-        """TuningError where its engines have more threads or memory than this machine can give."""
-        slots, limits = len(self._pool), self._pool.limits
-        objection = room_objection(job.slots, job.hash_mebibytes, slots, limits)
+        """TuningError where its engines have more threads than this machine can give."""
+        objection = room_objection(job.slots, len(self._pool), self._pool.limits)
         if objection is not None:
             raise TuningError(objection)
         batch.job = job

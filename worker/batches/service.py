@@ -104,7 +104,7 @@ class Service:
         with Pool(settings.concurrency, UciTimeouts(), self._limits) as pool:
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             engines = engine_cache(settings, store)
-            with _view(settings, self._info.name) as view, self._building(builds):
+            with _view(self._info.name) as view, self._building(builds):
                 worker = Worker(client, pool, engines, settings, self._received, view, updates)
                 if updates is not None:
                     updates.store.meanwhile = worker.keep_leases
@@ -138,9 +138,9 @@ class Service:
         return BuildThread(store, self._info, self._settings.lease, folder)
 
 
-def _view(settings: Settings, name: str) -> AbstractContextManager[View | None]:
-    """A live view where stderr is a terminal, and the log is for people."""
-    if settings.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+def _view(name: str) -> AbstractContextManager[View | None]:
+    """A live view where stderr is a terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return nullcontext()
     # Imported late: rich is only needed where there is a view.
     from worker.batches.live_view import LiveView

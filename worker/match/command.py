@@ -1,6 +1,7 @@
 """A match from its command line to its report."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     """Play a match and report it; the exit code."""
     match = match_of(first, second, settings)
     job, slots = match.job(0), settings.concurrency
-    objection = room_objection(job.slots, job.hash_mebibytes, slots, limits)
+    objection = room_objection(job.slots, slots, limits)
     if objection is not None:
         raise click.UsageError(objection)
     names, control = (match.first.name, match.second.name), match.conditions.time_control
@@ -74,67 +75,46 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
 
 def match_of(first: Path, second: Path, settings: Settings) -> Match:
     """The match that the command line describes."""
-    both = dict(settings.option) | ({CHESS960: "true"} if settings.chess960 else {})
-    specs = [
-        EngineSpec(name=name, path=str(path.resolve()), options=both | dict(own))
-        for name, path, own in zip(
-            _engine_names(first, second),
-            (first, second),
-            (settings.option1, settings.option2),
-            strict=True,
-        )
-    ]
-    return Match(
-        first=specs[0],
-        second=specs[1],
-        pairs=_pairs(settings.games),
-        seed=settings.seed,
-        book=load(_book(settings)),
-        order=BookOrder(settings.order),
-        start=settings.start - 1,
-        bounds=_sprt_bounds(settings.sprt),
-        conditions=_conditions(settings),
-    )
-
-
-def _engine_names(first: Path, second: Path) -> tuple[str, str]:
-    """Printable names of two engines: their file names, or their paths where those are equal."""
-    shown = [(first.name, second.name)]
-    if first.resolve() != second.resolve():
-        shown.append((str(first), str(second)))
-    for one, other in shown:
-        names = printable(one, NAME_LENGTH), printable(other, NAME_LENGTH)
-        if names[0] != names[1]:
-            return names
-    name = printable(first.name, NAME_LENGTH - len(" (1)"))
-    return f"{name} (1)", f"{name} (2)"
-
-
-def _pairs(games: int | None) -> int:
+    games, bounds, chess960 = settings.games, settings.sprt, settings.chess960
     if games is None:
         raise click.UsageError("a match needs --games")
     if games % 2:
         raise click.BadParameter(
             f"{games} is odd, and games are played in pairs", param_hint="--games"
         )
-    return games // 2
-
-
-def _book(settings: Settings) -> Book:
-    if settings.chess960 and builtin_book(settings.book) is not None:
+    if chess960 and builtin_book(settings.book) is not None:
         raise click.UsageError(
             "--chess960 needs a --book of its positions; the built-in ones have none"
         )
-    return Book(name=settings.book, plies=settings.plies, chess960=settings.chess960)
-
-
-def _sprt_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The two hypotheses of --sprt, the smaller one first."""
-    if given is not None and not given[1] - given[0] >= MIN_NELO_APART:
+    if bounds is not None and not bounds[1] - bounds[0] >= MIN_NELO_APART:
         raise click.BadParameter(
             f"ELO0 has to be less than ELO1, by {MIN_NELO_APART:g} at least", param_hint="--sprt"
         )
-    return given
+    both = dict(settings.option) | ({CHESS960: "true"} if chess960 else {})
+    names = _engine_names(first, second)
+    return Match(
+        first=_spec(names[0], first, both | dict(settings.option1)),
+        second=_spec(names[1], second, both | dict(settings.option2)),
+        pairs=games // 2,
+        seed=settings.seed,
+        book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960)),
+        order=BookOrder(settings.order),
+        start=settings.start - 1,
+        bounds=bounds,
+        conditions=_conditions(settings),
+    )
+
+
+def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
+    return EngineSpec(name=name, path=str(path.resolve()), options=options)
+
+
+def _engine_names(first: Path, second: Path) -> tuple[str, str]:
+    """Printable names of two engines: their file names, or numbers where those are equal."""
+    if first.name != second.name:
+        return printable(first.name, NAME_LENGTH), printable(second.name, NAME_LENGTH)
+    name = printable(first.name, NAME_LENGTH - len(" (1)"))
+    return f"{name} (1)", f"{name} (2)"
 
 
 def _conditions(settings: Settings) -> Conditions:

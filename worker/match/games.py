@@ -1,7 +1,7 @@
 """A match of two engines: its settings, its pairs and their sums."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 from spsa.core.scoring import Tally
@@ -13,7 +13,6 @@ from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,
     Pairing,
-    nps,
     with_pair,
     with_void,
 )
@@ -73,30 +72,20 @@ class Match:
 
 @dataclass(slots=True)
 class PlayedMatch:
-    """A match as far as it was played; `failure` is why it ended early.
-
-    `by_slot` are the sums of each slot: one that is slower than the others shares its core.
-    """
+    """A match as far as it was played; `failure` is why it ended early."""
 
     count: BatchResult = NOTHING_PLAYED
-    by_slot: dict[int, BatchResult] = field(default_factory=dict)
     seconds: float = 0.0
     failure: str | None = None
 
     def add(self, event: Event) -> None:
         match event:
-            case PairPlayed(pair=pair, slot=slot):
+            case PairPlayed(pair=pair):
                 self.count = with_pair(self.count, pair)
-                self.by_slot[slot] = with_pair(self.by_slot.get(slot, NOTHING_PLAYED), pair)
             case PairVoid(fault=fault):
                 self.count = with_void(self.count, f"{fault.culprit}: {fault.reason}")
             case JobFailed(reason=reason):
                 self.failure = reason
-
-    def nps_by_slot(self) -> list[float]:
-        """Nodes a second of an engine while it thinks, of each slot that knows it."""
-        speeds = (nps(total) for _, total in sorted(self.by_slot.items()))
-        return [speed for speed in speeds if speed is not None]
 
 
 def play_jobs(

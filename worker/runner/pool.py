@@ -60,11 +60,6 @@ class Job:
         """How many slots it takes: one for each thread of an engine, as one engine thinks."""
         return max(self.plus.threads, self.minus.threads)
 
-    @property
-    def hash_mebibytes(self) -> int:
-        """Of both engines."""
-        return self.plus.hash_mebibytes + self.minus.hash_mebibytes
-
     def scaled(self, factor: float) -> "Job":
         """The job with its times multiplied."""
         conditions = self.conditions
