@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import threading
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ SHOWN_LINES = 60
 _PROGRESS = ("Compiling", "Finished", "Blocking", "Updating", "Locking", "Downloaded", "Fresh")
 _WAIT_SECONDS = 0.2
 _TARGET_FLAGS = re.compile(r"CARGO_TARGET_\w+_RUSTFLAGS")
+_OF_TARGET = re.compile(r"^\s*\[target\.[^\n]*\n[^\[]*?^\s*rustflags\b", re.MULTILINE)
 
 
 def configurations_around(work: Path) -> list[str]:
@@ -69,29 +69,11 @@ def level_flags(
     for name, between in (("CARGO_ENCODED_RUSTFLAGS", "\x1f"), ("RUSTFLAGS", " ")):
         if written := environment.get(name):
             return {name: f"{written}{between}{flag}"}, ()
-    tables = [_tables(text) for text in configured]
-    targets = (each for table in tables for each in table.get("target", {}).values())
-    by_target = any(map(_TARGET_FLAGS.fullmatch, environment)) or any(map(_rustflags, targets))
-    for_all = environment.get("CARGO_BUILD_RUSTFLAGS", "").split()
-    for_all += [word for table in tables for word in _rustflags(table.get("build"))]
-    # of the targets that fit, cargo takes the flags of the last name last
-    words = json.dumps([*([] if by_target else for_all), flag])
-    return {}, ("--config", f'target."cfg(unix)".rustflags={words}')
-
-
-def _tables(text: str) -> dict[str, Any]:
-    """The tables of a configuration; cargo says what is wrong with one."""
-    with suppress(ValueError):
-        return {
-            name: table for name, table in tomllib.loads(text).items() if isinstance(table, dict)
-        }
-    return {}
-
-
-def _rustflags(table: Any) -> list[str]:
-    """The flags of rustc in a table, which may be one text."""
-    found = table.get("rustflags", []) if isinstance(table, dict) else []
-    return found.split() if isinstance(found, str) else list(found)
+    if any(map(_TARGET_FLAGS.fullmatch, environment)) or any(map(_OF_TARGET.search, configured)):
+        # of the targets that fit, cargo takes the flags of the last name last
+        return {}, ("--config", f'target."cfg(unix)".rustflags=["{flag}"]')
+    name = "CARGO_BUILD_RUSTFLAGS"
+    return {name: f"{environment.get(name, '')} {flag}".strip()}, ()
 
 
 def binary_of(metadata: str, source: Path, package: str | None, binary: str | None) -> str:

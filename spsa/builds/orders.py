@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,12 +23,7 @@ from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import as_written
 from spsa.errors import ArtifactMismatch
 
-_KEPT = 4
 _DAY = 86_400.0
-"""Of the sources the latest ones stay, and those of the last day.
-
-Another worker of this machine may still build what was used so lately.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +76,7 @@ def ordered(
         home = work / order.source_sha256
         pinned = _unpacked(order, archive, home)
         home.touch()  # it was used now
-        _remove_oldest(work)
+        _remove_old(work)
         with tempfile.TemporaryDirectory(prefix="engines-", dir=home) as engines:
             # the work copies of one kind and source, so that cargo compiles dependencies once
             place = home / "-".join(order.kind)
@@ -104,16 +99,9 @@ def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
     return pinned
 
 
-def _remove_oldest(work: Path) -> None:
-    by_age = sorted(work.iterdir(), key=_used, reverse=True)
-    for home in by_age[_KEPT:]:
-        if _used(home) < time.time() - _DAY:
-            shutil.rmtree(home, ignore_errors=True)
-
-
-def _used(home: Path) -> float:
-    """When a folder was used last; 0 for one that another worker has just removed."""
-    try:
-        return home.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+def _remove_old(work: Path) -> None:
+    """Remove the sources that no worker of this machine has used for a day."""
+    for home in work.iterdir():
+        with suppress(FileNotFoundError):  # another worker has just removed it
+            if home.stat().st_mtime < time.time() - _DAY:
+                shutil.rmtree(home, ignore_errors=True)
