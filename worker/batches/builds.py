@@ -7,7 +7,6 @@ meanwhile, and stops the compiler when the lease is lost or no master wants the 
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +32,6 @@ from worker.batches.database_client import RECONNECT
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-_LOOK_SECONDS = 0.25
 
 
 class BuildThread:
@@ -50,6 +48,7 @@ class BuildThread:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._backoff = replace(RECONNECT)
+        self._cancel: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="builds")
 
@@ -59,6 +58,7 @@ class BuildThread:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        self._cancel()
         self._thread.join()
 
     def _run(self) -> None:
@@ -98,6 +98,9 @@ class BuildThread:
                 ordered(order, archive, self._work, os.environ) as builder,
                 self._renewed_lease(build, builder.cancel),
             ):
+                self._cancel = builder.cancel
+                if self._stopping.is_set():
+                    raise BuildCancelled
                 self._publish(build, order, *builder.build(order.plus, order.minus))
         except BuildCancelled:
             self._retried(lambda: self._store.fail_build(build, None))
@@ -114,12 +117,14 @@ class BuildThread:
         ended = threading.Event()
 
         def keep() -> None:
-            due = time.monotonic() + self._lease / 4
-            while not ended.wait(_LOOK_SECONDS):
-                is_lost = False
-                if time.monotonic() >= due:
-                    due, is_lost = time.monotonic() + self._lease / 4, not self._renewed(build)
-                if is_lost or self._stopping.is_set():
+            while not ended.wait(self._lease / 4):
+                try:
+                    is_held = self._store.renew_build(build, self._lease)
+                except DatabaseUnreachable:
+                    is_held = True  # it may still be held; publishing will tell
+                except TuningError:  # a token that was revoked, a server of another version
+                    is_held = False
+                if not is_held:
                     cancel()
                     return
 
@@ -130,14 +135,6 @@ class BuildThread:
         finally:
             ended.set()
             keeper.join()
-
-    def _renewed(self, build: LeasedBuild) -> bool:
-        try:
-            return self._store.renew_build(build, self._lease)
-        except DatabaseUnreachable:
-            return True  # it may still be held; publishing will tell
-        except TuningError:  # a token that was revoked, a server of another version
-            return False
 
     def _publish(
         self, build: LeasedBuild, order: BuildOrder, plus: BuiltEngine, minus: BuiltEngine

@@ -4,6 +4,7 @@ A file runs only if it hashes to the SHA-256 of its row.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -57,18 +58,14 @@ class EngineCache:
         return self.path(plus), self.path(minus)
 
     def file(self, file: EngineFile, claim: Claim) -> Path:
-        """A verified copy of the book or of a side file of a claim; raises as `binaries`.
-
-        It may be at its own path, beside the binaries, or stored.
-        """
+        """A verified copy of a book or a side file, which may be beside the claim's binaries."""
         return self.path(file, Path(claim.plus.path).with_name(file.sha256))
 
     def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
         """A verified copy of a file, which may be at its own path, at another, or stored.
 
-        ArtifactMismatch when this machine finds no file with that hash.
-
-        A copy that has changed on disk since it was verified is verified again.
+        ArtifactMismatch when this machine finds no file with that hash. A copy that has changed on
+        disk since it was verified is verified again.
         """
         copy = self._copies.get(engine.sha256)
         if copy is None or not copy.untouched:
@@ -94,17 +91,10 @@ class EngineCache:
 
     def _remove_oldest(self) -> None:
         # Another worker that runs one of these keeps the file open until its engine ends.
-        copies = (path for path in self._folder.iterdir() if len(path.name) == 64)
-        for path in sorted(copies, key=_newest_first)[_KEPT:]:
-            path.unlink(missing_ok=True)
-
-
-def _newest_first(path: Path) -> float:
-    """A sort key; a file that another worker has just removed comes last."""
-    try:
-        return -path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+        with suppress(FileNotFoundError):  # another worker has just removed one, too
+            copies = [path for path in self._folder.iterdir() if len(path.name) == 64]
+            for path in sorted(copies, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+                path.unlink()
 
 
 class JobMaker:

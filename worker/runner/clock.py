@@ -3,26 +3,14 @@
 A clock runs from the moment the runner writes `go` until it has read `bestmove`.
 """
 
-from typing import Protocol
-
 from chess import BLACK, WHITE, Color
 
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.uci.engine import Limit, UciTimeouts
 
 
-class GameClock(Protocol):
-    """The time of one game."""
-
-    def limit(self, side: Color) -> Limit: ...
-
-    def flag_falls(self, side: Color, seconds: float) -> bool:
-        """Count a move of `seconds`; whether its side has lost on time."""
-        ...
-
-
-class EveryMove:
-    """The same limit for every move: movetime, nodes or depth. No side loses on time."""
+class GameClock:
+    """The clock of one game: the same limit for every move, with which no side loses on time."""
 
     def __init__(self, limit: Limit) -> None:
         self._limit = limit
@@ -31,10 +19,11 @@ class EveryMove:
         return self._limit
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
+        """Count a move of `seconds`; whether its side has lost on time."""
         return False
 
 
-class ChessClock:
+class ChessClock(GameClock):
     """Base time and increment; a side that oversteps by at most the margin does not lose.
 
     After such an overstep its clock is zero plus the increment. After every `control.moves` moves
@@ -49,14 +38,14 @@ class ChessClock:
         self._left = [base, base]
         self._made = [0, 0]
 
-    def left(self, side: Color) -> float:
-        return self._left[side]
-
     def limit(self, side: Color) -> Limit:
+        control = self._control
         white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
-        gain = round(self._control.increment * 1000)
-        go = f"go wtime {white} btime {black} winc {gain} binc {gain}{self._to_go(side)}\n"
-        return Limit(go.encode(), self._left[side] + self._control.margin, self._grace)
+        gain = round(control.increment * 1000)
+        go = f"go wtime {white} btime {black} winc {gain} binc {gain}"
+        if control.moves:
+            go += f" movestogo {control.moves - self._made[side] % control.moves}"
+        return Limit(f"{go}\n".encode(), self._left[side] + control.margin, self._grace)
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
         left = self._left[side] - seconds
@@ -66,10 +55,6 @@ class ChessClock:
             self._left[side] += self._base
         return left < -self._control.margin
 
-    def _to_go(self, side: Color) -> str:
-        moves = self._control.moves
-        return f" movestogo {moves - self._made[side] % moves}" if moves else ""
-
 
 def game_clock(control: TimeControl, value: float, timeouts: UciTimeouts) -> GameClock:
     """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
@@ -77,13 +62,12 @@ def game_clock(control: TimeControl, value: float, timeouts: UciTimeouts) -> Gam
         case TimeKind.CLOCK:
             return ChessClock(value, control, timeouts.grace)
         case TimeKind.MOVETIME:
-            go = f"go movetime {_milliseconds(value)}\n"
-            return EveryMove(Limit(go.encode(), value + timeouts.grace))
+            go, seconds = f"go movetime {_milliseconds(value)}", value + timeouts.grace
         case TimeKind.NODES:
-            seconds = value / timeouts.slowest + timeouts.grace
-            return EveryMove(Limit(f"go nodes {int(value)}\n".encode(), seconds))
+            go, seconds = f"go nodes {int(value)}", value / timeouts.slowest + timeouts.grace
         case TimeKind.DEPTH:
-            return EveryMove(Limit(f"go depth {int(value)}\n".encode(), timeouts.depth))
+            go, seconds = f"go depth {int(value)}", timeouts.depth
+    return GameClock(Limit(f"{go}\n".encode(), seconds))
 
 
 def _milliseconds(seconds: float) -> int:
