@@ -6,11 +6,21 @@ Python, because a remote worker is packed with it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from spsa.core.limits import Limit, is_number, shown
 from spsa.errors import OutOfRange
@@ -21,7 +31,7 @@ Value = TypeVar("Value")
 def checks(kind: type, columns: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Column and condition of the CHECKs for the columns that are fields of `kind`."""
     for column in columns:
-        for limit in _limits(_hints(kind)[column]):
+        for limit in _limits(_hints(kind)[column][0]):
             yield column, limit.condition(column)
 
 
@@ -60,38 +70,12 @@ def from_json(kind: type[Value], data: Any, place: str = "") -> Value:
         OutOfRange: names the first field that is missing, unknown, of another type than declared,
             or outside its limits.
     """
-    declared: Any = kind  # for mypy: a type variable is not known to be hashable
-    reader = _object_reader if isinstance(declared, type) and is_dataclass(declared) else _reader
     try:
-        read: Value = reader(declared)(data)
+        read: Value = (_object if is_dataclass(kind) else _read)(kind, data)
     except _Refused as refused:
         where = f"{place or kind.__name__}{refused.where}"
         raise OutOfRange(f"{where} {refused.why}", where) from None
     return read
-
-
-_TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
-
-
-def _is_needed(field: "Field[Any]") -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
-
-
-def _limits(hint: Any) -> tuple[Limit, ...]:
-    """The limits of a field; those of a field that may be null stand inside."""
-    if get_origin(hint) in (Union, UnionType):
-        return next(filter(None, map(_limits, get_args(hint))), ())
-    return getattr(hint, "__metadata__", ())
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(kind)}
-
-
-_Reader = Callable[[Any], Any]
-"""Returns the value of some JSON, or raises _Refused."""
 
 
 class _Refused(Exception):
@@ -101,134 +85,123 @@ class _Refused(Exception):
         self.why, self.where = why, where
 
 
-def _within(where: str, read: _Reader, data: Any) -> Any:
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a hint is, and what is in its brackets."""
+    return get_origin(hint) or hint, get_args(hint)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
+    """The hint of each field of a dataclass, and whether the field is needed."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        field.name: (hints[field.name], field.default is field.default_factory is MISSING)
+        for field in fields(kind)
+    }
+
+
+def _limits(hint: Any) -> tuple[Limit, ...]:
+    """The limits of a field; those of a field that may be null stand inside."""
+    origin, of = _parts(hint)
+    if origin in (Union, UnionType):
+        return next(filter(None, map(_limits, of)), ())
+    return getattr(hint, "__metadata__", ())
+
+
+def _read(hint: Any, data: Any) -> Any:
+    """The value of some JSON; raises _Refused."""
+    origin, of = _parts(hint)
+    if origin is Annotated:
+        return _limited(_read(of[0], data), of[1:])
+    if origin in (Union, UnionType):
+        return _any_of(sorted(of, key=lambda part: part is not type(None)), data)
+    if origin is Any:
+        return data
+    if origin in _SIMPLE:
+        return data if _SIMPLE[origin](data) else _refuse(data, _TYPES[origin])
+    if origin is Literal or issubclass(origin, StrEnum):
+        return _choice(origin, of or tuple(origin), data)
+    if is_dataclass(origin):
+        return _own(origin, data)
+    if issubclass(origin, tuple | list):
+        return _items(origin, of, data)
+    return _mapping(of or (Any, Any), data)
+
+
+def _at(where: str, hint: Any, data: Any) -> Any:
+    """The value of a part of some JSON."""
     try:
-        return read(data)
+        return _read(hint, data)
     except _Refused as refused:
         raise _Refused(refused.why, where + refused.where) from None
 
 
-@cache
-def _reader(hint: Any) -> _Reader:
-    origin, of = get_origin(hint) or hint, get_args(hint)
-    if origin is Annotated:
-        return _limited_reader(_reader(of[0]), of[1:])
-    if origin in (Union, UnionType):
-        nothing_first = sorted(of, key=lambda part: part is not type(None))
-        return _union_reader([_reader(part) for part in nothing_first])
-    if origin in _SIMPLE:
-        return _simple_reader(origin)
-    if origin is Literal:
-        return _choice_reader(of, str)
-    if origin is Any or not isinstance(origin, type):
-        return lambda data: data
-    if issubclass(origin, StrEnum):
-        return _choice_reader(tuple(origin), origin)
-    if is_dataclass(origin):
-        return _field_reader(origin)
-    if issubclass(origin, tuple | list):
-        return _items_reader(origin, of)
-    return _mapping_reader(*(_reader(part) for part in of or (Any, Any)))
+def _refuse(data: Any, wanted: str) -> NoReturn:
+    raise _Refused(f"is {shown(data)}; it has to be of the JSON type {wanted}")
 
 
-def _limited_reader(read: _Reader, limits: tuple[Limit, ...]) -> _Reader:
-    def limited(data: Any) -> Any:
-        value = read(data)
-        for limit in limits:
-            if (why := limit.refusal(value)) is not None:
-                raise _Refused(why)
-        return value
-
-    return limited
+def _limited(value: Any, limits: tuple[Limit, ...]) -> Any:
+    for limit in limits:
+        if (why := limit.refusal(value)) is not None:
+            raise _Refused(why)
+    return value
 
 
-def _union_reader(readers: Sequence[_Reader]) -> _Reader:
-    def one_of(data: Any) -> Any:
-        for read in readers[:-1]:
-            with suppress(_Refused):
-                return read(data)
-        return readers[-1](data)
-
-    return one_of
+def _any_of(hints: Sequence[Any], data: Any) -> Any:
+    for hint in hints[:-1]:
+        with suppress(_Refused):
+            return _read(hint, data)
+    return _read(hints[-1], data)
 
 
-def _simple_reader(kind: type) -> _Reader:
-    fits = _SIMPLE[kind]
-
-    def simple(data: Any) -> Any:
-        if fits(data):
-            return data
-        raise _Refused(f"is {shown(data)}; it has to be of the JSON type {_TYPES[kind]}")
-
-    return simple
-
-
-def _choice_reader(allowed: tuple[Any, ...], kind: Callable[[Any], Any]) -> _Reader:
-    def choice(data: Any) -> Any:
-        if isinstance(data, str) and data in allowed:
-            return kind(data)
+def _choice(kind: Any, allowed: tuple[Any, ...], data: Any) -> Any:
+    if not isinstance(data, str) or data not in allowed:
         raise _Refused(f"is {shown(data)}; allowed: {', '.join(map(str, allowed))}")
+    return data if kind is Literal else kind(data)
 
-    return choice
 
-
-def _items_reader(kind: type, of: tuple[Any, ...]) -> _Reader:
-    readers = [_reader(part) for part in of if part is not Ellipsis]
+def _items(kind: type, of: tuple[Any, ...], data: Any) -> Any:
+    if not isinstance(data, list | tuple):
+        _refuse(data, "array")
     is_fixed = kind is tuple and Ellipsis not in of
-
-    def items(data: Any) -> Any:
-        if not isinstance(data, list | tuple):
-            raise _Refused(f"is {shown(data)}; it has to be of the JSON type array")
-        if is_fixed and len(data) != len(readers):
-            raise _Refused(f"has {len(data)} items; it has to have {len(readers)}")
-        each = readers if is_fixed else readers * len(data)
-        parts = enumerate(zip(each, data, strict=True))
-        return kind(_within(f"[{i}]", read, part) for i, (read, part) in parts)
-
-    return items
+    if is_fixed and len(data) != len(of):
+        raise _Refused(f"has {len(data)} items; it has to have {len(of)}")
+    each = of if is_fixed else of[:1] * len(data)
+    return kind(_at(f"[{i}]", each[i], part) for i, part in enumerate(data))
 
 
-def _mapping_reader(read_name: _Reader, read_value: _Reader) -> _Reader:
-    def mapping(data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            raise _Refused(f"is {shown(data)}; it has to be of the JSON type object")
-        return {
-            _within(" has a name that", read_name, name): _within(
-                f".{shown(name)}", read_value, part
-            )
-            for name, part in data.items()
-        }
-
-    return mapping
+def _mapping(of: tuple[Any, ...], data: Any) -> Any:
+    if not isinstance(data, Mapping):
+        _refuse(data, "object")
+    return {
+        _at(" has a name that", of[0], name): _at(f".{shown(name)}", of[1], part)
+        for name, part in data.items()
+    }
 
 
-def _field_reader(kind: Any) -> _Reader:
-    """The reader of a field that holds a dataclass, which may have its own `from_json`."""
+def _own(kind: Any, data: Any) -> Any:
+    """A field that holds a dataclass, which may have its own `from_json`."""
     if not hasattr(kind, "from_json"):
-        return _object_reader(kind)
-    return lambda data: data if isinstance(data, kind) else kind.from_json(data)
+        return _object(kind, data)
+    return data if isinstance(data, kind) else kind.from_json(data)
 
 
-@cache
-def _object_reader(kind: Any) -> _Reader:
-    readers = {name: _reader(hint) for name, hint in _hints(kind).items()}
-    needed = {field.name for field in fields(kind) if _is_needed(field)}
-
-    def read(data: Any) -> Any:
-        if isinstance(data, kind):
-            for name in readers:
-                _within(f".{name}", readers[name], getattr(data, name))
-            return _consistent(data)
-        if not isinstance(data, Mapping):
-            raise _Refused(f"is {shown(data)}; it has to be of the JSON type object")
-        if unknown := sorted(data.keys() - readers.keys()):
-            raise _Refused(f"has an unknown field {shown(unknown[0])}")
-        if missing := sorted(needed - data.keys()):
-            raise _Refused(f"lacks the field {missing[0]}")
-        found = {name: _within(f".{name}", readers[name], part) for name, part in data.items()}
-        return _consistent(kind(**found))
-
-    return read
+def _object(kind: Any, data: Any) -> Any:
+    hints = _hints(kind)
+    if isinstance(data, kind):
+        for name, (hint, _) in hints.items():
+            _at(f".{name}", hint, getattr(data, name))
+        return _consistent(data)
+    if not isinstance(data, Mapping):
+        _refuse(data, "object")
+    if unknown := sorted(data.keys() - hints.keys()):
+        raise _Refused(f"has an unknown field {shown(unknown[0])}")
+    if missing := sorted(name for name in hints.keys() - data.keys() if hints[name][1]):
+        raise _Refused(f"lacks the field {missing[0]}")
+    return _consistent(
+        kind(**{name: _at(f".{name}", hints[name][0], part) for name, part in data.items()})
+    )
 
 
 def _consistent(value: Any) -> Any:
@@ -237,7 +210,8 @@ def _consistent(value: Any) -> Any:
     return value
 
 
-_SIMPLE: dict[type, Callable[[Any], bool]] = {
+_TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+_SIMPLE: Mapping[Any, Callable[[Any], bool]] = {
     int: lambda data: isinstance(data, int) and not isinstance(data, bool),
     float: is_number,
     str: lambda data: isinstance(data, str),

@@ -349,19 +349,6 @@ def test_more_parameters_than_a_run_can_have_are_refused(params):
     assert "5001 parameters are too many; tune at most 5000" in found
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", ["A", "m{i}::A", "crate::m::A[{i}].1"])
-def test_thousands_of_parameters_are_compared_in_linear_time(params, place):
-    """Quadratic, each of these takes minutes."""
-    path = params(many(5000, f'constant = "{place}"'))
-    if place == "A":
-        found = faults(path)
-        assert len(found) == 100 and "[p1] A is written by p0 already" in found[0]
-    else:
-        assert len(load_space(path).parameters) == 5000
-
-
 @pytest.mark.timeout(60)
 def test_a_long_chain_of_constraints_is_kept_in_linear_time(params):
     chain = ", ".join(f'"p{i} <= p{i + 1}"' for i in reversed(range(2999)))

@@ -1,12 +1,11 @@
 """Which numbers to write where in the source, so that the engine has given values."""
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
 from math import floor
 from statistics import fmean
 
 from spsa.core.params.parameter import Number, Parameter
-from spsa.core.params.placement import ROLES, Access, Location, Place, Role
+from spsa.core.params.placement import ROLES, Location, Place, Role
 from spsa.core.params.space import Space
 
 # The numbers inside a constant in the original source, each with its location.
@@ -70,47 +69,24 @@ def by_location(space: Space) -> dict[Location, list[Parameter]]:
 
 def conflicts(space: Space) -> Iterator[tuple[Parameter, Parameter]]:
     """Pairs (earlier, later) of parameters that overwrite each other, one for each later."""
-    taken: dict[_Place, Parameter] = {}
+    seen: dict[tuple[str | None, str], list[Parameter]] = {}
     for later in space.parameters:
-        earlier = next((taken[place] for place in _reached(later) if place in taken), None)
+        where = later.place.location
+        namesakes = seen.setdefault((where.file, where.name), [])
+        earlier = next((one for one in namesakes if _overlap(one.place, later.place)), None)
         if earlier is not None:
             yield earlier, later
-        for place in _covered(later):
-            taken.setdefault(place, later)
+        namesakes.append(later)
 
 
-_Place = tuple[str | None, str, tuple[Access, ...], tuple[str, ...], bool, bool, str]
-"""A key in the table of the places that parameters write to.
+def _overlap(one: Place, other: Place) -> bool:
+    """Whether two places in constants of the same name have a number in common.
 
-File, name, the first accesses, the last scopes, whether those are all accesses and all scopes, and
-the role. Two locations overlap if the accesses of one begin with those of the other and the scopes
-of one end with those of the other. Then one of them covers a key that the other reaches. One
-look-up for each key keeps the search linear in the number of parameters.
-"""
-
-
-def _covered(parameter: Parameter) -> Iterator[_Place]:
-    where, role = parameter.place.location, parameter.place.role
-    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
-        whole = accesses == where.accesses, scope == where.scope
-        yield where.file, where.name, accesses, scope, *whole, role
-
-
-def _reached(parameter: Parameter) -> Iterator[_Place]:
-    """Every key at which an earlier parameter would overwrite this one, except its partner's."""
-    where, partner = parameter.place.location, parameter.place.partner
-    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
-        all_accesses = (True, False) if accesses == where.accesses else (True,)
-        all_scopes = (True, False) if scope == where.scope else (True,)
-        here = (accesses, scope) == (where.accesses, where.scope)
-        for *whole, role in product(all_accesses, all_scopes, Role):
-            if not (here and all(whole) and role == partner):
-                yield where.file, where.name, accesses, scope, whole[0], whole[1], role
-
-
-def _beginnings(accesses: tuple[Access, ...]) -> list[tuple[Access, ...]]:
-    return [accesses[:size] for size in range(len(accesses) + 1)]
-
-
-def _endings(scope: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [scope[size:] for size in range(len(scope) + 1)]
+    An access leads into what the accesses before it reach, a scope lies in those before it.
+    """
+    first, second = one.location, other.location
+    if first == second:
+        return other.role is not one.partner
+    accesses = zip(first.accesses, second.accesses, strict=False)
+    scopes = zip(reversed(first.scope), reversed(second.scope), strict=False)
+    return all(a == b for a, b in accesses) and all(a == b for a, b in scopes)
