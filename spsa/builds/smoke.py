@@ -92,7 +92,7 @@ def declared_options(
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
-        with engine_under_test([str(binary), *arguments]) as (engine, _):
+        with engine_under_test([str(binary), *arguments]) as engine:
             if first_search is not None:
                 _obey(engine, first_search)
             return engine.declared
@@ -113,25 +113,25 @@ def node_count(output: str) -> int | None:
 @contextmanager
 def engine_under_test(
     command: Sequence[str], options: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[tuple[UciEngine, list[str]]]:
-    """A ready engine with these options, and the lines that it has said to them.
+) -> Iterator[UciEngine]:
+    """A ready engine with these options.
 
     It is in the sandbox and in an empty folder, which is removed with it. Raises SmokeTestFailed
     for an EngineFault, with the end of the output.
     """
     path, *arguments = command
     spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
-    timeouts, heard = UciTimeouts(start=_HANDSHAKE_SECONDS, ready=_HANDSHAKE_SECONDS), list[str]()
+    timeouts = UciTimeouts(start=_HANDSHAKE_SECONDS, ready=_HANDSHAKE_SECONDS)
     with _surroundings() as (stop_signal, limits):
         try:
             engine = UciEngine(spec, stop_signal, timeouts, limits)
         except EngineFault as fault:
             raise SmokeTestFailed(str(fault)) from fault
         try:
-            engine.complete_handshake(spec, heard.append)
+            engine.complete_handshake(spec)
             engine.settle()
-            engine.await_ready(heard.append)
-            yield engine, heard
+            engine.await_ready()
+            yield engine
         except EngineFault as fault:
             raise SmokeTestFailed(f"{fault}{_indented(engine.last_lines)}") from fault
         finally:

@@ -135,7 +135,6 @@ def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
     if place.role is Role.VALUE:
         if constant(file, place.location).kind in (Kind.FUNCTION, Kind.LOCAL):
             _check_value(knobs[0], *found.values())
-        _check_step(knobs[0], *found.values())
     elif all(isinstance(number, int) for number in current.values()):
         for knob in knobs:
             _check_knob(knob, list(current.values()))
@@ -153,13 +152,6 @@ def _check_value(knob: Parameter, element: Element) -> None:
             f"{knob.value:g} with min = {knob.minimum:g} and max = {knob.maximum:g} here",
             "name the constant that is meant, or let min and max include the source's number",
         )
-
-
-def _check_step(knob: Parameter, element: Element) -> None:
-    """Check the step at the largest value, where floating point is coarsest."""
-    largest = max(abs(knob.minimum), abs(knob.maximum)) * (knob.scale or 1)
-    if knob.active:
-        element.check_step(largest, knob.step * (knob.scale or 1))
 
 
 def _check_knob(knob: Parameter, numbers: list[Number]) -> None:

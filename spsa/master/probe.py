@@ -4,7 +4,6 @@ An engine that finds the same with another value does not use it there. A parame
 plus and minus find what the start finds, and clamped if a bound finds no more than plus or minus.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery
-from spsa.text import LINE_LENGTH, printable
 from spsa.uci.engine import Limit, UciEngine
 
 A_GAME = 6
@@ -46,8 +44,6 @@ _CAP = 100
 _FARTHEST = 4.0
 """A step is proposed at most so many times longer or shorter: the effect is not linear."""
 
-_REFUSAL = re.compile(r"no such option|unknown|unrecogni|invalid|illegal|no option", re.IGNORECASE)
-
 
 class Point(StrEnum):
     """Where a parameter is tried, with all others at the start."""
@@ -68,22 +64,17 @@ class Search(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One value of a parameter: what the engine finds in every position, or why it fails.
-
-    `objections` are the lines in which it refuses its options.
-    """
+    """One value of a parameter: what the engine finds in every position, or why it fails."""
 
     value: Number
     sha256: str = ""
     bench: int | None = None
     searches: tuple[Search, ...] = ()
-    objections: tuple[str, ...] = ()
     failure: str = ""
 
     def finds_as(self, other: "Tried") -> bool:
-        """Whether both search, and say and find the same."""
-        said = (self.searches, self.objections) == (other.searches, other.objections)
-        return said and not self.failure and not other.failure
+        """Whether both search and find the same."""
+        return self.searches == other.searches and not self.failure and not other.failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +125,6 @@ class Probed:
         for point, one in self.tried.items():
             if one.failure:
                 yield f"fails at {point} = {one.value}: {one.failure}"
-            yield from (f"at {point} = {one.value}: {said}" for said in one.objections)
         if self.is_dead:
             differs = len({one.sha256 for one in self.tried.values()} - {""}) > 1
             binary = ", although the binary differs" if differs else ""
@@ -188,7 +178,7 @@ class Prober:
         if self.limit is None:
             self.limit = self._countable_limit(sides.plus, sides.plus_options)
         quick = _quicker(self.limit)
-        with self._running(sides.plus, sides.plus_options) as (engine, _):
+        with self._running(sides.plus, sides.plus_options) as engine:
             games = (_game(engine, fen, quick) for fen in self.openings)
             spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
             self._positions = [position for game in spaced for position in game]
@@ -235,15 +225,12 @@ class Prober:
         """
         assert self.limit is not None  # since the start
         limit = self.limit
-        with self._running(engine, options) as (running, heard):
+        with self._running(engine, options) as running:
             return Tried(
                 value=value,
                 sha256=engine.sha256,
                 bench=engine.bench,
                 searches=tuple(_search(running, place, limit) for place in self._positions),
-                objections=tuple(
-                    printable(line, LINE_LENGTH) for line in heard if _REFUSAL.search(line)
-                ),
             )
 
     def _countable_limit(self, engine: EngineFile, options: Mapping[str, str]) -> Limit:
@@ -256,9 +243,9 @@ class Prober:
         assert mean is not None
         if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
             return mean
-        with self._running(engine, options) as (running, _):
+        with self._running(engine, options) as running:
             reached = running.search(b"position startpos", mean)
-        with suppress(BuildFailed), self._running(engine, options) as (running, _):
+        with suppress(BuildFailed), self._running(engine, options) as running:
             by_nodes = limit_of_nodes(max(1, reached.nodes))
             again = running.search(b"position startpos", by_nodes)
             if 0 < again.nodes < _FAR * reached.nodes:
@@ -267,8 +254,8 @@ class Prober:
 
     def _running(
         self, engine: EngineFile, options: Mapping[str, str]
-    ) -> AbstractContextManager[tuple[UciEngine, list[str]]]:
-        """An engine with all its options, and what it says to them."""
+    ) -> AbstractContextManager[UciEngine]:
+        """An engine with all its options."""
         command = [engine.path, *self.settings.engine_arguments]
         every = {**self.settings.common_options, **options}
         return engine_under_test(command, every)

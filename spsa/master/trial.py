@@ -93,7 +93,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         limit = longest_search(settings.time_control)
         assert limit is not None
         options = {**settings.common_options, **sides.plus_options}
-        with engine_under_test(command, options) as (engine, _):
+        with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
     return Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
 

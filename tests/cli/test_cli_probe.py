@@ -10,7 +10,7 @@ ENGINE = """\
 import random
 import sys
 
-OPTIONS = {"alive": 30, "strong": 30, "dead": 30, "clamped": 30, "crash": 30, "refused": 30}
+OPTIONS = {"alive": 30, "strong": 30, "dead": 30, "clamped": 30, "crash": 30}
 for line in sys.stdin:
     match line.split():
         case ["uci"]:
@@ -19,8 +19,6 @@ for line in sys.stdin:
             print("uciok", flush=True)
         case ["isready"]:
             print("readyok", flush=True)
-        case ["setoption", "name", "refused", *_, value] if value != "30":
-            print("info string No such option: refused")
         case ["setoption", "name", name, "value", value]:
             OPTIONS[name] = int(value)
         case ["go", *limits]:
@@ -35,7 +33,7 @@ for line in sys.stdin:
             break
 """
 QUICK = ("probe", "--nodes", "100")
-NAMES = ("alive", "strong", "dead", "clamped", "crash", "refused")
+NAMES = ("alive", "strong", "dead", "clamped", "crash")
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +60,6 @@ def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
     assert found["clamped"]["findings"] == ["clamped: max = 100 finds what 40 finds"]
     (crash,) = found["crash"]["findings"][:1]
     assert crash == "fails at max = 100: crash: exit status 3"
-    assert any("No such option" in finding for finding in found["refused"]["findings"])
     # equal effect: alive and clamped change 10, strong changes 40
     assert found["strong"]["proposed_step"] < 10 <= found["alive"]["proposed_step"]
     assert found["dead"]["proposed_step"] is None

@@ -103,7 +103,7 @@ _INTEGERS = {
     "signed char": signed(8),
     "size_t": unsigned(64),
 }
-_REALS = {"float": 24, "double": 53}
+_REALS = ("float", "double")
 _NOTATION = Notation(
     pattern=re.compile(
         r"(?P<digits>0[xX][0-9a-fA-F']*[0-9a-fA-F]|0[bB][01']*[01]"

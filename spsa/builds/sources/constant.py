@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite
-from struct import pack, unpack
 
 from spsa.core.params import Location, Number
 from spsa.errors import TuningError
@@ -14,7 +13,6 @@ from spsa.errors import TuningError
 _LONGEST = 400
 """Characters of a literal: the longest f64 that is not written with zeros to no purpose."""
 _TOO_LARGE = 2**128
-_LARGEST_OF_24_BITS = 3.4028234663852886e38
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -24,14 +22,14 @@ class Notation:
 
     `pattern` has the groups `digits` and `suffix`. `separator` may stand between digits, and
     `suffixes` maps a suffix in lower case to its type. With `octal`, 017 is 15. `integers` has the
-    least and the greatest number of a type, `reals` the bits of its significand.
+    least and the greatest number of a type, `reals` are the floating point types.
     """
 
     pattern: re.Pattern[str]
     separator: str
     suffixes: Mapping[str, str]
     integers: Mapping[str, tuple[int, int]]
-    reals: Mapping[str, int]
+    reals: tuple[str, ...]
     octal: bool = False
 
     def split(self, text: str) -> tuple[str, str]:
@@ -142,10 +140,6 @@ class Element:
         """What its type can hold; None for a type that is real or not known."""
         return self.notation.integers.get(self.type or "")
 
-    @property
-    def _of_24_bits(self) -> bool:
-        return self.notation.reals.get(self.type or "") == 24
-
     def check(self, number: Number) -> None:
         """Raise ConstantRefused when `number` cannot stand here."""
         if remedy := self._objection(number):
@@ -159,27 +153,11 @@ class Element:
         if not isfinite(number):
             return "use a finite number"
         if self.real:
-            too_large = self._of_24_bits and abs(number) > _LARGEST_OF_24_BITS
-            return f"keep it within {_LARGEST_OF_24_BITS:g}" if too_large else ""
+            return ""
         if number != int(number):
             return 'give the parameter type = "int" or a scale'
         low, high = self.limits or (number, number)
         return "" if low <= number <= high else f"keep min and max within {low} to {high}"
-
-    def check_step(self, value: Number, step: float) -> None:
-        """Raise ConstantRefused when `value` and `value` + `step` are one number here."""
-        if self.real and self._stored(value) == self._stored(value + step):
-            raise ConstantRefused(
-                f"step {step:g} is lost in an {self.type or 'f64'} beside {value:g}",
-                "use a larger step",
-            )
-
-    def _stored(self, number: float) -> float:
-        """A real number as a constant of this type has it."""
-        if not self._of_24_bits or abs(number) > _LARGEST_OF_24_BITS:
-            return number
-        stored: float = unpack("f", pack("f", number))[0]
-        return stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

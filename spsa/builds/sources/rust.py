@@ -80,7 +80,7 @@ _BITS = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "size": 64}
 _INTEGERS = {f"i{name}": signed(bits) for name, bits in _BITS.items()} | {
     f"u{name}": unsigned(bits) for name, bits in _BITS.items()
 }
-_REALS = {"f32": 24, "f64": 53}
+_REALS = ("f32", "f64")
 _NOTATION = Notation(
     pattern=re.compile(
         # the digits of a hexadecimal number go on for as long as they can: 0x1f32 is no f32
