@@ -20,8 +20,7 @@ from spsa.lifecycle import Purpose
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
-from spsa.report.history import worker_parts
-from spsa.report.machines import MachineReport, machine_reports
+from spsa.report.machines import MachineReport, machine_reports, worker_parts
 from spsa.report.matches import measured
 from spsa.report.purge import MOVES, moves, sentences, to_json
 from spsa.report.table import TextTable, terminal

@@ -14,15 +14,15 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
-from spsa.report.history import Played, played
-from spsa.report.machines import MACHINES
+from spsa.report.machines import MACHINES, MachineReport, machine_reports, worker_parts
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
 from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 if TYPE_CHECKING:
     from spsa.db import Store
-    from spsa.db.tables import Machine
+    from spsa.db.history_queries import WorkerShare
+    from spsa.db.tables import Machine, Run
 
 _PLACEHOLDER = "https://YOUR-SERVER"
 _URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")
@@ -44,24 +44,22 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
     run, against the other machines. One that stands out comes first, with the reason.
     """
     with working("comparing the machines"):
-        known, machines = _played(store, run), store.machines()
-        found = fleet(store, known.workers, known.machines)
+        has_run = run is not None or bool(store.run_overviews())
+        shares, compared = _played(store, store.run(run)) if has_run else ((), ())
+        found, machines = fleet(store, shares, compared), store.machines()
     if as_json:
         echo_json({"workers": records(WORKERS, found), "machines": records(_MACHINES, machines)})
         return
     terminal().print(TextTable(WORKERS, found))
-    if len(known.machines) > 1:
-        said = (sentence(str(alarm)) for one in known.machines for alarm in one.alarms)
-        terminal().print(TextTable(MACHINES, known.machines), *said, sep="\n")
+    if len(compared) > 1:
+        said = (sentence(str(alarm)) for one in compared for alarm in one.alarms)
+        terminal().print(TextTable(MACHINES, compared), *said, sep="\n")
     for line in _without_workers(machines, {one.worker.host for one in found}):
         echo(line)
 
 
-def _played(store: "Store", run: str | None) -> Played:
-    """Of the run, or of the newest one; nothing before the first run."""
-    if run is None and not store.run_overviews():
-        return Played(parts=(), workers=(), machines=())
-    return played(store, store.run(run))
+def _played(store: "Store", run: "Run") -> "tuple[Sequence[WorkerShare], Sequence[MachineReport]]":
+    return store.worker_shares(run.id), machine_reports(worker_parts(store, run))
 
 
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))

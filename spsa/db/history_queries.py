@@ -1,7 +1,7 @@
 """A run from its start to now, in as few rows as a picture needs however long the run is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -59,15 +59,6 @@ class WorkerShare:
     void_batches: int = 0
     late_batches: int = 0
 
-    def __add__(self, other: "WorkerShare") -> "WorkerShare":
-        """Two parts of what the same worker has played."""
-        return replace(
-            self,
-            **{name: getattr(self, name) + getattr(other, name) for name in (*_SUMS, "tally")},
-            least_scale=min(self.least_scale, other.least_scale),
-            most_scale=max(self.most_scale, other.most_scale),
-        )
-
     @property
     def games_per_hour(self) -> float | None:
         """Of one slot; None where no time is known."""
@@ -80,7 +71,6 @@ class WorkerShare:
 
 
 _WHOLE_NUMBERS = ("batches", "void_games", "time_losses", "nodes", "void_batches", "late_batches")
-_SUMS = (*_WHOLE_NUMBERS, "seconds", "think_seconds")
 
 MAX_ITERATIONS = 2**31 - 1
 

@@ -24,14 +24,13 @@ from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail, told_alarms
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarms import of_history, with_alarms
-from spsa.report.history import COMPARED, history, played
-from spsa.report.machines import MachineReport
+from spsa.report.alarms import with_alarms
+from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
 from spsa.report.status import said_stop, status
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
-_HISTORY_SECONDS = 300.0
+_MACHINE_SECONDS = 300.0
 _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
 _MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
@@ -80,8 +79,8 @@ class AlarmWatch:
         self._master_lease = master_lease
         self._stopping = stopping
         self._log: AlarmLog | None = None
-        self._of_history: Sequence[Alarm] = ()
-        self._history_at = -_HISTORY_SECONDS
+        self._of_machines: Sequence[Alarm] = ()
+        self._compared_at = -_MACHINE_SECONDS
 
     def run(self, name: str) -> None:
         """Look until the end; no defect of an alarm ends the master's run."""
@@ -101,7 +100,7 @@ class AlarmWatch:
     def _look(self, run: Run, now: float) -> None:
         look = with_alarms(self._store, status(self._store, run))
         self._record_verdict(run, look.verdict)
-        found = (*look.alarms, *self._history_alarms(look.run, now))
+        found = (*look.alarms, *self._machine_alarms(look.run, now))
         seen = {alarm.key: alarm for alarm in found if alarm.kind is not AlarmKind.DISK}
         self._record(run, now, (*seen.values(), *of_disks(run.name, self._folders())))
 
@@ -112,15 +111,15 @@ class AlarmWatch:
             detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
             self._store.record(self._master_lease, [(VERDICT, detail)])
 
-    def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
-        """Those of the last look at the whole history, which is seldom."""
-        if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
-            found = history(self._store, run, known=played(self._store, run, COMPARED))
-            self._of_history = of_history(found)
-            self._history_at = now
+    def _machine_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
+        """Those of the last comparison of the machines, which is seldom."""
+        if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self._config.alarms.after):
+            found = machine_reports(worker_parts(self._store, run, COMPARED))
+            self._of_machines = [alarm for machine in found for alarm in machine.alarms]
+            self._compared_at = now
             if self._config.fleet.set_aside:
-                set_aside(self._store, run, found.machines)
-        return self._of_history
+                set_aside(self._store, run, found)
+        return self._of_machines
 
     def _folders(self) -> list[Path]:
         """Where the master writes: its files, the binaries, and the database if it is a file."""

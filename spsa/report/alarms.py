@@ -1,4 +1,4 @@
-"""What is wrong with a run: cheap alarms for every reading of the status, and those of all results.
+"""What is wrong with a run: the alarms of every reading of the status.
 
 A threshold is set so that a sound run raises no alarm by chance in 99 of 100 cases; tests
 simulate it.
@@ -17,7 +17,7 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.planning.plan_warnings import space_warnings
 from spsa.report.alarm import Alarm, AlarmKind, told_alarms
 from spsa.report.formats import estimate
-from spsa.report.history import RunHistory
+from spsa.report.machines import MachineReport
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status
 from spsa.text import plural
@@ -49,6 +49,7 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_standstill(status),
         *_of_parameters(status, recent),
         *of_noise(status),
+        *of_validations(status),
         *_of_results(run.name, recent),
         *_of_draws(run.name, sum((it.tally for it in recent), Tally())),
         *_of_void_games(run.name, played),
@@ -58,9 +59,10 @@ def with_alarms(store: Store, status: Status) -> Status:
     return replace(status, alarms=found)
 
 
-def with_history(status: Status, history: RunHistory) -> Status:
-    """The same status with the alarms of its history too."""
-    return replace(status, alarms=(*status.alarms, *of_history(history)))
+def with_machines(status: Status, machines: Sequence[MachineReport]) -> Status:
+    """The same status with the alarms of machines that stand out too."""
+    found = (alarm for machine in machines for alarm in machine.alarms)
+    return replace(status, alarms=(*status.alarms, *found))
 
 
 def _of_standstill(status: Status) -> Iterator[Alarm]:
@@ -216,19 +218,14 @@ def _too_many(faults: int, games: int) -> bool:
     return faults >= _MIN_FAULTS and faults > _FAULTS * games
 
 
-def of_history(history: RunHistory) -> tuple[Alarm, ...]:
-    """The alarms of a run's history: the last validation, and machines that stand out."""
-    machines = [alarm for machine in history.machines for alarm in machine.alarms]
-    return (*_of_validations(history), *machines)
-
-
-def _of_validations(history: RunHistory) -> Iterator[Alarm]:
-    played = [match for match in history.validations if match.tally.pairs]
-    found = estimate(played[-1].tally) if played else None
-    if found is not None and found.value + _CERTAIN * found.error < 0.0:
+def of_validations(status: Status) -> Iterator[Alarm]:
+    """The last match says with 99.9% that the tuned values are weaker."""
+    match = status.measuring
+    found = None if match is None else estimate(match.tally)
+    if match is not None and found is not None and found.value + _CERTAIN * found.error < 0.0:
         yield Alarm(
             AlarmKind.WORSE,
-            f"validation {played[-1].iteration_number}",
+            f"validation {match.iteration.iteration_number}",
             f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker",
             "do not use them; look for faults of engines or workers",
         )

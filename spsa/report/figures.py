@@ -27,13 +27,15 @@ _COLOURS = 8
 _ROW = 22  # pixels
 
 
-def figures(history: RunHistory, planned_games: int) -> dict[str, Figure]:
-    """The figures of a run by name; without those that have nothing to show yet."""
+def figures(
+    history: RunHistory, parts: Sequence[WorkerShare], planned_games: int
+) -> dict[str, Figure]:
+    """The figures of a run and its workers by name, without those that have nothing to show yet."""
     found = {
         "elo": elo_figure(history, planned_games),
         "parameters": parameters_figure(history),
         "moved": moved_figure(history),
-        "workers": workers_figure(history.parts),
+        "workers": workers_figure(parts),
     }
     return {name: plain(figure) for name, figure in found.items() if figure["data"]}
 

@@ -1,6 +1,6 @@
-"""How a run came to where it is, as one frozen value: paths, results, validations, workers."""
+"""How a run came to where it is, as one frozen value: paths, results, validations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -12,24 +12,16 @@ from spsa.core.limits import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.history_queries import ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.history_queries import ResultGroup, ThetaPoint
 from spsa.db.tables import Iteration, Run
 from spsa.master.verdict import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
-from spsa.report.machines import MACHINES, MachineReport, machine_reports
 from spsa.report.matches import asked, measured
 from spsa.report.parameters import sampled
 from spsa.report.table import Column, View, records, values
-from spsa.report.workers import SHARES
 
 POINTS = 120
 """Points of a path at most, besides the start."""
-
-COMPARED = 5_000
-"""Iterations over which machines are compared by what looks at a run again and again."""
-
-_GROUPS = 50
-"""Groups of iterations in which machines are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,50 +71,22 @@ class RunHistory:
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
     `games`, `at`, and the values of a path belong to them one by one. `results` are sums over the
-    iterations between two of them. Where `gain` is None, `unknown_gain` says why, as a clause.
+    iterations between two of them.
     """
 
     run: str
-    algorithm: str
     ks: tuple[int, ...]
     games: tuple[int, ...]
     at: tuple[datetime, ...]
     parameters: tuple[ParameterPath, ...]
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
-    parts: tuple[WorkerShare, ...]
-    workers: tuple[WorkerShare, ...]
-    machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
-    unknown_gain: str = ""
     strength: Strength | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """What each worker has played of a run, and how its machine compares with the others.
-
-    `parts` are of groups of iterations, `workers` their sums.
-    """
-
-    parts: tuple[WorkerShare, ...]
-    workers: tuple[WorkerShare, ...]
-    machines: tuple[MachineReport, ...]
-
-
-def played(store: Store, run: Run, last: int | None = None) -> Played:
-    """Of the `last` iterations, if given, else of all."""
-    parts = worker_parts(store, run, last)
-    return Played(parts=tuple(parts), workers=added(parts), machines=machine_reports(parts))
-
-
-def history(
-    store: Store, run: Run, points: int = POINTS, *, known: Played | None = None
-) -> RunHistory:
-    """Read a run from its start to now, in at most so many points.
-
-    `known` is what the workers have played, if that was read already.
-    """
+def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
+    """Read a run from its start to now, in at most so many points."""
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
     path = store.theta_path(run.id, sampled(run.applied, stride))
@@ -131,11 +95,9 @@ def history(
     )
     theta = _matrix(run, space, path)
     games = _games([point.k for point in path], results)
-    fleet = known or played(store, run)
-    filters, unknown = filters_of(run)
+    filters, _ = filters_of(run)
     return RunHistory(
         run=run.name,
-        algorithm=run.algorithm,
         ks=tuple(point.k for point in path),
         games=games,
         at=tuple(point.at for point in path),
@@ -143,29 +105,8 @@ def history(
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
-        parts=fleet.parts,
-        workers=fleet.workers,
-        machines=fleet.machines,
         gain=None if filters is None else gain_of(filters.bank, theta / space.step),
-        unknown_gain=unknown,
     )
-
-
-def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
-    """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
-
-    Iterations that are open count too.
-    """
-    after = max(0, run.applied - last) if last else 0
-    return store.worker_parts(run.id, max(1, ceil((run.applied - after) / _GROUPS)), after)
-
-
-def added(shares: Iterable[WorkerShare]) -> tuple[WorkerShare, ...]:
-    """One share a worker, the sum of its own, most games first."""
-    found: dict[str, WorkerShare] = {}
-    for share in shares:
-        found[share.worker] = found[share.worker] + share if share.worker in found else share
-    return tuple(sorted(found.values(), key=lambda share: -share.tally.games))
 
 
 def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
@@ -239,8 +180,6 @@ HISTORY = View(
         *values("games", "at"),
         Column("parameters", "", lambda history: records(_PATHS, history.parameters)),
         *values("gain", "results", "validations", "strength"),
-        Column("workers", "", lambda history: records(SHARES, history.workers)),
-        Column("machines", "", lambda history: records(MACHINES, history.machines)),
     ),
 )
 THETA = View("theta", (*values("k", "at"), Column("theta")))

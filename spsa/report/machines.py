@@ -13,20 +13,28 @@ its results would count among those of the others.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import ceil, comb
 from statistics import median
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import Tally, chi_square_tail
+from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
+from spsa.db.tables import Run
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.formats import by, percent
 from spsa.report.table import Column, View
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
+
+COMPARED = 5_000
+"""Iterations over which machines are compared by what looks at a run again and again."""
+
+_GROUPS = 50
+"""Groups of iterations in which machines are compared."""
 
 _TESTS = 3
 _MIN_PAIRS = 50
@@ -79,6 +87,15 @@ class MachineReport:
     def differs_by(self) -> str:
         """`results, void games`; empty if by nothing."""
         return ", ".join(_BY[one.kind] for one in self.alarms)
+
+
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
+    """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
+
+    Iterations that are open count too.
+    """
+    after = max(0, run.applied - last) if last else 0
+    return store.worker_parts(run.id, max(1, ceil((run.applied - after) / _GROUPS)), after)
 
 
 _Finding = tuple[float, Alarm]

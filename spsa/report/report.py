@@ -7,13 +7,14 @@ from typing import Any
 
 from spsa import __version__
 from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Event, Run
-from spsa.report.alarms import with_alarms, with_history
+from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, SETTINGS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.history import HISTORY, THETA, RunHistory, history
-from spsa.report.machines import MACHINES
+from spsa.report.machines import MACHINES, MachineReport, machine_reports, worker_parts
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS
 from spsa.report.status import STATUS, Status, status
@@ -32,6 +33,8 @@ class Report:
     made_at: datetime
     status: Status
     history: RunHistory
+    parts: tuple[WorkerShare, ...]
+    machines: tuple[MachineReport, ...]
     validations: tuple[Match, ...]
     workers: tuple[FleetMember, ...]
     events: tuple[Event, ...]
@@ -49,8 +52,8 @@ class Report:
         yield PARAMETERS, self.status.parameters
         yield MATCHES, self.validations
         yield WORKERS, self.workers
-        if len(self.history.machines) > 1:
-            yield MACHINES, self.history.machines
+        if len(self.machines) > 1:
+            yield MACHINES, self.machines
 
     def more_tables(self) -> Iterator[Table]:
         """What a page has besides."""
@@ -87,6 +90,8 @@ def report_json(found: Report) -> Any:
             "space": run.space,
             "source_sha256": run.source_sha256,
             "history": record(HISTORY, found.history),
+            "workers": records(WORKERS, found.workers),
+            "machines": records(MACHINES, found.machines),
             "events": records(EVENTS, found.events),
         }
     )
@@ -94,15 +99,17 @@ def report_json(found: Report) -> Any:
 
 def report(store: Store, run: Run) -> Report:
     """Read all that is known of a run."""
-    now, path = with_alarms(store, status(store, run)), history(store, run)
+    parts = worker_parts(store, run)
+    machines = machine_reports(parts)
+    workers = fleet(store, store.worker_shares(run.id), machines)
     return Report(
         made_at=store.clock(),
-        status=with_history(now, path),
-        history=path,
+        status=with_machines(with_alarms(store, status(store, run)), machines),
+        history=history(store, run),
+        parts=tuple(parts),
+        machines=machines,
         validations=tuple(Match(one, measured(run, one)) for one in store.matches(run.id)),
-        workers=tuple(
-            one for one in fleet(store, path.workers, path.machines) if one.share is not None
-        ),
+        workers=tuple(one for one in workers if one.share is not None),
         events=tuple(store.events(run.id, MAX_EVENTS)),
     )
 

@@ -74,17 +74,16 @@ class Pages:
         """How many a live run has; None of one that this program cannot read."""
         with suppress(TuningError):
             if run.live:
-                return len(self._reader.whole_status(self._store.run(run.name)).alarms)
+                return len(self._reader.status(self._store.run(run.name)).alarms)
         return None
 
     def run(self, request: Request) -> Values:
         run = self._run(request)
-        status = self._reader.whole_status(run)
+        status = self._reader.status(run)
         workers = self._reader.workers(run)
         return {
             "run": status.run,
             "status": status,
-            "history": self._reader.history(run),
             "more_about": partial(_more_about, status),
             "workers": [one for one in workers if one.is_present or one.share is not None],
             "events": self._store.events(run.id, RECENT_EVENTS)[::-1],
@@ -110,7 +109,7 @@ class Pages:
     def compare(self, request: Request) -> Values:
         """Two runs beside one another."""
         run, other = self._run(request), self._store.run(needed(request, "with"))
-        both = [self._reader.whole_status(one) for one in (run, other)]
+        both = [self._reader.status(one) for one in (run, other)]
         rows = compared_rows(*(one.parameters for one in both))
         return {"run": run, "other": other, "both": both, "rows": rows}
 
@@ -176,7 +175,7 @@ class Pages:
         return {"run": run, "events": found, "more": more}
 
     def _metrics(self, _request: Request) -> Response:
-        runs, read = self._store.run_overviews(), self._reader.whole_status
+        runs, read = self._store.run_overviews(), self._reader.status
         live = [read(self._store.run(run.name)) for run in runs if run.live]
         return Response(metrics(runs, live, fleet(self._store)), media_type=METRICS_TYPE)
 

@@ -8,15 +8,19 @@ from typing import Generic, TypeVar
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.report.alarms import with_alarms, with_history
+from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.figures import Figure, figures
-from spsa.report.history import COMPARED, POINTS, Played, RunHistory, history, played
+from spsa.report.history import POINTS, RunHistory, history
+from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
 from spsa.report.status import Status, status, wanted_games
 from spsa.report.workers import FleetMember, fleet
 
 MIN_KEPT_SECONDS = 2.0
 KEPT_PER_COST = 10.0
 """A value that took a second to read is kept for ten: reading never takes more than a tenth."""
+
+COMPARED_SECONDS = 30.0
+"""For what changes slowly: the machines compared over many iterations."""
 
 MAX_KEPT = 100
 MAX_VALUES = 50_000
@@ -29,7 +33,8 @@ Value = TypeVar("Value")
 class ShortCache(Generic[Value]):
     """Keeps values for a few seconds by key; who asks while one is being read waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = MIN_KEPT_SECONDS) -> None:
+        self._seconds = seconds
         self._lock = Lock()
         self._locks: dict[object, Lock] = {}
         self._kept: dict[object, tuple[float, Value]] = {}
@@ -41,9 +46,15 @@ class ShortCache(Generic[Value]):
         with lock:
             kept = self._kept.get(key)
             if kept is None or kept[0] < monotonic():
-                kept = self._kept[key] = _timed(read)
+                kept = self._kept[key] = self._timed(read)
                 self._forget_the_oldest()
             return kept[1]
+
+    def _timed(self, read: Callable[[], Value]) -> tuple[float, Value]:
+        began = monotonic()
+        value = read()
+        now = monotonic()
+        return now + max(self._seconds, KEPT_PER_COST * (now - began)), value
 
     def _forget_the_oldest(self) -> None:
         with self._lock:
@@ -51,11 +62,8 @@ class ShortCache(Generic[Value]):
                 del self._kept[min(self._kept, key=lambda key: self._kept[key][0])]
 
 
-def _timed(read: Callable[[], Value]) -> tuple[float, Value]:
-    began = monotonic()
-    value = read()
-    now = monotonic()
-    return now + max(MIN_KEPT_SECONDS, KEPT_PER_COST * (now - began)), value
+Compared = tuple[Sequence[WorkerShare], Sequence[MachineReport]]
+"""What workers have played in groups of iterations, and how their machines compare."""
 
 
 class Reader:
@@ -64,43 +72,41 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
-        self._played: ShortCache[Played] = ShortCache()
+        self._compared: ShortCache[Compared] = ShortCache(COMPARED_SECONDS)
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._figures: ShortCache[dict[str, Figure]] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
-        self._whole_statuses: ShortCache[Status] = ShortCache()
 
     def status(self, run: Run) -> Status:
-        """Without alarms."""
-        return self._statuses.get((run.id, run.status), lambda: status(self._store, run))
-
-    def whole_status(self, run: Run) -> Status:
-        """With all alarms, those of its history too."""
+        """With all alarms."""
 
         def read() -> Status:
-            return with_history(with_alarms(self._store, self.status(run)), self.history(run))
+            found = with_alarms(self._store, status(self._store, run))
+            return with_machines(found, self.compared(run)[1])
 
-        return self._whole_statuses.get((run.id, run.status), read)
+        return self._statuses.get((run.id, run.status), read)
 
     def history(self, run: Run) -> RunHistory:
         """Of as many points as a page can show."""
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
-
-        def read() -> RunHistory:
-            return history(self._store, run, points, known=self._last_played(run))
-
-        return self._histories.get(run.id, read)
+        return self._histories.get(run.id, lambda: history(self._store, run, points))
 
     def figures(self, run: Run) -> dict[str, Figure]:
-        return self._figures.get(run.id, lambda: figures(self.history(run), wanted_games(run)))
+        def read() -> dict[str, Figure]:
+            return figures(self.history(run), self.compared(run)[0], wanted_games(run))
+
+        return self._figures.get(run.id, read)
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
-        """All workers, with what each has played of a run.
-
-        The machines are compared with one another over the last iterations.
-        """
+        """All workers, with what each has played of a run."""
         shares = self._shares.get(run.id, lambda: self._store.worker_shares(run.id))
-        return fleet(self._store, shares, self._last_played(run).machines)
+        return fleet(self._store, shares, self.compared(run)[1])
 
-    def _last_played(self, run: Run) -> Played:
-        return self._played.get(run.id, lambda: played(self._store, run, COMPARED))
+    def compared(self, run: Run) -> Compared:
+        """Of the last iterations."""
+
+        def read() -> Compared:
+            parts = worker_parts(self._store, run, COMPARED)
+            return parts, machine_reports(parts)
+
+        return self._compared.get(run.id, read)

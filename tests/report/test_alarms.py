@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import Alarm, AlarmKind, event_detail, grouped
-from spsa.report.alarms import of_history, of_noise, with_alarms
+from spsa.report.alarms import of_noise, of_validations, with_alarms
 from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, told
-from spsa.report.history import history
+from spsa.report.matches import Match
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import report
 from spsa.report.status import STATUS, Status, status
@@ -252,7 +253,9 @@ def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> No
 def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     staged = tuned(store, SPACE, 2)
     validated(staged)
-    found = history(store, staged.now())
-    bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
-    (alarm,) = of_history(replace(found, validations=(bad,)))
+    found = status(store, staged.now())
+    assert not [*of_validations(found)]
+    lost = Tally(0, 40, 60, (0, 40, 10, 0, 0))
+    with patch.object(Match, "tally", lost):
+        (alarm,) = of_validations(found)
     assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")

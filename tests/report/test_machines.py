@@ -21,11 +21,11 @@ from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
-from spsa.report.history import history
 from spsa.report.machines import (
     cochran_mantel_haenszel,
     exact_chance,
     machine_reports,
+    worker_parts,
 )
 from spsa.report.report import report, report_json
 
@@ -234,8 +234,10 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     sums = {share.worker: share for share in store.worker_shares(staged.run.id)}
     assert len(sums) == 4 and all(share.batches == 7 for share in sums.values())
     for name, share in sums.items():
-        first, *rest = [one for one in parts if one.worker == name]
-        assert sum(rest, first) == share
+        own = [one for one in parts if one.worker == name]
+        assert sum((one.tally for one in own), Tally()) == share.tally
+        for key in ("batches", "void_games", "time_losses", "nodes", "think_seconds"):
+            assert sum(getattr(one, key) for one in own) == getattr(share, key)
     assert [one.void_batches for one in parts] == [0, 0, 0, 3, 0, 0, *[0] * 6]
     assert [one.late_batches for one in parts] == [1, 2, 0] * 4
     last = [one.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
@@ -267,7 +269,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
     *_, (view, rows) = found.tables()
     assert rows[0].machine == "m0" and view.columns[-1].text(rows[0]) == "results"
-    told = json.loads(json.dumps(report_json(found)))["history"]["machines"]
+    told = json.loads(json.dumps(report_json(found)))["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["pairs_by_points"] == [0, 0, 140] and told[0]["results_chi_square"] > 100
 
@@ -312,7 +314,7 @@ def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_stor
 
 def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:
     staged = played(sqlite_store)
-    reports = history(sqlite_store, staged.now()).machines
+    reports = machine_reports(worker_parts(sqlite_store, staged.now()))
     set_aside(sqlite_store, staged.now(), reports)
     set_aside(sqlite_store, staged.now(), reports)
     (aside,) = sqlite_store.machines_set_aside()
