@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +17,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import (
-    MAX_CENTIPAWNS,
-    MAX_IN_A_ROW,
-    MAX_MOVES,
-    MAX_SECONDS,
     Book,
     TimeControl,
     TimeKind,
 )
-from spsa.core.scoring import Tally
-from spsa.errors import InvalidInput, TuningError
+from spsa.errors import InvalidInput
 from spsa.openings.book import OpeningBook, load
-from spsa.protocol import LEASE_SECONDS, BatchResult
-from spsa.text import NAME_LENGTH
-from spsa.uci.engine import UciTimeouts
 from worker import cli
 from worker.connection import server_of
 from worker.direct import private_url
 from worker.match.command import match_of
-from worker.match.games import Match, PlayedMatch
-from worker.match.report import as_json, report_lines
+from worker.match.games import Match
 from worker.replay import place_of
-from worker.runner.clock import game_clock
 from worker.runner.position import Position
 from worker.settings import Settings
 
@@ -47,7 +36,6 @@ EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
 LONG_PATH = "/" + "x" * 5000
 MATCH = ("engine", "engine", "--games", "4")
-FLAGS = [option for option in cli.compete.params if isinstance(option, click.Option)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,35 +59,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     logger.handlers, logger.level, logger.propagate = handlers, level, propagate
 
 
-PATHS = ("engine", "book.epd", "book.pgn", "url", ".", "pipe", "/dev/zero", "none", LONG_PATH)
-STARTS = (*[MATCH] * 4, *[("--spsa", "--database-url", "sqlite:///spsa.db")] * 2, ())
-
-
-def words(chance: Chance) -> list[str]:
-    """A command line: mostly known options, mostly with a value that is wrong."""
-    typed = list(chance.choice([*STARTS, (chance.choice(PATHS), chance.choice(PATHS))]))
-    for _ in range(chance.randrange(4)):
-        flag = chance.choice(FLAGS)
-        typed += [flag.opts[-1], *(value(chance) for _ in range(0 if flag.is_flag else flag.nargs))]
-    return typed
-
-
-def value(chance: Chance) -> str:
-    text = chance.text(2).replace("\0", "")  # no command line can have one
-    match chance.randrange(6):
-        case 0:
-            return chance.choice(PATHS)
-        case 1:
-            return text
-        case 2:
-            return f"{chance.number()}/{chance.number()}+{chance.number()}"
-        case 3:
-            name = chance.choice(["Hash", "", " ", chance.word()]).replace("\0", "")
-            return f"{name}={chance.choice([chance.number(), text])}"
-        case _:
-            return chance.number()
-
-
 def ready(typed: Sequence[str]) -> Match | Settings | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
@@ -118,62 +77,6 @@ def ready(typed: Sequence[str]) -> Match | Settings | None:
     if server_of(settings, os.environ) is None:
         private_url(settings.database_url, settings.database_url_file)
     return settings
-
-
-@pytest.mark.slow
-@given(typed=made(words))
-@example(typed=[*MATCH, "--sprt", "0", "1e308"])
-@example(typed=[*MATCH, "--sprt", "0", "1e-300"])
-@example(typed=[*MATCH, "--draw", "0", "0", "0"])
-@example(typed=[*MATCH, "--resign", "-1", "-1"])
-@example(typed=[*MATCH, "--engine-memory", str(2**63)])
-@example(typed=[*MATCH, "--option", "Hash=1\nquit"])
-@example(typed=[*MATCH, "--book", "/dev/zero"])
-@example(typed=[*MATCH, "--book", "pipe"])
-@example(typed=["--spsa", "--database-url-file", "pipe"])
-@example(typed=["--spsa", "--idle-timeout", "1e308"])
-@fuzz()
-def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
-    try:
-        found = ready(typed)
-    except (click.ClickException, TuningError) as error:
-        assert error.exit_code == 2
-        return
-    if isinstance(found, Match):
-        check_match(found)
-    elif found is not None:
-        check_worker(found)
-
-
-def check_match(match: Match) -> None:
-    control, rules = match.conditions.time_control, match.conditions.adjudication
-    assert 1 <= match.pairs <= 10**9
-    assert 0 < control.low <= control.high and isfinite(control.high)
-    assert 0 <= control.increment <= MAX_SECONDS and 0 <= control.margin <= MAX_SECONDS
-    assert rules.max_moves is None or 1 <= rules.max_moves <= MAX_MOVES
-    if rules.draw is not None:
-        assert 0 <= rules.draw.move_number <= MAX_MOVES
-        assert 1 <= rules.draw.count <= MAX_IN_A_ROW and 0 <= rules.draw.score <= MAX_CENTIPAWNS
-    if rules.resign is not None:
-        assert 1 <= rules.resign.count <= MAX_IN_A_ROW
-        assert 1 <= rules.resign.score <= MAX_CENTIPAWNS
-    for spec in (match.first, match.second):
-        assert all(text.isprintable() for pair in spec.options.items() for text in pair)
-    job = match.job(match.pairs - 1)
-    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(chess.WHITE)
-    assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
-    for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
-        played = PlayedMatch(count=BatchResult(tally=tally))
-        as_json(match, played)
-        assert all(line.isprintable() for line in report_lines(match, played))
-
-
-def check_worker(settings: Settings) -> None:
-    assert LEASE_SECONDS[0] <= settings.lease <= LEASE_SECONDS[1]
-    assert settings.name is None or 1 <= len(settings.name) <= NAME_LENGTH
-    assert settings.name is None or settings.name.isprintable()
-    assert 0 <= settings.drain < 10**8
-    assert settings.idle_timeout is None or 0 < settings.idle_timeout < 10**8
 
 
 MATCH_REFUSED = [

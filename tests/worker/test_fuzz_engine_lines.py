@@ -3,18 +3,15 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import chess.pgn
 import pytest
 from console import compete
-from engines.faulty import LOSER, PATIENT, WINNER, engine, spec, start_book, started
-from fuzzing import SUSPECT, Chance, fuzz, made
+from engines.faulty import LOSER, WINNER, engine, start_book
+from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from trials import UNHURRIED, OneIteration
 
 from spsa.core.game_settings import (
     MATE,
@@ -32,8 +29,7 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
-from spsa.uci.engine import Limit, SearchReply, UciEngine, last_info
-from spsa.uci.process import StopSignal
+from spsa.uci.engine import SearchReply, last_info
 from worker.match.report import pgn_of
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
 from worker.runner.position import Termination, drawn
@@ -85,17 +81,6 @@ def options(chance: Chance) -> list[str]:
 def option_value(chance: Chance) -> str:
     usual = chance.choice(["true", "False", "a b", chance.text(2)])
     return chance.number() if chance.random() < 0.5 else usual
-
-
-def written(chance: Chance) -> bytes:
-    """Lines of a search among bytes that are none."""
-
-    def one() -> bytes:
-        if chance.random() < 0.5:
-            return chance.randbytes(chance.randrange(200))
-        return info(chance).encode(errors="replace")
-
-    return b"\n".join(chance.many(one, 5))
 
 
 @given(said=made(search), move=made(lambda chance: line(chance, "bestmove e2e4 e7e8q")))
@@ -238,54 +223,6 @@ def test_there_is_an_end_of_options() -> None:
     assert sum(map(len, declared.by_name)) < 2**25
 
 
-class Parrot:
-    """A real engine that says what it is told to; another one after every fault."""
-
-    def __init__(self, folder: Path) -> None:
-        self._spec = spec(engine(folder, "parrot", moves="e2e4"))
-        self._stop_signal = StopSignal()
-        self._engine: UciEngine | None = None
-
-    def __call__(self, said: bytes) -> SearchReply | EngineFault:
-        self._engine = self._engine or started(self._spec, self._stop_signal, PATIENT)
-        try:
-            echo = b"echo " + said.hex().encode() + b"\nposition startpos"
-            return self._engine.search(echo, Limit(b"go movetime 1\n", 20.0))
-        except EngineFault as fault:
-            self.end()
-            return fault
-
-    def end(self) -> None:
-        if self._engine is not None:
-            self._engine.close(at_once=True)
-        self._engine = None
-
-    def close(self) -> None:
-        self.end()
-        self._stop_signal.close()
-
-
-@pytest.fixture(scope="module")
-def parrot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parrot]:
-    bird = Parrot(tmp_path_factory.mktemp("parrot"))
-    yield bird
-    bird.close()
-
-
-@given(said=made(written))
-@example(said=b"\n".join(b"info nodes " + n.encode() + b" score cp 1" for n in SUSPECT))
-@example(said=bytes(range(256)) * 300)
-@fuzz(short=40)
-def test_a_process_may_write_anything(parrot: Parrot, said: bytes) -> None:
-    answer = parrot(said[:30_000] + b"\n")
-    if isinstance(answer, EngineFault):
-        refused_in_print(answer)
-        assert answer.reason in ("garbage", "no move", "flood")
-    else:
-        assert 0 <= answer.nodes <= MAX_NODES and 0 <= answer.depth <= MAX_DEPTH
-        assert answer.score is None or -MATE <= answer.score <= MATE
-
-
 LIES = b"""\
 info string \x1b[2J
 info depth 99999 score cp 99999999999999999999 time -1 nps nan nodes 18446744073709551615 pv e2e4
@@ -331,19 +268,3 @@ def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
 def test_a_void_game_says_so_in_print() -> None:
     fault = VoidGame("\x1b[2J", EngineFault("refused option", "none of " + "a\nb, " * 20_000))
     refused_in_print(fault)
-
-
-@pytest.mark.slow
-def test_a_worker_survives_the_numbers_of_a_liar(
-    database_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
-    says = tmp_path / "says"
-    says.write_bytes(LIES)
-    fleet = OneIteration(database_url, tmp_path)
-    fleet.open(UNHURRIED, says=says)
-    worker = fleet.start("--max-batches", 2)
-    _, err = worker.communicate(timeout=240)
-    assert worker.returncode == 0, err
-    assert all(line.isprintable() for line in err.split("\n"))
-    assert sql("SELECT games_played, void_games FROM spsa_iteration") == [(8, 0)]
-    assert sql("SELECT SUM(minus_nodes), MIN(plus_nodes) > 0 FROM spsa_batch") == [(0, 1)]

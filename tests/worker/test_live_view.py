@@ -36,13 +36,13 @@ def test_slots_and_faults_are_shown(staged: Stage, monkeypatch: pytest.MonkeyPat
         played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
         view.show(activity([batch, None], played=played, batches=3))
         assert screen.shown == [
-            "me: playing, 2 games of 3 batches in 1.5 min, 80 games an hour",
-            "void games: 2 crash; games lost on time: 1",
+            "me: 2 games of 3 batches in 1.5 min, 80 games an hour",
+            "playing; void games: 2 crash; games lost on time: 1",
             "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 0]",
             "slot 1 no batch",
         ]
         assert view.due_at == 1091.0
-    assert screen.shown[0].startswith("me: playing, 2 games") and screen.cursor_is_shown
+    assert screen.shown[0].startswith("me: 2 games of 3") and screen.cursor_is_shown
 
 
 def test_more_slots_than_lines() -> None:

@@ -3,19 +3,15 @@
 The missing modules and functions are taken away from Linux. macOS was not tried.
 """
 
-import os
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from builders import NODES
-from console import ROOT, call, compete, environment
-from engines.faulty import alive, engine, wait_until
+from console import ROOT, call, compete
+from engines.faulty import engine
 from trials import opened
 
 from spsa.db import Store
@@ -60,28 +56,3 @@ def test_a_worker_plays_and_its_row_says_what_is_missing(
     assert (done.returncode, warnings(done.stderr)) == (0, LACKING), done.stderr
     assert sql("SELECT sandbox FROM spsa_worker WHERE sandbox IS NOT NULL") == [("rlimits",)]
     assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(4, 4)]
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [("exit-3", "exit status 3"), ("hang", "no bestmove within"), ("flood", "a line of more than")],
-)
-def test_a_faulty_engine_is_found_and_ended(fault: str, reason: str, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    faulty = engine(tmp_path, "faulty", moves="e2e4", fault=fault, pid=pid)
-    words = (faulty, engine(tmp_path, "other"), "--games", 2, "--movetime", 0.05, "-c", 1)
-    done = call(plain(*words), ROOT)
-    assert reason in done.stdout + done.stderr
-    assert not alive(int(pid.read_text()))
-
-
-def test_ctrl_c_twice_ends_a_match_and_its_engines(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    slow = engine(tmp_path, "slow", sleep=60, pid=pid)
-    words = (slow, engine(tmp_path, "other"), "--games", 2, "--movetime", 90, "-c", 1)
-    process = subprocess.Popen(plain(*words), cwd=ROOT, env=environment())
-    wait_until(lambda: pid.exists() and pid.read_text() != "")
-    for _ in range(2):
-        os.kill(process.pid, signal.SIGINT)
-    assert process.wait(30) == 130
-    assert not alive(int(pid.read_text()))

@@ -132,28 +132,6 @@ def test_a_machine_that_holds_enough_waits_as_long_as_it_is_told_and_reports_mea
     assert time.monotonic() - refused_at > 4.0
 
 
-def test_a_server_that_names_a_time_is_left_alone_for_so_long(
-    start: Callable[..., Running], server: WorkerServer
-) -> None:
-    busy = refusal(503, "the database does not respond", Retry_After="4")
-    server.replaced["/worker/touch"] = lambda _: busy
-    running = start()
-    running.until(lambda: "does not respond; next attempt in 4.0 s" in running.log)
-    asked, began = len(server.requests), time.monotonic()
-    running.until(lambda: len(server.requests) > asked)
-    assert time.monotonic() - began > 3.0
-
-
-def test_a_worker_whose_row_is_unknown_registers_again(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
-) -> None:
-    unknown = iter([refusal(409, "no such worker", "not_registered")] * 1)
-    server.replaced["/worker/touch"] = lambda _: next(unknown, None)
-    play(1)
-    assert start("--max-batches", "1").ended() == 0
-    assert len(server.asked("/worker/register")) == 2
-
-
 def big(path: Path, parts: int) -> Path:
     """An engine whose file takes so many parts to send."""
     path.write_bytes(path.read_bytes() + b"#" * PART * parts)

@@ -121,16 +121,3 @@ def test_a_book_and_a_side_file_come_from_where_the_engines_are(
     assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
     assert result(staged) == PLUS_WINS_ALL
     assert f"value {tmp_path / 'cache' / digest(net)}\n" in log.read_text()
-
-
-def test_a_book_of_other_bytes_is_not_played(
-    staged: Stage, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
-    player = engine(tmp_path, "plus", moves=WINNER)
-    opened(
-        staged, tmp_path, player, player,
-        book=Book(name=str(start_book(tmp_path)), sha256="0" * 64),
-    )  # fmt: skip
-    with pytest.raises(TuningError, match=r"hashes to .* 0000.* is not stored either"):
-        work(staged.store, tmp_path, size=1, max_batches=1)
-    assert not sql("SELECT 1 FROM spsa_batch WHERE status = 'done'")

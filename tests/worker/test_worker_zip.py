@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from engines.faulty import LOSER, WINNER, engine, running_with, wait_until
+from engines.faulty import engine
 from worker_server import TOKEN, WorkerServer, claim_of
 
 from spsa.core.game_settings import Book
@@ -170,21 +170,7 @@ def test_it_plays_a_book_of_games_and_shows_its_view_on_a_terminal(
     os.close(ours)
     assert process.wait(60) == 0, shown.getvalue()
     assert len(server.reports()) == 1
-    assert b"me: played, " in shown.getvalue()
-
-
-def test_an_engine_gets_neither_the_token_nor_the_network(
-    pyz: Path, server: WorkerServer, tmp_path: Path
-) -> None:
-    plus = engine(tmp_path, "plus", moves=WINNER)
-    spy = tmp_path / "spy"
-    found = tmp_path / "found"
-    spy.write_text(f"#!/bin/sh\nenv > {found}\nexec {plus}\n")
-    spy.chmod(0o755)
-    minus = engine(tmp_path, "minus", moves=LOSER)
-    server.claims.append(claim_of(spy, minus, server, pairs=1))
-    run(pyz, "--server", server.url, "-c", "1", "--max-batches", "1")
-    assert found.read_text() and TOKEN not in found.read_text()
+    assert b" batches in " in shown.getvalue()
 
 
 def test_what_needs_a_database_says_so(pyz: Path) -> None:
@@ -192,20 +178,3 @@ def test_what_needs_a_database_says_so(pyz: Path) -> None:
         done = run(pyz, *words)
         assert done.returncode == 2
         assert "this file plays for a server: give --server URL" in done.stderr
-
-
-def test_no_engine_outlives_a_worker_that_is_killed(
-    pyz: Path, server: WorkerServer, tmp_path: Path
-) -> None:
-    pid = tmp_path / "pid"
-    slow = engine(tmp_path, "slow", sleep=60, pid=pid)
-    server.claims.append(claim_of(slow, engine(tmp_path, "minus"), server))
-    worker = subprocess.Popen(
-        [*ALONE, str(pyz), "--server", server.url, "-c", "1"],
-        env={"PATH": os.environ["PATH"], "HOME": str(pyz.parent), "SPSA_TOKEN": TOKEN},
-        stderr=subprocess.DEVNULL,
-    )
-    wait_until(lambda: pid.exists() and pid.read_text() != "")
-    worker.kill()
-    worker.wait()
-    wait_until(lambda: not running_with(f"--pid={pid}"))

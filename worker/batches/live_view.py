@@ -46,17 +46,18 @@ class LiveView:
         self._games.saw(now, activity.played.tally.games)
         lines = [printable(line, LINE_LENGTH) for line in self._lines(activity)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
-        self._display.show(Group(*texts), lines[:2])
+        self._display.show(Group(*texts), lines[:1])
 
     def _lines(self, activity: Activity) -> Iterator[str]:
         played, slots, rate = activity.played, activity.slots, self._games.per_second
         speed = f", {3600 * rate:,.0f} games an hour" if rate else ""
         minutes = (time.monotonic() - self._began) / 60
         games = f"{played.tally.games} games of {activity.batches} batches"
-        yield f"{self._name}: {activity.state}, {games} in {minutes:.1f} min{speed}"
+        yield f"{self._name}: {games} in {minutes:.1f} min{speed}"
         faults = [f"{count} {reason}" for reason, count in Counter(played.voids).most_common(3)]
         lost_on_time = played.plus_time_losses + played.minus_time_losses
-        yield f"void games: {', '.join(faults) or 'none'}; games lost on time: {lost_on_time}"
+        voids = ", ".join(faults) or "none"
+        yield f"{activity.state}; void games: {voids}; games lost on time: {lost_on_time}"
         most = max(1, self._display.console.height - _OTHER_LINES)
         for number, batch in enumerate(slots[:most]):
             yield f"slot {number} {_progress(batch)}"
