@@ -2,14 +2,11 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
-
-import tree_sitter_toml
-from tree_sitter import Language, Node, Parser
 
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
@@ -20,18 +17,16 @@ LONGEST_TEXT = 4096
 _MAX_COMPARED = 5000
 """Names that a misspelt name is compared with."""
 
-_LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
-_LONG_NUMBER = re.compile(r"[\da-fA-F_]{1000}")
 _MAX_BYTES = 2**22  # bytes; TOML is read at a megabyte a second
-_DEEPEST = 16
-_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
-_DEEP_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_PART}[ \t]*\.[ \t]*){{{_DEEPEST}}}")
+_PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
+_HEADER = re.compile(r"""\s*\[\[?((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]""")
+_KEY = re.compile(rf"\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*=")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that parses. `lines` maps the path of every table and key to its line, from 1."""
+    """A file that parses. `lines` maps the path of a table or key to its line, from 1."""
 
     path: Path
     text: str
@@ -64,69 +59,44 @@ class Faults:
             file, line = str(self._document.path), self.line(key)
         self._found.append(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
         if len(self._found) == MAX_FAULTS:
-            self.raise_any()
+            raise InvalidInput(self._found)
 
     def line(self, key: Key) -> int | None:
         """The line of `key`, or of the nearest table around it that is written."""
         lines = self._document.lines
         return next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
 
-    def raise_any(self) -> None:
-        """Raise InvalidInput with all faults, if there are any."""
-        if self._found:
-            raise InvalidInput(self.found)
-
 
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput if it is missing or not valid TOML."""
     text = file_text(path)
-    if found := _DEEP_KEY.search(text):  # which would take tomllib a time quadratic in its parts
-        line = text.count("\n", 0, found.end()) + 1
-        raise _unreadable(path, "has a key of too many parts", "write plain tables", line)
     try:
-        return Document(path, text, _data(path, text), _lines(text))
+        return Document(path, text, tomllib.loads(text), _lines(text))
     except RecursionError:
         raise _unreadable(path, "is nested too deeply", "write plain tables") from None
+    except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
+        found = _LINE.search(str(error))
+        line = None
+        if found is not None:
+            line = int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
+        said = f"is not TOML: {_LINE.sub('', str(error)).strip()}"
+        raise _unreadable(path, said, "correct this line", line) from None
 
 
 def file_text(path: Path) -> str:
+    """The text of a file. Raises InvalidInput where there is none."""
     try:
-        data = content(path, _MAX_BYTES)
+        return content(path, _MAX_BYTES).decode("utf-8")
     except FileNotFoundError:
-        raise _unreadable(
-            path, "does not exist", "write it, or let `spsa-master init` do it"
-        ) from None
+        remedy = "write it, or let `spsa-master init` do it"
+        raise _unreadable(path, "does not exist", remedy) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder", "name the file in it") from None
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}", "make it readable") from None
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise _unreadable(path, "starts with a byte order mark", "save it as UTF-8 without one", 1)
-    try:
-        return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise _unreadable(path, "is not UTF-8", "save it as UTF-8", line) from None
-
-
-def _data(path: Path, text: str) -> dict[str, object]:
-    try:
-        data = tomllib.loads(text)
-        repr(data)  # a hexadecimal number may be read that Python refuses to print
-    except ValueError as error:  # TOMLDecodeError, or what int() and repr() say of 5000 digits
-        line = _line_of(text, str(error))
-        message = _LINE.sub("", str(error)).strip()
-        raise _unreadable(path, f"is not TOML: {message}", "correct this line", line) from None
-    return data
-
-
-def _line_of(text: str, message: str) -> int | None:
-    """The line that a message names; for an error of int(), the line of the long number."""
-    found = _LINE.search(message)
-    if found is None:
-        at = _LONG_NUMBER.search(text)
-        return at and text.count("\n", 0, at.start()) + 1
-    return int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
 
 
 def _unreadable(path: Path, found: str, remedy: str, line: int | None = None) -> InvalidInput:
@@ -136,29 +106,24 @@ def _unreadable(path: Path, found: str, remedy: str, line: int | None = None) ->
 
 
 def _lines(text: str) -> dict[Key, int]:
-    root = Parser(_LANGUAGE).parse(text.encode()).root_node
-    return dict(reversed([*_entries(root, ())]))  # reversed: the first of several wins
-
-
-def _entries(node: Node, outer: Key) -> Iterator[tuple[Key, int]]:
-    """Every key below `node`; `outer` is the path of the table around it."""
-    for child in node.named_children:
-        if child.type not in ("pair", "table", "table_array_element"):
+    """The line of each key that begins one, and of the tables around it; the first one wins."""
+    lines: dict[Key, int] = {}
+    outer: Key = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header, found = _HEADER.match(line), _KEY.match(line)
+        if header is not None:
+            outer = key = _parts(header[1])
+        elif found is not None:
+            key = outer + _parts(found[1])
+        else:
             continue
-        key = outer + _key(child.named_children[0])
-        yield from ((key[:depth], child.start_point.row + 1) for depth in range(len(key), 0, -1))
-        inner = [value for value in child.named_children[1:] if value.type == "inline_table"]
-        for table in inner or ([] if child.type == "pair" else [child]):
-            yield from _entries(table, key)
+        for depth in range(1, len(key) + 1):
+            lines.setdefault(key[:depth], number)
+    return lines
 
 
-def _key(node: Node) -> Key:
-    if node.type == "dotted_key":
-        return tuple(name for part in node.named_children for name in _key(part))
-    text = (node.text or b"").decode()
-    if node.type == "quoted_key":
-        return (next(iter(tomllib.loads(f"{text} = 0"))),)
-    return (text,)
+def _parts(written: str) -> Key:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, written))
 
 
 def is_plain(text: str) -> bool:
@@ -168,21 +133,9 @@ def is_plain(text: str) -> bool:
 
 def shown(value: object) -> str:
     """A value for a message: as TOML writes it, shortened."""
-    text = (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else _decimal(value)
-    )
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _decimal(value: object) -> str:
-    try:
-        return str(value)
-    except ValueError:  # a hexadecimal number of thousands of decimal digits
-        return "a number of thousands of digits"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """Reads config.toml and the environment into one frozen Config."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -9,13 +9,12 @@ from spsa.builds.artifacts import sha256_of
 from spsa.config.document import Faults, Key, read_document, shown
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
-from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import readable_space
 from spsa.core.game_settings import Book, EngineFile, GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
-from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
+from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, content
 from spsa.openings import NAME_A_BOOK, builtin_book
 
@@ -23,21 +22,15 @@ from spsa.openings import NAME_A_BOOK, builtin_book
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     """Read config.toml; DATABASE_URL in `environ` overrides its [database] url.
 
-    Paths in it are relative to the file. Raises InvalidInput with all faults, also those of
-    params.toml and the source. `missing_files` checks that the named files exist, because some
-    commands need none (a server needs no source).
+    Paths in it are relative to the file. Raises InvalidInput with all faults. `missing_files`
+    checks that the named files exist, because some commands need none (a server needs no source).
     """
-    try:
-        document = read_document(path)
-    except InvalidInput as error:
-        more = _readable(path.parent / "params.toml")[1]
-        raise InvalidInput((*error.faults, *more)[:MAX_FAULTS]) from None
+    document = read_document(path)
     data, origins = _overridden(document.data, environ.get("DATABASE_URL", "").strip())
     faults = Faults(document, origins)
     config = _config(document.path, data, faults)
     if config is None or faults.found:
-        further = () if config is None else _further(config, faults.found)
-        raise InvalidInput((*faults.found, *further)[:MAX_FAULTS])
+        raise InvalidInput(faults.found)
     return config
 
 
@@ -54,9 +47,8 @@ def _overridden(
     with suppress(InvalidInput):  # reading the table tells
         parsed(url)
         url = with_absolute_path(url, Path.cwd())
-    key: Key = ("database", "url")
     overridden = {**data, "database": {**database, "url": url}}
-    return overridden, {key: "DATABASE_URL or --database-url"}
+    return overridden, {("database", "url"): "DATABASE_URL or --database-url"}
 
 
 def _config(path: Path, data: Mapping[str, object], faults: Faults) -> Config | None:
@@ -111,44 +103,10 @@ def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
 
     With the faults of all files in one message a user corrects them in one round.
     """
-    return _readable(config.run.params)
-
-
-def _readable(params: Path) -> tuple[Space, tuple[Fault, ...]]:
-    if not _is_there(params):
-        return Space(()), ()
     try:
-        return readable_space(read_document(params))
+        return readable_space(read_document(config.run.params))
     except InvalidInput as error:
-        return Space(()), error.faults
-
-
-def _further(config: Config, own: Collection[Fault]) -> tuple[Fault, ...]:
-    """What is wrong with the files that a faulty config.toml names, as far as it can be read.
-
-    A section with a fault of its own may name something else than its author means.
-    """
-    params = config.run.params
-    if params.is_dir():  # which replaces a path that is refused
-        return ()
-    space, wrong = readable_params(config)
-    if not _is_there(params):  # a machine that tunes nothing, such as that of a server
-        return wrong
-    doubtful = {fault.name.partition(".")[0] for fault in own}
-    missing = [f for f in missing_files(config) if f.name.partition(".")[0] not in doubtful]
-    return (*missing, *wrong, *(() if "build" in doubtful else _of_source(config, space)))
-
-
-def _of_source(config: Config, space: Space) -> tuple[Fault, ...]:
-    """Where the space does not fit the source, if that can be read."""
-    source, constants = config.build.source_path, config.build.constants_file
-    if config.delivery.kind == "uci" or source is None:
-        return ()
-    try:
-        texts = read_sources(space, source, constants)
-    except InvalidInput:
-        return ()  # `missing_files` names what is not there
-    return check_against_source(space, texts, constants, str(config.run.params))
+        return Space(()), error.faults if _is_there(config.run.params) else ()
 
 
 def missing_files(config: Config) -> list[Fault]:

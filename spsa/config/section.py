@@ -1,11 +1,9 @@
 """One table of a file as a pydantic model, and what is wrong in it as faults with their lines."""
 
 import errno
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from functools import reduce
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -119,50 +117,34 @@ def read_table(
     at: Key = (),
     folder: Path | None = None,
 ) -> Table | None:
-    """The model of the table at `at`, after noting all that is wrong in it.
+    """The model of the table at `at`; None after noting what is wrong in it.
 
-    Paths in it start at `folder`.
-
-    A wrong value is replaced by its default, so that the rest is compared, too. Returns None if a
-    required value is missing or wrong.
+    Paths in it start at `folder`. What is wrong between keys is told once each is right by itself.
     """
-    rest = deepcopy(dict(data))
-    wrong: set[Key] = set()
-    while True:
-        try:
-            table = model.model_validate(rest, context=folder)
-            break
-        except ValidationError as error:
-            found = _errors(error, model, rest)
-        for path, one in found.items():
-            if path not in wrong:
-                faults.note((*at, *path), *_said(model, rest, path, one))
-        wrong |= {path for path, one in found.items() if one["type"] != "extra_forbidden"}
-        removed = [_removed(rest, path) for path in found]
-        if not any(removed):
-            return None
-    doubtful = {path[:-1] for path in wrong}
-    for section, key, remark, remedy in _between(table):
-        if section not in doubtful and (*section, *key) not in wrong:
-            faults.note((*at, *section, *key), remark, remedy)
-    return table
+    try:
+        table = model.model_validate(data, context=folder)
+    except ValidationError as error:
+        for path, one in _errors(error, data).items():
+            faults.note((*at, *path), *_said(model, data, path, one))
+        return None
+    before = len(faults.found)
+    for path, found, remedy in _between(table):
+        faults.note((*at, *path), found, remedy)
+    return table if len(faults.found) == before else None
 
 
-def _between(table: Section, at: Key = ()) -> Iterator[tuple[Key, Key, str, str]]:
-    """The faults between keys: the path of the section, that of the key in it, and the texts."""
+def _between(table: Section, at: Key = ()) -> Iterator[Found]:
     for name in type(table).model_fields:
         if isinstance(inner := getattr(table, name), Section):
             yield from _between(inner, (*at, name))
-    yield from ((at, *fault) for fault in table.faults())
+    yield from (((*at, *key), found, remedy) for key, found, remedy in table.faults())
 
 
-def _errors(
-    error: ValidationError, model: type[Section], data: Mapping[str, object]
-) -> dict[Key, ErrorDetails]:
+def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, ErrorDetails]:
     """One error for each path; of the parts of a union the one that the value looks like."""
     found: dict[Key, ErrorDetails] = {}
     for one in error.errors(include_url=False):
-        path = _path(one, model)
+        path = _path(one, data)
         is_text = isinstance(_value(data, path), str)
         if one["type"] == "default_factory_not_called":
             continue
@@ -171,29 +153,15 @@ def _errors(
     return found
 
 
-def _path(error: ErrorDetails, model: type[Section]) -> Key:
+def _path(error: ErrorDetails, data: Any) -> Key:
     """The keys of an error's location, without the parts of a list or a union."""
     path: list[str] = []
-    kind: Any = model
     for part in map(str, error["loc"]):
-        if kind is None:
+        if not isinstance(data, dict) or (part not in data and error["type"] != "missing"):
             break
         path.append(part)
-        kind = _inner(kind, part)
+        data = data.get(part)
     return tuple(path)
-
-
-def _inner(kind: Any, key: str) -> Any:
-    """The model of the table `key` in a table, or `dict` for one of any keys; None for a value."""
-    if kind is dict or key not in kind.model_fields:
-        return None
-    annotation = kind.model_fields[key].annotation
-    for one in (annotation, *get_args(annotation)):
-        if get_origin(one) is dict:
-            return dict
-        if isinstance(one, type) and issubclass(one, Section):
-            return one
-    return None
 
 
 def _value(data: Any, path: Key) -> object:
@@ -202,13 +170,13 @@ def _value(data: Any, path: Key) -> object:
     return data
 
 
-def _removed(data: dict[str, Any], path: Key) -> bool:
-    """Remove the value at `path`, or the table that lacks it; False if there is none."""
-    table = _value(data, path[:-1])
-    if isinstance(table, dict) and path[-1] in table:
-        del table[path[-1]]
-        return True
-    return isinstance(table, dict) and len(path) > 1 and _removed(data, path[:-1])
+def _known(model: type[Section], path: Key) -> Collection[str]:
+    """The keys of the table at `path`."""
+    for name in path:
+        annotation = model.model_fields[name].annotation
+        kinds = (annotation, *get_args(annotation))
+        model = next(one for one in kinds if isinstance(one, type) and issubclass(one, Section))
+    return model.model_fields
 
 
 _TEXT = ("{given} is not a text", 'write {key} = "..."')
@@ -242,8 +210,7 @@ def _said(
     """What was found at `path`, and what would be right."""
     value, kind = _value(data, path), error["type"]
     if kind == "extra_forbidden":
-        known = reduce(_inner, path[:-1], model).model_fields
-        return f"unknown key {path[-1]!r}", suggestion(path[-1], known)
+        return f"unknown key {path[-1]!r}", suggestion(path[-1], _known(model, path[:-1]))
     if kind == "string_type" and isinstance(value, list):
         kind = "tuple_type"
     said = {name: _number(limit) for name, limit in error.get("ctx", {}).items()} | {

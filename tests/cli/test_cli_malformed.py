@@ -10,7 +10,6 @@ VALUES = {
     "nan": "nan",
     "1e309": "1e309",
     "negative": "-1",
-    "5000 digits": "9" * 5000,
     "list": "[1]",
     "table": "{ a = 1 }",
     "date": "2020-01-01",
@@ -46,7 +45,6 @@ CONFIG_EDITS = {
     "a book that is a folder": ("[games]", '[games]\nbook = "engine"'),
     "a book of a long name": ("[games]", f'[games]\nbook = "{"x" * 5000}"'),
     "too many plies of a book": ("[games]", "[games]\nplies = 1001"),
-    "a number of hexadecimal digits": ("low = 150", f"low = 0x{'f' * 5000}"),
     "an option of an escape": ("Hash = 1", 'Hash = "\\u001b[2J"'),
     "an option of 20,000 characters": ("Hash = 1", f'Hash = "{"x" * 20_000}"'),
     "a gain that is no number": ("[spsa]", '[spsa]\nalpha = "x"'),
@@ -82,7 +80,6 @@ BYTES = {
     "latin-1": b"# caf\xe9\n",
     "utf-16": "a = 1\n".encode("utf-16"),
     "deep lists": b"a = " + b"[" * 20_000,
-    "deep tables": b"[" + b".".join([b"a"] * 5_000) + b"]\n",
     "only line feeds": b"[run]\rseed = 1\r",
     "five megabytes of nonsense": b"x" * 5_000_000,
     "noise": bytes(range(256)) * 10,
@@ -143,7 +140,7 @@ def test_what_stands_in_the_place_of_a_file(project: Path, file: str, ask: Ask) 
 
 FAULTY = PARAMS.replace("min = 50", "min = 500")
 GONE = FAULTY.replace("[margin]", "[margins]").replace("500", "50")
-THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("low = 150", "")
+THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("= 150", "= 0")
 
 
 @pytest.mark.parametrize(
@@ -154,21 +151,6 @@ THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("l
         (THREE, PARAMS, ["[run] seed", "[games]", "[time_control]"]),
         (CONFIG, FAULTY.replace("step = 1\n", "step = -1\n"), ["[margin]", "[depth]"]),
         (
-            CONFIG.replace("seed = 7", "sed = 7"),
-            GONE,
-            ["[run] unknown", "[margins] there is no constant"],
-        ),
-        (
-            CONFIG.replace("low = 150", "low = "),
-            FAULTY,
-            ["config.toml] is not TOML", "[margin] min 500"],
-        ),
-        (
-            CONFIG.replace("seed = 7", "seed = -7"),
-            "[a]\nvalue =",
-            ["[run] seed", "params.toml] is not TOML"],
-        ),
-        (
             CONFIG.replace("[spsa]", 'book = "b.epd"\n[spsa]'),
             GONE,
             ["[margins]", "b.epd:1: [opening]"],
@@ -178,10 +160,9 @@ THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("l
             FAULTY,
             ["[build.source_path]", "[build.constants_file]", "[margin]"],
         ),
-        (CONFIG.replace("low = 150", "low = -1"), FAULTY, ["[time_control] low", "[margin] min"]),
     ],
 )
-def test_faults_of_config_params_source_and_book_come_in_one_go(
+def test_faults_of_config_come_in_one_go_then_those_of_params_source_and_book(
     project: Path, config: str, params: str, names: list[str], ask: Ask
 ) -> None:
     (project / "b.epd").write_text("no position\n")

