@@ -31,6 +31,7 @@ def test_every_second_theta_is_measured_against_the_start(store, in_flight):
     tested = finished(store, in_flight=in_flight)
     played = rounds(tested)
     assert {it.status for it in played} == {IterationStatus.COMPLETE}
+    assert store.open_iterations(tested.run.id) == []
     assert {it.target_games for it in played} == {4}
     theta = {step.k: step.theta_after for step in store.steps(tested.run.id)}
     space = tuning_of(tested.run).space
@@ -96,10 +97,3 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 
     tested = finished(store, in_flight=1, delivery=Picky())
     assert rounds(tested) == []
-
-
-def test_no_round_is_left_open_at_the_end(store):
-    tested = RunUnderTest(store, in_flight=1, iterations=4)
-    worker_rests = FakeSleep(lambda: play(store))
-    assert tested.master(worker_rests, background=PLAN).run() is RunStatus.FINISHED
-    assert store.open_iterations(tested.run.id) == []

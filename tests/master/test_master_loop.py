@@ -28,7 +28,6 @@ from spsa.errors import (
     Fault,
     InvalidInput,
     MasterLeaseLost,
-    TuningError,
     UnusableState,
 )
 from spsa.history.doctor import check_run
@@ -52,8 +51,11 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     assert check_run(store, run, tested.tuning) == []
     assert broken(sql) == []
     assert tested.watched.opened_numbers == tested.watched.applied_ks == [1, 2, 3, 4, 5]
-    assert tested.projected[-1].theta == run.theta
-    assert run.theta != run.start_theta
+    thetas = [tested.run.theta, *(step.theta_after for step in store.steps(run.id))]
+    assert [run.theta for run in tested.projected] == thetas and thetas[-1] == run.theta
+    rows = store.iterations(run.id)
+    assert tested.delivery.prepared == [(i.plus_parameters, i.minus_parameters) for i in rows]
+    assert set(rows[0].plus_parameters) == {p.name for p in SPACE.parameters}
     assert run.theta not in (run.estimates.averaged, run.estimates.supported)
     assert list(run.estimates.averaged_sd) == ["margin", "ratio"]
     assert run.estimates.supported is not None and run.estimates.supported_sd is None
@@ -89,15 +91,6 @@ def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
     with pytest.raises(UnusableState, match="the saved state has no rule"):
         tested.master(FakeSleep(lambda: play(store))).run()
     assert store.iterations(tested.run.id) == []
-
-
-@pytest.mark.slow
-def test_theta_is_written_out_at_the_start_and_after_every_result(store):
-    tested = RunUnderTest(store, iterations=3)
-    tested.master(FakeSleep(lambda: play(store))).run()
-    steps = store.steps(tested.run.id)
-    thetas = [tested.run.theta, *(step.theta_after for step in steps)]
-    assert [run.theta for run in tested.projected] == thetas
 
 
 EVERY_CALL = 1 if LONG else 3
@@ -215,14 +208,6 @@ def test_a_run_is_extended_when_all_is_open_or_applied(store):
 
 
 @pytest.mark.slow
-def test_a_run_is_shortened_to_what_is_open(store):
-    tested = RunUnderTest(store, iterations=9)
-    fake_sleep = FakeSleep(lambda: (store.extend(tested.name, "anna", 2), play(store)))
-    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
-    assert tested.now().applied == 2
-
-
-@pytest.mark.slow
 def test_engines_built_for_older_results_are_not_used(store):
     """Shortened while k = 3 is built, and lengthened again when there are more results."""
     tested = RunUnderTest(store, iterations=6)
@@ -277,15 +262,6 @@ def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
         tested.master(FakeSleep(lambda: play(store)), delivery=delivery).run()
     assert delivery.cancelled
     assert store.iterations(tested.run.id) == []
-
-
-def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
-    tested = RunUnderTest(store)
-    first = tested.master(FakeSleep(lambda: play(store)))
-    second = tested.master(FakeSleep(lambda: play(store)))
-    with pytest.raises(MasterLeaseLost):
-        first.run()
-    assert second.run() is RunStatus.FINISHED
 
 
 @pytest.mark.slow
@@ -376,40 +352,6 @@ def test_engines_of_old_results_are_given_up(store, monkeypatch):
     kept = {new_engine(f"{side}").sha256 for pair in named[3:] for side in pair}
     old = {new_engine(f"{side}").sha256 for pair in named[:3] for side in pair}
     assert set(tested.delivery.discarded) == old - kept
-
-
-@pytest.mark.slow
-def test_binaries_that_cannot_be_removed_end_no_run(store, monkeypatch, caplog):
-    monkeypatch.setattr(loop, "KEPT_ITERATIONS", 1)
-    tested = RunUnderTest(store, iterations=3)
-
-    class Stuck(FixedDelivery):
-        def discard(self, build_keys):
-            raise TuningError("read-only file system")
-
-    fake_sleep = FakeSleep(lambda: play(store))
-    assert tested.master(fake_sleep, delivery=Stuck()).run() is RunStatus.FINISHED
-    assert "read-only file system" in caplog.text
-
-
-@pytest.mark.slow
-def test_a_master_that_is_told_to_stop_leaves_a_run_that_goes_on(store):
-    tested = RunUnderTest(store, iterations=4)
-    fake_sleep = FakeSleep(lambda: (play(store), fake_sleep.set()))
-    assert tested.master(fake_sleep).run() is None
-    assert tested.now().status is RunStatus.RUNNING
-    again = RunUnderTest(store, "another", iterations=4)
-    for one in (tested, again):
-        assert one.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
-    assert tested.outcome() == again.outcome()
-
-
-def test_engines_are_made_once_an_iteration(store):
-    tested = RunUnderTest(store, iterations=3)
-    tested.master(FakeSleep(lambda: play(store))).run()
-    rows = store.iterations(tested.run.id)
-    assert tested.delivery.prepared == [(i.plus_parameters, i.minus_parameters) for i in rows]
-    assert all(set(i.plus_parameters) == {p.name for p in SPACE.parameters} for i in rows)
 
 
 def test_people_see_what_is_being_built_and_how_long_it_takes(store):
