@@ -6,7 +6,7 @@ its copy.
 """
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,8 +32,6 @@ from spsa.master.delivery_setup import delivery_of, shared_files, source_of
 from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
-
-_MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,29 +228,18 @@ def _begun(
         rules = rules.forked(before, state, origin.doubt)
     else:
         rules = replace(rules, begun=rules.start())
-    return rules, (_note(origin, rules, theta, knows=knows and rules.rule.witness is None),)
+    both = sum(p.name in theta for p in rules.space.active)
+    return rules, (_note(origin, both, knows=knows and rules.rule.witness is None),)
 
 
-def _note(origin: Origin, rules: Tuning, theta: Values, *, knows: bool) -> str:
-    """One sentence: what a run has from its origin, and what it has not."""
-    now = {p.name: p.value for p in rules.space.active}
-    both = plural(len(now.keys() & theta.keys()), "parameter")
-    learned = f"theta, and knowledge of {both}" if knows else f"theta of {both}"
-    parts = [
-        f"starts where run {origin.run.name} was after {plural(origin.k, 'result')}, "
-        f"with doubt {origin.doubt:g}: {learned}",
-        _listed("from params.toml", now.keys() - theta.keys()),
-        _listed("not tuned any more", theta.keys() - now.keys()),
-        _listed("moved into new bounds", (n for n in now if theta.get(n, now[n]) != now[n])),
-    ]
-    return "; ".join(part for part in parts if part)
-
-
-def _listed(what: str, names: Iterable[str]) -> str:
-    """`what: a, b and 3 more`; empty without names."""
-    ordered = sorted(names)
-    more = f" and {len(ordered) - _MAX_NAMED} more" if len(ordered) > _MAX_NAMED else ""
-    return f"{what}: {', '.join(ordered[:_MAX_NAMED])}{more}" if ordered else ""
+def _note(origin: Origin, both: int, *, knows: bool) -> str:
+    """What a run has from its origin; `both` is the number of parameters of both runs."""
+    learned = "theta, and knowledge" if knows else "theta"
+    return (
+        f"starts where run {origin.run.name} was after {plural(origin.k, 'result')}, with doubt "
+        f"{origin.doubt:g}: {learned} of {plural(both, 'parameter')}; all others start from "
+        "params.toml"
+    )
 
 
 def _at_theta(space: Space, theta: Values) -> Space:

@@ -153,8 +153,7 @@ def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store
     (note,) = found.notes
     assert note == (
         "starts where run small was after 4 results, with doubt 20: theta, and knowledge "
-        "of 1 parameter; from params.toml: breadth; not tuned any more: depth; "
-        "moved into new bounds: margin"
+        "of 1 parameter; all others start from params.toml"
     )
     (event,) = [e for e in store.events(found.run.id) if e.kind == "start"]
     seed = found.run.seed
@@ -204,4 +203,4 @@ def test_a_rule_without_knowledge_has_theta_from_its_origin_and_frozen_values_st
     frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
     found = next_run(project, store, rule, frozen)
     assert found.run.theta == {**store.run("small").theta, "depth": 3}
-    assert "with doubt 20: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
+    assert "with doubt 20: theta of 1 parameter;" in found.notes[0]
