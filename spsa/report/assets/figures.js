@@ -50,6 +50,7 @@ function settings(name) {
 }
 
 async function draw() {
+  if (figures === null) return;
   for (const place of places) {
     const name = place.dataset.figure, figure = figures[name];
     place.closest("figure").hidden = figure === undefined;
@@ -59,7 +60,7 @@ async function draw() {
     if (!place.dataset.isDrawn) listen(place);
     place.dataset.isDrawn = "yes";
   }
-  highlight(highlighter === null ? "" : highlighter.value);
+  if (highlighter?.value) highlight(highlighter.value);
 }
 
 function listen(place) {
@@ -90,29 +91,28 @@ async function load() {
   if (!response.ok) return;
   etag = response.headers.get("ETag");
   figures = await response.json();
-  await draw();
 }
 
 function begin() {
   highlighter?.addEventListener("input", () => highlight(highlighter.value));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  const own = document.getElementById("figures");
-  if (own !== null) {
-    figures = JSON.parse(own.textContent);
-    draw();
-    return;
-  }
-  document.addEventListener("refreshed", load);
-  load();
+  draw();
 }
 
-// What the owner reads first is painted before the script of 5 MB is asked for.
-function afterPaint() {
+// What the owner reads first is painted before the script of 5 MB is asked for, and the figures
+// come at the same time.
+async function afterPaint() {
   const script = document.createElement("script");
   script.src = source.dataset.plotly;
-  script.addEventListener("load", begin);
+  const loaded = new Promise((resolve) => script.addEventListener("load", resolve));
   document.head.append(script);
+  await Promise.all([load(), loaded]);
+  begin();
+  document.addEventListener("refreshed", () => load().then(draw));
 }
 
-if (window.Plotly !== undefined) begin();
-else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));
+const own = document.getElementById("figures");
+if (own !== null) {
+  figures = JSON.parse(own.textContent);
+  begin();
+} else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));
