@@ -19,9 +19,9 @@ from spsa.text import NAME_LENGTH, is_printable, printable
 def field_of(
     text: str,
     kind: Any = None,
+    default: Any = None,
     *,
     flags: tuple[str, ...] = (),
-    default: Any = None,
     computed: Callable[[], Any] | None = None,
     **more: Any,
 ) -> Any:

@@ -41,10 +41,23 @@ from worker.options import (
 
 _YEAR = 366 * 86_400.0
 _MIB = 2**20
-_MAX_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
 _MIN_SHARE = 256 * _MIB
-_IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
+_WAIT = FiniteRange(min=0, min_open=True, max=_YEAR)
+_DRAIN = FiniteRange(min=0, max=_YEAR)
+_LEASE = FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
+_MARGIN = FiniteRange(min=0, max=MAX_SECONDS)
 _NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
+_IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
+_DRAW = click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_CENTIPAWNS)
+_RESIGN = _IN_A_ROW, click.IntRange(1, MAX_CENTIPAWNS)
+_PIECES = click.IntRange(MIN_PIECES, MAX_PIECES)
+_ORDER = click.Choice(["random", "sequential"])
+_SEED = click.IntRange(-(2**63), 2**63 - 1)
+_MEMORY = click.IntRange(1, 2**24)  # mebibytes; as bytes it fits what setrlimit takes
+_FOLDER = FilePath(file_okay=False)
+_TABLES = FilePath(exists=True, file_okay=False)
+
+Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -56,15 +69,12 @@ class Settings:
 
     spsa: bool = flag("Play the runs of a server or a database.")
     server: str | None = field_of(
-        "URL of `spsa-master serve`, for a machine with a token.  [env: SPSA_SERVER]",
-        metavar="URL",
+        "URL of `spsa-master serve`, for a machine with a token.  [env: SPSA_SERVER]", metavar="URL"
     )
     token_file: Path | None = field_of(
         "File that holds this machine's token and nothing else.  [env: SPSA_TOKEN]", NEW_FILE
     )
-    plain_http: bool = flag(
-        "Send the token to another machine unencrypted, in a network that you trust."
-    )
+    plain_http: bool = flag("Send the token unencrypted, in a network that you trust.")
     database_url: str | None = field_of(
         "URL of the database.  [env: DATABASE_URL; else config.toml]"
     )
@@ -81,34 +91,27 @@ class Settings:
         metavar="NAME",
     )
     not_runs: tuple[str, ...] = repeated(
-        "Do not play this run; repeatable.",
-        printable_name,
-        flags=("--not",),
-        metavar="NAME",
+        "Do not play this run; repeatable.", printable_name, flags=("--not",), metavar="NAME"
     )
     labels: tuple[str, ...] = repeated(
-        "Play also runs that require this word ([fleet] require); repeatable.",
+        "Play also runs that require this word; repeatable.",
         label,
         flags=("--label",),
         metavar="WORD",
     )
     once: bool = flag("Exit when no work is left, with code 3 if there was none.")
-    idle_timeout: float | None = field_of(
-        "Exit after this many seconds without work.", FiniteRange(min=0, min_open=True, max=_YEAR)
-    )
+    idle_timeout: float | None = field_of("Exit after this many seconds without work.", _WAIT)
     max_batches: int | None = field_of("Exit after this many batches.", COUNT)
     drain: float = field_of(
-        "Seconds that active batches may go on after the first Ctrl-C.",
-        FiniteRange(min=0, max=_YEAR),
-        default=60.0,
+        "Seconds that active batches may go on after the first Ctrl-C.", _DRAIN, 60.0
     )
     lease: float = field_of(
         "Seconds after which other workers may claim this worker's batches if it is gone.",
-        FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1]),
-        default=DEFAULT_LEASE_SECONDS,
+        _LEASE,
+        DEFAULT_LEASE_SECONDS,
     )
     engines_cache: Path | None = field_of(
-        "Folder for engines.  [default: the user's cache]", FilePath(file_okay=False)
+        "Folder for engines.  [default: the user's cache]", _FOLDER
     )
     build: bool = flag('Also build engines for machines of this kind ([build] where = "worker").')
 
@@ -124,11 +127,7 @@ class Settings:
         clock,
         metavar="[MOVES/]BASE+INC",
     )
-    margin: float = field_of(
-        "Seconds by which an engine may overstep its clock.",
-        FiniteRange(min=0, max=MAX_SECONDS),
-        default=0.05,
-    )
+    margin: float = field_of("Seconds by which an engine may overstep its clock.", _MARGIN, 0.05)
     nodes: int | None = field_of("Nodes per move.", click.IntRange(1, MAX_NODES_TO_SEARCH))
     depth: int | None = field_of(
         "Depth per move, in plies.", click.IntRange(1, MAX_DEPTH_TO_SEARCH)
@@ -139,45 +138,34 @@ class Settings:
     plies: int | None = field_of(
         "Plies to play of each game of a PGN book.  [default: all]", click.IntRange(1, MAX_PLIES)
     )
-    order: str = field_of(
-        "Order of the openings; --seed decides a random one.",
-        click.Choice(["random", "sequential"]),
-        default="random",
-    )
-    start: int = field_of("Number of the first opening in this order.", COUNT, default=1)
-    seed: int = field_of(
-        "Seed of the openings and their order.", click.IntRange(-(2**63), 2**63 - 1), default=1
-    )
+    order: str = field_of("Order of the openings; --seed decides a random one.", _ORDER, "random")
+    start: int = field_of("Number of the first opening in this order.", COUNT, 1)
+    seed: int = field_of("Seed of the openings and their order.", _SEED, 1)
     chess960: bool = flag("Play Chess960; --book has its positions.")
-    option: tuple[tuple[str, str], ...] = field_of(
-        "Option for both engines.", engine_option, default=(), metavar="NAME=VALUE"
+    option: Options = field_of("Option for both engines.", engine_option, (), metavar="NAME=VALUE")
+    option1: Options = field_of(
+        "Option for the first engine.", engine_option, (), metavar="NAME=VALUE"
     )
-    option1: tuple[tuple[str, str], ...] = field_of(
-        "Option for the first engine.", engine_option, default=(), metavar="NAME=VALUE"
-    )
-    option2: tuple[tuple[str, str], ...] = field_of(
-        "Option for the second engine.", engine_option, default=(), metavar="NAME=VALUE"
+    option2: Options = field_of(
+        "Option for the second engine.", engine_option, (), metavar="NAME=VALUE"
     )
     draw: tuple[int, int, int] = field_of(
         "Draw from move MOVE on, when both engines score COUNT moves within CP centipawns.",
-        (click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_CENTIPAWNS)),
-        default=(34, 8, 20),
+        _DRAW,
+        (34, 8, 20),
         metavar="MOVE COUNT CP",
     )
     resign: tuple[int, int] = field_of(
         "End a game when both engines see the same winner by CP centipawns for COUNT moves.",
-        (_IN_A_ROW, click.IntRange(1, MAX_CENTIPAWNS)),
-        default=(3, 600),
+        _RESIGN,
+        (3, 600),
         metavar="COUNT CP",
     )
     max_moves: int | None = field_of(
-        "Moves per side after which a game is a draw.  [default: 200]",
-        click.IntRange(1, MAX_MOVES),
+        "Moves per side after which a game is a draw.  [default: 200]", click.IntRange(1, MAX_MOVES)
     )
     tb_pieces: int | None = field_of(
-        "End a game by the --syzygy tables of up to N pieces.",
-        click.IntRange(MIN_PIECES, MAX_PIECES),
-        metavar="N",
+        "End a game by the --syzygy tables of up to N pieces.", _PIECES, metavar="N"
     )
     no_adjudication: bool = flag(
         "End games by the rules of chess only, and by --max-moves if given."
@@ -189,28 +177,24 @@ class Settings:
     )
     pgn: Path | None = field_of("File to append the games to.", NEW_FILE)
     json: bool = flag("Print the final report as JSON.")
-    progress: int = field_of("Pairs between two lines of progress.", COUNT, default=10)
+    progress: int = field_of("Pairs between two lines of progress.", COUNT, 10)
 
     concurrency: int = field_of(
-        "Slots: games at a time; one of engines with Threads = T takes T of them.  "
-        "[default: one per physical core]",
+        "Slots for games of engines with one thread.  [default: one per physical core]",
         click.IntRange(1, MAX_SLOTS),
+        1,
         flags=("-c", "--concurrency"),
-        default=1,
         computed=default_concurrency,
     )
     force: bool = flag("Allow more games at a time than cores.")
     pin: bool = flag("Keep each slot's engines on one core of their own.")
     engine_memory: int | None = field_of(
-        "Memory limit of one engine, for each of its Threads.  "
-        "[default: its share of the machine's]",
-        click.IntRange(1, _MAX_MEMORY),
+        "Memory of an engine for each of its Threads.  [default: its share of the machine's]",
+        _MEMORY,
         metavar="MIB",
     )
     syzygy: tuple[Path, ...] = field_of(
-        "Folder of Syzygy tables; repeat it for more.  [default: that of the run]",
-        FilePath(exists=True, file_okay=False),
-        default=(),
+        "Folder of Syzygy tables; repeat it for more.  [default: that of the run]", _TABLES, ()
     )
     no_sandbox: bool = flag("Give engines the network and all rights of their user.")
     verbose: bool = flag("Log more to stderr.", flags=("-v", "--verbose"))

@@ -38,7 +38,7 @@ from spsa.text import (
     without_passwords,
     words_of,
 )
-from worker.cli import JsonLines, PlainLines
+from worker.cli import LogLines
 
 FORGED = "box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\0\ud800"
 SHOWN = r"box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\x00\ud800"
@@ -137,7 +137,7 @@ def test_a_defect_is_told_without_the_statement_that_met_it(
 
 @pytest.mark.parametrize(
     "formatter",
-    [PrintableLines(), PlainLines(detailed=False), PlainLines(detailed=True), JsonLines()],
+    [PrintableLines(), LogLines(detailed=False), LogLines(detailed=True)],
 )
 @pytest.mark.parametrize("nasty", [*NASTY, FORGED])
 def test_a_record_of_a_log_is_one_line(formatter: logging.Formatter, nasty: str) -> None:
