@@ -229,7 +229,7 @@ def _of_faults(name: str, own: Vector, others: Vector, level: float) -> Iterator
 def _alarm(kind: AlarmKind, machine: str, found: str) -> Alarm:
     advice = (
         f"`spsa-master workers exclude {machine}` gives it no more games, "
-        "`spsa-master purge --suggested` removes its results"
+        f"`spsa-master purge --host {machine}` removes its results"
     )
     return Alarm(kind, machine, found, advice)
 
