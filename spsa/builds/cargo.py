@@ -15,7 +15,6 @@ from spsa.builds.tree import WorkCopy
 from spsa.errors import BuildFailed, InvalidInput
 
 SHOWN_LINES = 60
-_PROGRESS = ("Compiling", "Finished", "Blocking", "Updating", "Locking", "Downloaded", "Fresh")
 _WAIT_SECONDS = 0.2
 _TARGET_FLAGS = re.compile(r"CARGO_TARGET_\w+_RUSTFLAGS")
 _OF_TARGET = re.compile(r"^\s*\[target\.[^\n]*\n[^\[]*?^\s*rustflags\b", re.MULTILINE)
@@ -103,42 +102,26 @@ def binary_of(metadata: str, source: Path, package: str | None, binary: str | No
     raise InvalidInput.of(manifest, "binary", found, remedy)
 
 
-def complaint(stdout: str, stderr: str) -> str:
-    """The compiler's errors; if there are none, the output of cargo itself."""
-    rendered = [error.rstrip() for error in _errors(stdout)]
-    own = [line for line in stderr.splitlines() if line.strip() and not _is_progress(line)]
-    lines = "\n".join(rendered).splitlines() or own
-    more = len(lines) - SHOWN_LINES
-    return "\n".join(lines[:SHOWN_LINES] + ([f"... and {more} lines more"] if more > 0 else []))
-
-
-def _is_progress(line: str) -> bool:
-    return line.strip().startswith(_PROGRESS)
-
-
-def messages(stdout: str) -> Iterator[dict[str, Any]]:
-    """Cargo's messages, without what a procedural macro may have printed between them."""
-    for line in stdout.splitlines():
-        with suppress(ValueError):  # the last line may be written still
-            if line.startswith('{"reason":'):
-                yield json.loads(line)
-
-
-def _errors(stdout: str) -> Iterator[str]:
-    for message in messages(stdout):
-        if message["reason"] == "compiler-message" and message["message"]["level"] == "error":
-            yield message["message"]["rendered"]
+def complaint(stderr: str) -> str:
+    """What cargo and the compiler said, from the first error on."""
+    lines = stderr.strip().splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("error")), 0)
+    more = len(lines) - first - SHOWN_LINES
+    shown = lines[first : first + SHOWN_LINES]
+    return "\n".join([*shown, *([f"... and {more} lines more"] if more > 0 else [])])
 
 
 def made(stdout: str, binary: str, target: Path) -> tuple[Path, str | None]:
     """The binary that cargo made in its folder `target`, and its triple if not the host's."""
-    for message in messages(stdout):
-        of = message.get("target", {})
-        if message.get("executable") and of["name"] == binary and "bin" in of["kind"]:
-            executable = Path(message["executable"])
+    for line in stdout.splitlines():
+        if not line.startswith('{"reason":"compiler-artifact"'):
+            continue
+        message = json.loads(line)
+        of, executable = message["target"], message["executable"]
+        if executable and of["name"] == binary and "bin" in of["kind"]:
             # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
-            parts = executable.resolve().relative_to(target.resolve()).parts
-            return executable, parts[0] if len(parts) > 2 else None
+            parts = Path(executable).resolve().relative_to(target.resolve()).parts
+            return Path(executable), parts[0] if len(parts) > 2 else None
     raise BuildFailed(f'cargo succeeded without making "{binary}"')
 
 

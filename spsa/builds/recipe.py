@@ -189,7 +189,7 @@ class Compiler:
             words = ["build", *recipe.flags, "--bin", binary, "--target-dir", str(folder)]
             words += ["--package", recipe.package] if recipe.package else []
             words += ["--target", recipe.target] if recipe.target else []
-            words += ["--message-format=json", "--color=never"]
+            words += ["--message-format=json-render-diagnostics", "--color=never"]
             executable, triple = made(self._cargo(words, crate, logs), binary, folder)
         return Compiled(executable, triple or self._host(), self._level())
 
@@ -197,7 +197,7 @@ class Compiler:
         """What cargo writes."""
         output = self.commands.run(["cargo", *words], crate, logs, self.recipe.timeout)
         if output.returncode != 0:
-            found = complaint(output.stdout, output.stderr)
+            found = complaint(output.stderr)
             raise BuildFailed(
                 f"cargo ended with {output.returncode}\n{found}\nall of it is in {logs}"
             )

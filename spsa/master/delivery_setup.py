@@ -7,7 +7,6 @@ this machine.
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -153,24 +152,14 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
 
     Of the levels of a run whose engines workers build it takes the highest that it has.
     """
-    here = provided()
+    here, for_workers = provided(), wanted["where"] == "worker"
     missing = lacking(wanted["levels"], here)
-    if wanted["where"] != "worker":
-        if missing:
-            found = f"this machine, which tests the binaries, has only {', '.join(here)}"
-            remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
-            raise InvalidInput.of(config.path, "build.levels", found, remedy)
+    if missing and (not for_workers or len(missing) == len(wanted["levels"])):
+        found = f"this machine, which tests the binaries, has only {', '.join(here)}"
+        remedy = f"leave out {', '.join(missing)}, or build on a machine that has them"
+        raise InvalidInput.of(config.path, "build.levels", found, remedy)
+    if not for_workers:
         return wanted
-    program = (*wanted["command"], "cargo")[0]
-    who = "this command builds on the machine where you call it, which has"
-    if shutil.which(program) is None and "/" not in program:
-        remedy = "install it here, or call the command on a machine that builds"
-        raise InvalidInput.of(config.path, "build.where", f"{who} no `{program}`", remedy)
-    if missing and len(missing) == len(wanted["levels"]):
-        found = f"{who} none of the levels {', '.join(missing)}"
-        raise InvalidInput.of(
-            config.path, "build.levels", found, "call the command on a machine that has one"
-        )
     return {**wanted, "levels": [each for each in wanted["levels"] if each not in missing][-1:]}
 
 
