@@ -4,57 +4,49 @@ It loads rich: a program imports this module only when it shows a view. A displa
 switched off and never ends the program.
 """
 
-import io
 import logging
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self, TextIO
+from typing import Any, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 log = logging.getLogger(__name__)
-
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveDisplay:
     """Lines on a console and, if it is a terminal, below them the view that is shown now.
 
-    A context manager. Until its end sys.stdout and sys.stderr print whole lines above the view,
-    where they are terminals. With TERM=dumb there is no view.
+    A context manager. Until its end sys.stdout and sys.stderr print above the view, where they are
+    terminals. With TERM=dumb there is no view.
     """
 
-    def __init__(self, console: Console, refreshes_per_second: float | None = None) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        # rich's own redirection breaks long lines and takes those that go to a file
-        self._live = Live(
-            console=console,
-            auto_refresh=refreshes_per_second is not None,
-            refresh_per_second=refreshes_per_second or 1,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self._live = Live(console=console, auto_refresh=False, transient=True, **_redirected())
         self.is_live = console.is_terminal and not console.is_dumb_terminal
-        self._replaced: dict[str, TextIO] = {}
         self._is_broken = False
         self._left: Sequence[str] = ()
 
     def __enter__(self) -> Self:
         if self.is_live:
-            self.attempt(self._start)
+            self.attempt(self._live.start)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.is_live:
-            self._restore()
             # rich draws the view once more, and could not erase one that is taller than the screen
             self._live.update("")
             self.attempt(self._live.stop)
@@ -71,20 +63,6 @@ class LiveDisplay:
         """Print a line; a long one is left to the terminal to wrap."""
         self.attempt(lambda: self.console.print(Text(line), soft_wrap=True))
 
-    def _start(self) -> None:
-        self._live.start()
-        for name in ("stdout", "stderr"):
-            stream = getattr(sys, name)
-            if stream.isatty():
-                self._replaced[name] = stream
-                setattr(sys, name, _LinesAbove(self.say, stream))
-
-    def _restore(self) -> None:
-        while self._replaced:
-            name, stream = self._replaced.popitem()
-            getattr(sys, name).end()
-            setattr(sys, name, stream)
-
     def attempt(self, draw: Callable[[], None]) -> None:
         """Draw, but nothing more from the first failure on.
 
@@ -97,111 +75,42 @@ class LiveDisplay:
             draw()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
             self._is_broken = True
-            self._restore()
+            self._live.stop()
             log.warning("the display failed, the program goes on without it: %r", error)
 
 
-class _LinesAbove(io.TextIOBase):
-    """Takes the place of a stream that is the terminal of a display."""
-
-    def __init__(self, say: Callable[[str], None], stream: TextIO) -> None:
-        self._say = say
-        self._rest = ""
-        self.rich_proxied_file = stream  # where rich writes itself
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Without an encoding click would write past this object."""
-        return self.rich_proxied_file.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self.rich_proxied_file.errors
-
-    def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            self._say(line)
-        return len(text)
-
-    def end(self) -> None:
-        """Print a last line that is not finished."""
-        if self._rest:
-            self.write("\n")
-
-    def fileno(self) -> int:
-        return self.rich_proxied_file.fileno()
-
-    def isatty(self) -> bool:
-        return True
+def _redirected() -> dict[str, Any]:
+    """What rich prints above a view: rich would also take what goes to a file."""
+    return {
+        "redirect_stdout": sys.stdout.isatty(),
+        "redirect_stderr": sys.stderr.isatty(),
+    }
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """Say on a terminal's stderr what is being done, and for how long."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    with LiveDisplay(console, refreshes_per_second=4) as display:
-        display.show(_Elapsed(what))
+    with _progress(SpinnerColumn()) as shown:
+        shown.add_task(what, total=None)
         yield
 
 
-_LINE_SECONDS = 20.0
-
-
 @contextmanager
-def counting(bar: "Bar") -> Iterator[Callable[[float], None]]:
-    """Show a bar on a terminal's stderr while it is advanced by the function that this yields.
-
-    A log gets a line now and then instead, and none of what is done at once.
-    """
-    console, told = Console(stderr=True, highlight=False, markup=False), time.monotonic()
-    with LiveDisplay(console, refreshes_per_second=4) as display:
-        display.show(bar)
-
-        def advance(amount: float) -> None:
-            nonlocal told
-            bar.advance(amount)
-            now = time.monotonic()
-            if not display.is_live and now - told >= _LINE_SECONDS:
-                told = now
-                display.say(str(bar))
-
-        yield advance
+def counting(what: str, total: float) -> Iterator[Callable[[float], None]]:
+    """Show a bar on a terminal's stderr while it is advanced by the function that this yields."""
+    with _progress(BarColumn(), TimeRemainingColumn()) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda amount: shown.advance(task, amount)
 
 
-class _Elapsed:
-    """A spinner, what is being done, and the seconds so far."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._began = time.monotonic()
-
-    def __rich__(self) -> Text:
-        seconds = time.monotonic() - self._began
-        frame = _SPINNER[round(4 * seconds) % len(_SPINNER)]
-        return Text(f"{frame} {self._what}, {seconds:.0f} s", no_wrap=True, overflow="ellipsis")
-
-
-class Bar:
-    """A bar of what is done of a total, the seconds so far and those that are left."""
-
-    def __init__(self, what: str, total: float) -> None:
-        self._what, self._total, self._done = what, total, 0.0
-        self._began = time.monotonic()
-
-    def advance(self, amount: float) -> None:
-        self._done += amount
-
-    def __str__(self) -> str:
-        return f"{self._what}: {100 * self._done / self._total:.0f} %"
-
-    def __rich__(self) -> Table:
-        seconds = time.monotonic() - self._began
-        left = seconds * (self._total / self._done - 1.0) if self._done else None
-        told = f"{seconds:.0f} s" if left is None else f"{seconds:.0f} s, {left:.0f} s to go"
-        row = Table.grid(padding=(0, 1))
-        row.add_row(self._what, ProgressBar(self._total, self._done, width=40), told)
-        return row
+def _progress(*columns: Any) -> Progress:
+    console = Console(stderr=True)
+    is_live = console.is_terminal and not console.is_dumb_terminal
+    said = TextColumn("{task.description}", markup=False)
+    all_columns = (said, *columns, TimeElapsedColumn())
+    return Progress(
+        *all_columns, console=console, transient=True, disable=not is_live, **_redirected()
+    )
 
 
 class Rate:

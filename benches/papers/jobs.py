@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from spsa.cli.common import Option
-from spsa.live_display import Bar, counting
+from spsa.live_display import counting
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -44,7 +44,7 @@ class JobPool:
         self, jobs: Mapping[Key, "partial[Result]"], weight: Callable[[Key], float] = lambda _: 1.0
     ) -> Iterator[tuple[Key, Result]]:
         """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
-        with counting(Bar(self.label, sum(weight(key) for key in jobs))) as advance:
+        with counting(self.label, sum(weight(key) for key in jobs)) as advance:
             for key, result in self._computed(jobs):
                 advance(weight(key))
                 yield key, result

@@ -15,7 +15,7 @@ from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import null_variance
 from spsa.db.read_queries import Costs
-from spsa.live_display import Bar, counting, working
+from spsa.live_display import counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
@@ -196,7 +196,7 @@ def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | No
 
 
 def _simulated(inputs: PlanInputs) -> Plan:
-    with counting(Bar("tuning synthetic engines, at most", most_designs(inputs))) as advance:
+    with counting("tuning synthetic engines, at most", most_designs(inputs)) as advance:
         return planned(replace(inputs, simulated=lambda: advance(1)))
 
 

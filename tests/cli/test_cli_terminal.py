@@ -44,7 +44,7 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
         tuned(store, space(2), 3)
     with on_terminal(master("doctor"), tmp_path) as terminal:
         terminal.wait()
-        assert b"checking run first, 3 results, 0 s" in terminal.written
+        assert b"checking run first, 3 results " in terminal.written
         assert "checking" not in terminal.everything and terminal.cursor_is_shown
         wanted = terminal.everything
     with on_terminal(master("doctor"), tmp_path, TERM="dumb") as terminal:
@@ -55,7 +55,7 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["params", "show"], b"checking params.toml against the engine, 0 s"),
+        (["params", "show"], b"checking params.toml against the engine"),
         (["plan", "--elo", "40"], b"tuning synthetic engines"),
     ],
 )
