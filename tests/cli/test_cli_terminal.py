@@ -78,13 +78,13 @@ def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
         view = ("games an hour", "no faults", "slot 0", "slot 1", "pairs +")
         hand.wait_for(lambda text: all(part in text for part in view))
         assert "claimed, " in hand.everything, "the log is above"
-        view = ("games an hour", "▁", "━", "in its bounds")
+        view = ("games an hour", "▁", "━", "steps moved")
         seen = lead.wait_for(lambda text: all(part in text for part in view))
         assert "opened: c_k" not in seen
         lead.process.send_signal(signal.SIGTERM)
         assert lead.wait() == 130
         assert "stopping; once more to stop at once" in lead.everything
-        assert "in its bounds" not in lead.everything and lead.cursor_is_shown
+        assert "steps moved" not in lead.everything and lead.cursor_is_shown
         hand.type(b"\x03")
         assert hand.wait() == 130
         assert hand.cursor_is_shown and "slot 0" not in hand.shown[-1]
