@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
 from spsa.core.limits import Hash, Items, Range, Text
 from spsa.core.scoring import Tally
+from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict, TuningError
 from spsa.lifecycle import Purpose
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 
@@ -50,6 +51,14 @@ MAX_GAMES = 1_000_000
 
 MAX_VOID_GAMES = 10_000
 """Void games of one attempt at a batch."""
+
+CONFLICTS: Mapping[str, type[TuningError]] = {
+    "lease_lost": LeaseLost,
+    "conflict": ReportConflict,
+    "name_taken": NameTaken,
+    "not_registered": IllegalTransition,
+}
+"""What a response 409 says, by its `kind`."""
 
 Name = Annotated[str, Text(1, NAME_LENGTH)]
 Word = Annotated[str, Text(0, NAME_LENGTH)]

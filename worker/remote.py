@@ -22,17 +22,15 @@ from spsa.builds.artifacts import MAX_BYTES
 from spsa.core.json_values import from_json, to_json
 from spsa.errors import (
     DatabaseUnreachable,
-    IllegalTransition,
     LeaseLost,
-    NameTaken,
     NotPermitted,
     OutOfRange,
-    ReportConflict,
     SchemaMismatch,
     TooManyRequests,
     TuningError,
 )
 from spsa.protocol import (
+    CONFLICTS,
     PROTOCOL,
     BatchFailure,
     BatchReport,
@@ -62,13 +60,9 @@ TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
 
 _MAX_JSON, _MAX_WORKER, _CHUNK = 2**24, 2**26, 2**18
 _MAX_RETRY_AFTER = 3_600.0
+_BYTES = "application/octet-stream"
+_PUBLIC = ("/worker/version", "/worker.pyz")
 
-_CONFLICTS: Mapping[str, type[TuningError]] = {
-    "lease_lost": LeaseLost,
-    "conflict": ReportConflict,
-    "not_registered": IllegalTransition,
-    "name_taken": NameTaken,
-}
 _ERRORS: Mapping[int, type[TuningError]] = {
     **dict.fromkeys((401, 403), NotPermitted),
     **dict.fromkeys((400, 413, 422), OutOfRange),
@@ -100,11 +94,9 @@ class RemoteStore:
     def __init__(self, url: str, token: str) -> None:
         self.where = url
         self.meanwhile: Callable[[], None] = lambda: None
-        self._headers = {
-            "User-Agent": f"spsa-worker/{__version__}",
-            "Authorization": f"Bearer {token}",
-            "X-Spsa-Protocol": str(PROTOCOL),
-        }
+        self._public = {"User-Agent": f"spsa-worker/{__version__}"}
+        secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}
+        self._private = self._public | secret
         tls = ssl.create_default_context() if url.startswith("https") else None
         self._pool = urllib3.PoolManager(maxsize=2, retries=False, ssl_context=tls)
 
@@ -113,13 +105,13 @@ class RemoteStore:
 
     def server_version(self) -> ServerVersion:
         """What the server needs of a worker, by a request whose form never changes."""
-        found = self._json("GET", "/worker/version", is_public=True)
+        found = self._json("GET", "/worker/version")
         known = {key: found[key] for key in ("version", "protocol", "sha256") if key in found}
         return self._value("version", known, ServerVersion, None)
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if it has none."""
-        return self._file("/worker.pyz", _MAX_WORKER, lambda: None, is_public=True) or b""
+        return self._file("/worker.pyz", _MAX_WORKER, lambda: None) or b""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
         return self._ask("register", replace(info, secret=""), RegisteredWorker)
@@ -173,9 +165,7 @@ class RemoteStore:
         place = f"/worker/builds/{result.build_id}/{result.claim_id}"
         for side, data, file in (("plus", plus, result.plus), ("minus", minus, result.minus)):
             with suppress(LeaseLost):  # the last request says whether it was published before
-                found = self._json(
-                    "PUT", f"{place}/{side}", data, "application/octet-stream", TRANSFER
-                )
+                found = self._json("PUT", f"{place}/{side}", data, kind=_BYTES, timeout=TRANSFER)
                 if found.get("sha256") != file.sha256:
                     raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
         return self._ask("builds/publish", result, Published, "outcome")
@@ -195,18 +185,10 @@ class RemoteStore:
             raise self._not_understood(f"/worker/{path}", str(error)) from error
 
     def _json(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        kind: str = "application/json",
-        timeout: urllib3.Timeout | None = None,
-        *,
-        is_public: bool = False,
+        self, method: str, path: str, body: bytes | None = None, **options: Any
     ) -> Mapping[str, Any]:
-        """The JSON object of the response; no token is sent with what is public."""
-        headers = {} if body is None else {"Content-Type": kind}
-        with self._response(method, path, headers, body, timeout or USUAL, is_public) as response:
+        """The JSON object of the response."""
+        with self._response(method, path, body, **options) as response:
             if response.status != 200:
                 raise self._refusal(response)[1]
             found = _parsed(self._read(response, _MAX_JSON, lambda: None))
@@ -214,47 +196,54 @@ class RemoteStore:
             raise self._not_understood(path)
         return found
 
-    def _file(
-        self, path: str, most: int, meanwhile: Callable[[], None], *, is_public: bool = False
-    ) -> bytes | None:
+    def _file(self, path: str, most: int, meanwhile: Callable[[], None]) -> bytes | None:
         """At most so many bytes; None if there is no such file, or this machine may not have it."""
-        with self._response("GET", path, {}, None, TRANSFER, is_public) as response:
+        with self._response("GET", path, timeout=TRANSFER) as response:
             if response.status == 200:
                 return self._read(response, most, meanwhile)
             kind, error = self._refusal(response)
-            if response.status == 404 or (response.status == 403 and kind != "revoked"):
-                return None
-            raise error
+        if response.status == 404 or (response.status == 403 and kind != "revoked"):
+            return None
+        raise error
 
     @contextmanager
     def _response(
         self,
         method: str,
         path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout: urllib3.Timeout,
-        is_public: bool,
+        body: bytes | None = None,
+        kind: str = "application/json",
+        timeout: urllib3.Timeout | None = None,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """The response, of which nothing but the headers has been read."""
-        own = {"User-Agent": self._headers["User-Agent"]} if is_public else self._headers
-        options: dict[str, Any] = {"redirect": False, "preload_content": False, "timeout": timeout}
-        options |= {"body": body, "headers": {**own, **headers}}
+        """The response, of which nothing but the headers has been read.
+
+        No token is sent with what is public.
+        """
+        headers = self._public if path in _PUBLIC else self._private
+        if body is not None:
+            headers = {**headers, "Content-Type": kind}
         try:
-            response = self._pool.request(method, self.where + path, **options)
+            response = self._pool.request(
+                *(method, self.where + path),
+                body=body,
+                headers=headers,
+                timeout=timeout or USUAL,
+                redirect=False,
+                preload_content=False,
+            )
             try:
                 yield response
             finally:
                 # What was not read is not worth reading: the connection is closed, not used again.
                 response.close() if response.length_remaining else response.release_conn()
-        except SSLError as error:
-            raise DatabaseUnreachable(
-                f"{self.where} has no certificate that this machine trusts: "
-                f"{printable(str(error), 200)}; SSL_CERT_FILE may name the authority's"
-            ) from None
         except (HTTPError, OSError) as error:
-            reason = printable(str(error), 200)
-            raise DatabaseUnreachable(f"{self.where} does not respond: {reason}") from None
+            reason = f"{self.where} does not respond: {printable(str(error), 200)}"
+            if isinstance(error, SSLError):
+                reason = (
+                    f"{self.where} has no certificate that this machine trusts: "
+                    f"{printable(str(error), 200)}; SSL_CERT_FILE may name the authority's"
+                )
+            raise DatabaseUnreachable(reason) from None
 
     def _read(
         self, response: urllib3.BaseHTTPResponse, most: int, meanwhile: Callable[[], None]
@@ -273,7 +262,7 @@ class RemoteStore:
         reason = printable(str(found.get("error") or f"it responds {status}"), 1_000)
         text, kind = printable(f"{self.where}: {reason}", FAILURE_LENGTH), str(found.get("kind"))
         if status == 409:
-            return kind, _CONFLICTS.get(kind, TuningError)(text)
+            return kind, CONFLICTS.get(kind, TuningError)(text)
         if status in _ERRORS:
             return kind, _ERRORS[status](text)
         wait = response.headers.get("Retry-After", "")

@@ -15,17 +15,14 @@ from spsa.db import Store
 from spsa.db.tables import Machine
 from spsa.errors import (
     DatabaseUnreachable,
-    IllegalTransition,
-    LeaseLost,
-    NameTaken,
     NotPermitted,
     OutOfRange,
-    ReportConflict,
     SchemaMismatch,
     TooManyRequests,
     TuningError,
 )
 from spsa.protocol import (
+    CONFLICTS,
     BatchFailure,
     BatchReport,
     BuildResult,
@@ -79,21 +76,14 @@ def not_permitted(sentence: str) -> Refused:
     return Refused(403, "not_permitted", sentence)
 
 
-_CONFLICTS = {
-    LeaseLost: "lease_lost",
-    ReportConflict: "conflict",
-    NameTaken: "name_taken",
-    IllegalTransition: "not_registered",
-}
-
-
 def refused_by(path: str, error: TuningError) -> Refused:
     """What a client is told of an error of the store.
 
     A message of the database may name logins and addresses: the log gets it, the client does not.
     """
-    if (kind := _CONFLICTS.get(type(error))) is not None:
-        return Refused(409, kind, str(error))
+    for kind, conflict in CONFLICTS.items():
+        if isinstance(error, conflict):
+            return Refused(409, kind, str(error))
     if isinstance(error, OutOfRange):
         return Refused(422, "out_of_range", str(error), error.field)
     if isinstance(error, TooManyRequests):
