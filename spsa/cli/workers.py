@@ -14,7 +14,7 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
-from spsa.report.machines import MACHINES, MachineReport, machine_reports, worker_parts
+from spsa.report.machines import MACHINES, MachineReport, compared_machines
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
 from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
@@ -59,7 +59,7 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
 
 
 def _played(store: "Store", run: "Run") -> "tuple[Sequence[WorkerShare], Sequence[MachineReport]]":
-    return store.worker_shares(run.id), machine_reports(worker_parts(store, run))
+    return store.worker_shares(run.id), compared_machines(store, run)
 
 
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))

@@ -25,7 +25,7 @@ from spsa.master.verdict import Advice, Verdict
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail, told_alarms
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import with_alarms
-from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
+from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.status import said_stop, status
 from spsa.text import FAILURE_LENGTH, printable
 
@@ -114,7 +114,7 @@ class AlarmWatch:
     def _machine_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
         """Those of the last comparison of the machines, which is seldom."""
         if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self._config.alarms.after):
-            found = machine_reports(worker_parts(self._store, run, COMPARED))
+            found = compared_machines(self._store, run, COMPARED)
             self._of_machines = [alarm for machine in found for alarm in machine.alarms]
             self._compared_at = now
             if self._config.fleet.set_aside:

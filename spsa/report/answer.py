@@ -11,7 +11,7 @@ from rich.table import Table
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose
 from spsa.report.alarm import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.formats import count, duration, plus_minus, score
+from spsa.report.formats import count, duration, elo_text, plus_minus
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.runs import RUNS
@@ -216,9 +216,8 @@ def screen(status: Status, said: str = "") -> RenderableType:
     above += [_indented(line) for line in answer_lines(status)]
     above += [_one_line(f"  {line}") for line in lines]
     above.append(_bar(status))
-    if status.open:
-        above.append(_open_iterations(status.open))
-    above += [_one_line(line) for line in (_builds(status), said) if line]
+    made = building(status.builds) if status.builds.iterations else ""
+    above += [_one_line(line) for line in (_open(status.open), made, said) if line]
     below: list[RenderableType] = []
     if status.present:
         below.append(TextTable(WORKERS, status.present[:MAX_WORKERS]))
@@ -240,10 +239,6 @@ def _one_line(text: str) -> RenderableType:
     return found
 
 
-def _builds(status: Status) -> str:
-    return building(status.builds) if status.builds.iterations else ""
-
-
 def _bar(status: Status) -> RenderableType:
     """How many games were played, of how many: of the open match or of the tune."""
     match = open_match(status)
@@ -258,19 +253,16 @@ def _bar(status: Status) -> RenderableType:
     return row
 
 
-def _open_iterations(iterations: Sequence[Iteration]) -> RenderableType:
-    rows = Table.grid(padding=(0, 1))
-    for it in iterations[:MAX_OPEN]:
-        rows.add_row(
-            f"{it.purpose} {it.iteration_number}",
-            ProgressBar(it.target_games, it.games_played, width=16),
-            f"{it.games_played:,}/{it.target_games:,}",
-            score(it.tally) if it.tally.games else "waiting for a worker",
-        )
-    if more := iterations[MAX_OPEN:]:
-        played, wanted = sum(it.games_played for it in more), sum(it.target_games for it in more)
-        rows.add_row(f"{len(more)} more", "", f"{played:,}/{wanted:,}", "")
-    return rows
+def _open(iterations: Sequence[Iteration]) -> str:
+    """`open: tune 4, 6/8 games; validate 5, 80/400 games, Elo +3.0 ± 9.1`."""
+
+    def told(one: Iteration) -> str:
+        found = f", Elo {elo_text(one.tally)}" if one.purpose is Purpose.VALIDATE else ""
+        games = f"{one.games_played:,}/{one.target_games:,} games"
+        return f"{one.purpose} {one.iteration_number}, {games}{found}"
+
+    more = f"; {len(iterations) - MAX_OPEN} more" if len(iterations) > MAX_OPEN else ""
+    return f"open: {'; '.join(map(told, iterations[:MAX_OPEN]))}{more}" if iterations else ""
 
 
 def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import EstimatedGain
 from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
 from spsa.report.history import ParameterPath, RunHistory
@@ -27,15 +26,12 @@ _COLOURS = 8
 _ROW = 22  # pixels
 
 
-def figures(
-    history: RunHistory, parts: Sequence[WorkerShare], planned_games: int
-) -> dict[str, Figure]:
-    """The figures of a run and its workers by name, without those that have nothing to show yet."""
+def figures(history: RunHistory, planned_games: int) -> dict[str, Figure]:
+    """The figures of a run by name, without those that have nothing to show yet."""
     found = {
         "elo": elo_figure(history, planned_games),
         "parameters": parameters_figure(history),
         "moved": moved_figure(history),
-        "workers": workers_figure(parts),
     }
     return {name: plain(figure) for name, figure in found.items() if figure["data"]}
 
@@ -198,34 +194,6 @@ def moved_figure(history: RunHistory) -> Figure:
         yaxis={**ticks, "range": [-0.7, len(paths) - 0.3]},
         showlegend=False,
         hovermode="closest",
-    )
-
-
-def workers_figure(parts: Sequence[WorkerShare]) -> Figure:
-    """Games an hour of each worker's slots, as a strip of groups of iterations."""
-    groups = sorted({part.group for part in parts})
-    workers = sorted({part.worker for part in parts}, reverse=True)
-    rate = {(part.worker, part.group): part.games_per_hour for part in parts}
-    if not any(rate.values()):
-        return {"data": [], "layout": {}}
-    trace: Trace = {
-        "type": "heatmap",
-        "x": list(range(1, len(groups) + 1)),
-        "y": list(range(len(workers))),
-        "z": [[rate.get((worker, group)) for group in groups] for worker in workers],
-        "text": [[_name(worker)] * len(groups) for worker in workers],
-        "colorscale": "Viridis",
-        "zmin": 0,
-        "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
-        "colorbar": {"title": {"text": "games/h"}, "thickness": 12},
-    }
-    ticks = {"tickvals": trace["y"], "ticktext": list(map(_name, workers)), "automargin": True}
-    return _figure(
-        [trace],
-        "part of the run",
-        "",
-        height=max(160, 90 + _ROW * len(workers)),
-        yaxis={**ticks, "zeroline": False},
     )
 
 

@@ -105,7 +105,7 @@ def take(run: Run) -> Sequence[tuple[str, str]]:
 def page(report: Report) -> str:
     """The HTML of a report, in one file with its style, its figures and the script that draws."""
     scripts = [asset("assets/figures.js"), plotly_script()]
-    drawn = figures(report.history, report.parts, wanted_games(report.run))
+    drawn = figures(report.history, wanted_games(report.run))
     data = dumps(drawn, allow_nan=False)
     html: str = _template().render(
         report=report,

@@ -89,13 +89,11 @@ class MachineReport:
         return ", ".join(_BY[one.kind] for one in self.alarms)
 
 
-def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
-    """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
-
-    Iterations that are open count too.
-    """
+def compared_machines(store: Store, run: Run, last: int | None = None) -> tuple[MachineReport, ...]:
+    """The machines of a run, by its `last` iterations, if given, else by all; open ones count."""
     after = max(0, run.applied - last) if last else 0
-    return store.worker_parts(run.id, max(1, ceil((run.applied - after) / _GROUPS)), after)
+    size = max(1, ceil((run.applied - after) / _GROUPS))
+    return machine_reports(store.worker_parts(run.id, size, after))
 
 
 _Finding = tuple[float, Alarm]

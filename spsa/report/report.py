@@ -7,14 +7,13 @@ from typing import Any
 
 from spsa import __version__
 from spsa.db import Store
-from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Event, Run
 from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, SETTINGS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.history import HISTORY, THETA, RunHistory, history
-from spsa.report.machines import MACHINES, MachineReport, machine_reports, worker_parts
+from spsa.report.machines import MACHINES, MachineReport, compared_machines
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS
 from spsa.report.status import STATUS, Status, status
@@ -33,7 +32,6 @@ class Report:
     made_at: datetime
     status: Status
     history: RunHistory
-    parts: tuple[WorkerShare, ...]
     machines: tuple[MachineReport, ...]
     validations: tuple[Match, ...]
     workers: tuple[FleetMember, ...]
@@ -99,14 +97,12 @@ def report_json(found: Report) -> Any:
 
 def report(store: Store, run: Run) -> Report:
     """Read all that is known of a run."""
-    parts = worker_parts(store, run)
-    machines = machine_reports(parts)
+    machines = compared_machines(store, run)
     workers = fleet(store, store.worker_shares(run.id), machines)
     return Report(
         made_at=store.clock(),
         status=with_machines(with_alarms(store, status(store, run)), machines),
         history=history(store, run),
-        parts=tuple(parts),
         machines=machines,
         validations=tuple(Match(one, measured(run, one)) for one in store.matches(run.id)),
         workers=tuple(one for one in workers if one.share is not None),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spsa.builds.requirements import MACHINE_WORDS
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
@@ -58,11 +57,6 @@ class FleetMember:
     def nodes_per_second(self) -> float | None:
         """The mean of the run, where that is known; else of the last batch."""
         return self.worker.nps if self.share is None else self.share.nodes_per_second
-
-    @property
-    def labels(self) -> str:
-        """What it says of itself besides its machine."""
-        return " ".join(word for word in self.worker.provides if word not in MACHINE_WORDS)
 
 
 def fleet(
@@ -145,14 +139,6 @@ WORKERS = View(
         ),
         Column("", "games of the run", "share.tally.games", count, rank=1),
         Column("", "Elo ± 95%", "share.tally", _elo, rank=5),
-        Column(
-            "",
-            "χ²",
-            "report.chi_square",
-            by("{:.1f}"),
-            rank=7,
-            note="chi-square of its machine's pairs by points, against the others",
-        ),
         Column("", "void", "void_games", unless_zero, rank=3),
         Column("", "time losses", "time_losses", unless_zero, rank=3),
         Column("failed_batches", "failed batches", show=unless_zero, rank=2),
@@ -160,7 +146,6 @@ WORKERS = View(
         Column("", "knps", "nodes_per_second", _KILO, rank=5, note="thousand nodes a second"),
         Column("", "games/h", "share.games_per_hour", by("{:,.0f}"), rank=4, note="of one slot"),
         Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
-        Column("", "labels", "labels", kind="word", rank=7),
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
         Column(

@@ -11,7 +11,7 @@ from spsa.db.tables import Run
 from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.figures import Figure, figures
 from spsa.report.history import POINTS, RunHistory, history
-from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
+from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.status import Status, status, wanted_games
 from spsa.report.workers import FleetMember, fleet
 
@@ -62,17 +62,13 @@ class ShortCache(Generic[Value]):
                 del self._kept[min(self._kept, key=lambda key: self._kept[key][0])]
 
 
-Compared = tuple[Sequence[WorkerShare], Sequence[MachineReport]]
-"""What workers have played in groups of iterations, and how their machines compare."""
-
-
 class Reader:
     """Reads one database for any number of requests at a time; writes nothing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
-        self._compared: ShortCache[Compared] = ShortCache(COMPARED_SECONDS)
+        self._machines: ShortCache[Sequence[MachineReport]] = ShortCache(COMPARED_SECONDS)
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._figures: ShortCache[dict[str, Figure]] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
@@ -82,7 +78,7 @@ class Reader:
 
         def read() -> Status:
             found = with_alarms(self._store, status(self._store, run))
-            return with_machines(found, self.compared(run)[1])
+            return with_machines(found, self.machines(run))
 
         return self._statuses.get((run.id, run.status), read)
 
@@ -92,21 +88,13 @@ class Reader:
         return self._histories.get(run.id, lambda: history(self._store, run, points))
 
     def figures(self, run: Run) -> dict[str, Figure]:
-        def read() -> dict[str, Figure]:
-            return figures(self.history(run), self.compared(run)[0], wanted_games(run))
-
-        return self._figures.get(run.id, read)
+        return self._figures.get(run.id, lambda: figures(self.history(run), wanted_games(run)))
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
         """All workers, with what each has played of a run."""
         shares = self._shares.get(run.id, lambda: self._store.worker_shares(run.id))
-        return fleet(self._store, shares, self.compared(run)[1])
+        return fleet(self._store, shares, self.machines(run))
 
-    def compared(self, run: Run) -> Compared:
-        """Of the last iterations."""
-
-        def read() -> Compared:
-            parts = worker_parts(self._store, run, COMPARED)
-            return parts, machine_reports(parts)
-
-        return self._compared.get(run.id, read)
+    def machines(self, run: Run) -> Sequence[MachineReport]:
+        """By the last iterations."""
+        return self._machines.get(run.id, lambda: compared_machines(self._store, run, COMPARED))

@@ -8,9 +8,7 @@ from shutil import copy
 import pytest
 from tuned import space_from, tuned, validated
 
-from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.history_queries import WorkerShare
 from spsa.planning.strength import StrengthCurve
 from spsa.report.figures import figures, parameter_figures
 from spsa.report.formats import estimate, number
@@ -18,20 +16,6 @@ from spsa.report.history import RunHistory, Strength, history
 
 HOSTILE = "</text><script>alert(1)</script>\u202e"
 PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))
-
-
-PART = WorkerShare(
-    worker="machine-1",
-    machine="machine",
-    batches=2,
-    tally=Tally(4, 2, 2, (0, 1, 2, 1, 0)),
-    void_games=0,
-    time_losses=0,
-    nodes=1,
-    seconds=8.0,
-    think_seconds=6.0,
-)
-PARTS = (PART, replace(PART, group=1, seconds=0.0))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +29,7 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
 
 
 def traces(found: RunHistory, name: str) -> list[dict[str, object]]:
-    drawn = figures(found, (), 800)
+    drawn = figures(found, 800)
     json.dumps(drawn, allow_nan=False)
     return list(drawn[name]["data"])
 
@@ -58,7 +42,7 @@ def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: R
     assert found is not None
     assert (matches["x"], matches["y"]) == ([80], [found.value])
     assert matches["error_y"]["array"] == [found.error]  # type: ignore[index]
-    layout = figures(told, (), 800)["elo"]["layout"]
+    layout = figures(told, 800)["elo"]["layout"]
     assert layout["xaxis"]["range"] == [0, 800] and layout["yaxis"]["zeroline"] is True
     assert layout["annotations"][0]["text"] == f"{found.value:+.1f} ± {found.error:.1f}"
 
@@ -83,11 +67,6 @@ def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunH
     assert dots["x"] == [moved[name] for name in dots["text"]]  # type: ignore[attr-defined]
 
 
-def test_workers_have_a_strip_of_games_an_hour(told: RunHistory) -> None:
-    (strip,) = figures(told, PARTS, 800)["workers"]["data"]
-    assert strip["text"] == [["machine-1"] * 2] and strip["z"] == [[3600.0, None]]
-
-
 def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
     path = told.parameters[0]
     found = parameter_figures(told, path.name)
@@ -101,11 +80,11 @@ def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
 
 def test_a_run_without_anything_has_no_figure(sqlite_url: str) -> None:
     with Store(sqlite_url, durable=False) as store:
-        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now()), (), 800) == {}
+        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now()), 800) == {}
 
 
 def test_hostile_names_are_text(told: RunHistory) -> None:
     odd = replace(told, parameters=(replace(told.parameters[0], name=HOSTILE),))
-    text = json.dumps(figures(odd, (replace(PART, worker=HOSTILE),), 800), ensure_ascii=False)
+    text = json.dumps(figures(odd, 800), ensure_ascii=False)
     assert "<script" not in text and "\u202e" not in text
     assert "&lt;/text&gt;&lt;script&gt;alert(1)" in text

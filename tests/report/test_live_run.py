@@ -50,7 +50,7 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
         assert lines[3].endswith("; 1 worker on 4 slots")
         assert lines[4].startswith("take the result: `spsa-master params diff --run first`")
         assert lines[5].endswith("3%") and lines[5].startswith("━")
-        assert lines[6].startswith("tune 4") and lines[6].endswith("0/8 waiting for a worker")
+        assert lines[6] == "open: tune 4, 0/8 games"
         assert lines[7] == "building iteration 5, 1m 15s of about 2m 0s"
         assert lines[8] == "10 of 40 parameters, those that moved most", screen.text
         assert lines[9].split()[:4] == ["name", "start", "now", "averaged"]
@@ -114,7 +114,7 @@ def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
     screen = Screen(60, 13)
     with progress(many, screen) as shown:
         shown.saw(many.store.tick(many.master, LEASE))
-        assert "2 more" in screen.text and "0/16" in screen.text
+        assert "open: tune 4, 0/8 games; tune 5" in screen.text
         assert "margin" not in screen.text, "there is no line left"
     assert len(screen.shown) <= 2 and screen.everything == screen.text
 

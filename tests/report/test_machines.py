@@ -23,9 +23,9 @@ from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
 from spsa.report.machines import (
     cochran_mantel_haenszel,
+    compared_machines,
     exact_chance,
     machine_reports,
-    worker_parts,
 )
 from spsa.report.report import report, report_json
 
@@ -314,7 +314,7 @@ def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_stor
 
 def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:
     staged = played(sqlite_store)
-    reports = machine_reports(worker_parts(sqlite_store, staged.now()))
+    reports = compared_machines(sqlite_store, staged.now())
     set_aside(sqlite_store, staged.now(), reports)
     set_aside(sqlite_store, staged.now(), reports)
     (aside,) = sqlite_store.machines_set_aside()

@@ -55,7 +55,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
         assert told in answer
     assert cells(rest, "iterations") == "6 of 10"
     assert (cells(rest, "games"), cells(rest, "seed")) == (str(now.games.games), "42")
-    for name in ("elo", "parameters", "moved", "workers"):
+    for name in ("elo", "parameters", "moved"):
         assert f'data-figure="{name}"><p class="quiet">The figure is drawn by a script' in rest
     for line in (
         "params diff --run first",
