@@ -28,7 +28,6 @@ from spsa.config.suggestions import (
     select,
     suggest_options,
 )
-from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
@@ -67,12 +66,6 @@ class _Start:
     help="Tune the options of this UCI engine, started with ARGUMENTS; nothing is built.",
 )
 @click.option(
-    "--constants-file",
-    metavar="FILE",
-    help="Suggest from this file alone, relative to SOURCE; default: from every file of Rust, "
-    "C or C++, those of search and evaluation first.",
-)
-@click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
@@ -97,7 +90,6 @@ class _Start:
 def init(
     source: tuple[str, ...],
     engine: Path | None,
-    constants_file: str | None,
     folder: Path,
     games: int,
     concurrency: int | None,
@@ -116,13 +108,15 @@ def init(
     if engine is None and len(source) != 1:
         raise click.UsageError("name either one SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
-    existing = [] if force else [target for target in targets if target.exists()]
-    _refuse_existing(existing)
+    for target in targets:
+        if target.exists() and not force:
+            remedy = "use --force to replace it, or --folder for another place"
+            raise InvalidInput.of(target, target.name, "is there already", remedy)
     with working(f"reading {engine or source[0]}"):
         if engine is not None:
             start = _of_engine(engine, source, folder)
         else:
-            start = _of_source(Path(source[0]), constants_file, folder)
+            start = _of_source(Path(source[0]), folder)
     shape = partial(_shape, games, concurrency or os.cpu_count() or 1)
     build_seconds = USUAL_BUILD_SECONDS if engine is None else 0.0
     folder.mkdir(parents=True, exist_ok=True)
@@ -199,32 +193,24 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     return _Start(setup, starter_params(chosen.suggestions, of_options=True), chosen)
 
 
-def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start:
+def _of_source(source: Path, folder: Path) -> _Start:
     engine = read_source(source)
-    root = engine.root
-    wanted = None if constants_file is None else _constants(source, root, constants_file)
-    if wanted is not None and wanted in engine.unread:
-        raise InvalidInput.of(root / wanted, "--constants-file", engine.unread[wanted], _READABLE)
-    chosen = select(engine.texts, wanted)
+    chosen = select(engine.texts)
     if not chosen.active:
         _refuse_unread(engine)
-        searched = root / wanted if wanted else root
-        raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    setup = setup_of_source(_seen_from(root, folder), chosen.constants_file, engine)
+        raise NothingToDo(f"{engine.root} has no number that can be tuned")
+    setup = setup_of_source(_seen_from(engine.root, folder), chosen.constants_file, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
     return _Start(setup, starter_params(chosen.suggestions, chosen.functions), chosen, unread)
 
 
-_READABLE = "save it as UTF-8, and split what is too long"
-
-
 def _refuse_unread(engine: EngineSource) -> None:
     """What is not read may hold the constants."""
-    faults = [
-        Fault(file=str(engine.root / name), line=None, name="SOURCE", found=found, remedy=_READABLE)
+    remedy = "save it as UTF-8, and split what is too long"
+    if faults := [
+        Fault(file=str(engine.root / name), line=None, name="SOURCE", found=found, remedy=remedy)
         for name, found in engine.unread.items()
-    ]
-    if faults:
+    ]:
         raise InvalidInput(faults)
 
 
@@ -234,40 +220,8 @@ def _skipped(chosen: Selection) -> Iterator[str]:
         yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MAX_NAMED])}{more}"
 
 
-def _constants(source: Path, root: Path, wanted: str) -> str:
-    """The constants file relative to the folder that cargo builds from."""
-    inside = _inside(root, source / wanted) or _inside(root, root / wanted)
-    if inside is None:
-        remedy = "name a file of the engine's Rust, C or C++, relative to SOURCE"
-        raise InvalidInput.of(source / wanted, "--constants-file", "is no such file", remedy)
-    return inside
-
-
-def _inside(root: Path, file: Path) -> str | None:
-    """The file as config.toml names it; None if it is no file of the source with constants."""
-    root, file = root.resolve(), file.resolve()
-    if root not in file.parents or file.suffix[1:] not in SOURCE_SUFFIXES or not file.is_file():
-        return None
-    return file.relative_to(root).as_posix()
-
-
 def _seen_from(source: Path, folder: Path) -> Path:
     """A path as config.toml names it: as it was given, if that leads there from the folder."""
     if (folder.resolve() / source).resolve() == source.resolve():
         return source
     return source.resolve()
-
-
-def _refuse_existing(existing: list[Path]) -> None:
-    faults = [
-        Fault(
-            file=str(path),
-            line=None,
-            name=path.name,
-            found="is there already",
-            remedy="use --force to replace it, or --folder for another place",
-        )
-        for path in existing
-    ]
-    if faults:
-        raise InvalidInput(faults)

@@ -303,7 +303,7 @@ def hold_source(text: str) -> None:
 
 def hold_proposals(folder: Path, text: str) -> None:
     """What `init` would write is accepted as it is."""
-    suggestions = select({"c.rs": text}, "c.rs").suggestions["c.rs"]
+    suggestions = select({"eval.rs": text}).suggestions["eval.rs"]
     if any(not proposal.reason for proposal in suggestions):
         path = written(folder, "params.toml", starter_params({"c.rs": suggestions}))
         faults = check_against_source(load_space(path), {"c.rs": text}, "c.rs")

@@ -29,7 +29,7 @@ SOURCES = [
 
 
 def suggest(text: str) -> tuple[Suggested, ...]:
-    return select({"c.rs": text}, "c.rs").suggestions["c.rs"]
+    return select({"eval.rs": text}).suggestions["eval.rs"]
 
 
 def suggested(text: str) -> dict[str, Suggested]:

@@ -79,14 +79,12 @@ class Selection:
         return (one for each in self.suggestions.values() for one in each)
 
 
-def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selection:
-    """Choose from all files, the likeliest first, or from `constants_file` alone."""
+def select(texts: Mapping[str, str]) -> Selection:
+    """Choose from all files, the likeliest first."""
     files = parse_all(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
-    searched = {path: file for path, file in files.items() if constants_file in (None, path)}
-    makers = makers_of(one for file in searched.values() for one in file.constants)
-    known = _Known(lengths, makers, is_named=constants_file is not None)
-    found = {path: [*_of_file(file, known)] for path, file in searched.items()}
+    makers = makers_of(one for file in files.values() for one in file.constants)
+    found = {path: [*_of_file(file, lengths, makers)] for path, file in files.items()}
     each = [one for several in found.values() for _, one in several]
     if sum(one.declared and not one.reason for one in each) > 2:
         found = {
@@ -94,7 +92,7 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
         }
     active = {path: sum(not one.reason for _, one in several) for path, several in found.items()}
     ordered = sorted(found, key=lambda path: (-rank_of_file(path), -active[path], path))
-    main = constants_file or DEFAULT_CONSTANTS
+    main = DEFAULT_CONSTANTS
     if main not in active:
         main = max(ordered, key=lambda path: active[path], default=main)
     ordered.sort(key=lambda path: path != main)
@@ -102,17 +100,8 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
         main,
         _named(ordered, found, main),
         inside_functions({path: files[path] for path in ordered}, main),
-        _unusable(searched),
+        _unusable(files),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Of all files: the names of lengths, and what declares ranges; a person may name the file."""
-
-    lengths: Collection[str]
-    makers: set[str]
-    is_named: bool
 
 
 def _after_declared(one: SourceConstant, suggested: Suggested) -> _Found:
@@ -125,21 +114,21 @@ def _unusable(files: Mapping[str, SourceFile]) -> dict[str, list[str]]:
     return {"not valid Rust, by this parser": broken} if broken else {}
 
 
-def _of_file(file: SourceFile, known: _Known) -> Iterator[_Found]:
-    """All the numbers of a file; one that a person named needs no rank."""
-    rank = 1 if known.is_named else rank_of_file(file.name)
+def _of_file(file: SourceFile, lengths: Collection[str], makers: set[str]) -> Iterator[_Found]:
+    """All the numbers of a file."""
+    rank = rank_of_file(file.name)
     numbered = _numbered(file)
     for one in file.constants:
         guessed = (
             _NUMBERED if id(one) in numbered else None,
-            _LENGTH if one.name in known.lengths else None,
+            _LENGTH if one.name in lengths else None,
             _SIGNS if _are_signs(one) else None,
             to_name(_name(one)),
             to_scope(one.scope),
-            None if known.is_named else to_file(file.name),
+            to_file(file.name),
             None if is_related(one, rank) else _UNRELATED,
         )
-        for suggested in _of_constant(file, one, known.makers):
+        for suggested in _of_constant(file, one, makers):
             declared = to_declared(suggested.name) if suggested.declared else None
             told = (
                 (declared,) if suggested.declared else (*guessed, to_name(_called(one, suggested)))
