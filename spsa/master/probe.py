@@ -12,12 +12,7 @@ from itertools import islice
 from statistics import fmean, median
 from typing import NamedTuple
 
-from spsa.builds.smoke import (
-    engine_under_test,
-    limit_of_depth,
-    limit_of_nodes,
-    longest_search,
-)
+from spsa.builds.smoke import engine_under_test, limit_of_depth, limit_of_nodes, longest_search
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.tables import EngineFile
@@ -34,9 +29,6 @@ _APART = 9
 _QUICKER = 10  # moves of the games that positions come from have so many nodes less
 _FAR = 4
 """An engine that searches so many times the nodes that it may does not obey."""
-
-_NEARLY_ALL = 0.9
-"""A part of the moves that no strength changes by one step."""
 
 _CAP = 100
 """Centipawns: a greater difference says no more than that the game is decided."""
@@ -72,10 +64,6 @@ class Tried:
     searches: tuple[Search, ...] = ()
     failure: str = ""
 
-    def finds_as(self, other: "Tried") -> bool:
-        """Whether both search and find the same."""
-        return self.searches == other.searches and not self.failure and not other.failure
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
@@ -88,23 +76,32 @@ class Probed:
     @property
     def moves_changed(self) -> float:
         """The part of the positions in which a step changes the move; plus and minus together."""
-        return _mean([one.move != other.move for side in self._steps for one, other in side])
+        return _mean([one.move != other.move for one, other in self._steps])
 
     @property
     def score_change(self) -> float:
-        """How far a step changes the score, in centipawns; the mean of plus and minus."""
-        return _mean([_score_change(side) for side in self._steps])
+        """How far a step changes the score, in centipawns, where there are two scores."""
+        scores = [(one.score, other.score) for one, other in self._steps]
+        return _mean([min(abs(a - b), _CAP) for a, b in scores if a is not None and b is not None])
 
     @property
     def findings(self) -> tuple[str, ...]:
         """What is wrong with the parameter, in sentences; empty if nothing is."""
-        return tuple(self._findings())
+        failed = [
+            f"fails at {p} = {one.value}: {one.failure}"
+            for p, one in self.tried.items()
+            if one.failure
+        ]
+        if not self.is_dead:
+            bounds = ((Point.MIN, Point.MINUS), (Point.MAX, Point.PLUS))
+            return (*failed, *(said for pair in bounds for said in self._clamped(*pair)))
+        return (*failed, "dead: in no position does a step change anything")
 
     @property
     def is_dead(self) -> bool:
         """Whether a step changes neither a search nor the bench."""
         same = all(one.bench == self.start.bench for one in self._sides)
-        return bool(self._sides) and same and all(a == b for side in self._steps for a, b in side)
+        return bool(self._sides) and same and all(one == other for one, other in self._steps)
 
     @property
     def fails(self) -> bool:
@@ -117,34 +114,17 @@ class Probed:
         return [one for one in both if one is not None and not one.failure]
 
     @property
-    def _steps(self) -> list[list[tuple[Search, Search]]]:
-        """The searches of each side beside those of the start."""
-        return [list(zip(one.searches, self.start.searches, strict=True)) for one in self._sides]
-
-    def _findings(self) -> Iterator[str]:
-        for point, one in self.tried.items():
-            if one.failure:
-                yield f"fails at {point} = {one.value}: {one.failure}"
-        if self.is_dead:
-            differs = len({one.sha256 for one in self.tried.values()} - {""}) > 1
-            binary = ", although the binary differs" if differs else ""
-            yield f"dead: in no position does a step change anything{binary}"
-        else:
-            if self.moves_changed > _NEARLY_ALL:
-                yield "a step changes nearly every move: an index or a size?"
-            yield from self._clamped(Point.MIN, Point.MINUS)
-            yield from self._clamped(Point.MAX, Point.PLUS)
+    def _steps(self) -> list[tuple[Search, Search]]:
+        """The searches of plus and minus, each beside that of the start."""
+        starts = self.start.searches
+        return [pair for one in self._sides for pair in zip(one.searches, starts, strict=True)]
 
     def _clamped(self, bound: Point, step: Point) -> Iterator[str]:
         outer, inner = self.tried.get(bound), self.tried.get(step)
-        if outer and inner and outer.value != inner.value and outer.finds_as(inner):
+        if outer is None or inner is None or outer.failure or inner.failure:
+            return
+        if outer.value != inner.value and outer.searches == inner.searches:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
-
-
-def _score_change(side: Sequence[tuple[Search, Search]]) -> float:
-    """The mean difference over the positions that have two scores."""
-    scores = [(one.score, other.score) for one, other in side]
-    return _mean([min(abs(a - b), _CAP) for a, b in scores if a is not None and b is not None])
 
 
 def _mean(changes: Sequence[float]) -> float:
@@ -187,30 +167,26 @@ class Prober:
 
     def probed(self, parameter: Parameter, start: Tried, *, bounds: bool) -> Probed:
         """Try one parameter at plus and minus, and at its bounds."""
-        pairs = [(Point.PLUS, Point.MINUS), (Point.MAX, Point.MIN)][: 2 if bounds else 1]
-        tried: dict[Point, Tried] = {}
-        for one, two in pairs:
-            tried |= self._pair(parameter, one, two)
+        tried = self._built(parameter, Point.PLUS, Point.MINUS)
+        if bounds:
+            tried |= self._built(parameter, Point.MAX, Point.MIN)
         return Probed(parameter=parameter, start=start, tried=tried)
 
-    def _pair(self, parameter: Parameter, one: Point, two: Point) -> dict[Point, Tried]:
-        values = {point: self._values(parameter, point) for point in (one, two)}
+    def _built(self, parameter: Parameter, *points: Point) -> dict[Point, Tried]:
+        """Try two points that are built together; where that fails, each by itself."""
+        values = [self._values(parameter, point) for point in points]
         try:
-            sides = self.delivery.prepare(values[one], values[two])
-        except BuildFailed:
-            return {point: self._alone(parameter, values[point]) for point in (one, two)}
-        first, second = (values[point][parameter.name] for point in (one, two))
-        return {
-            one: self._tried(first, sides.plus, sides.plus_options),
-            two: self._tried(second, sides.minus, sides.minus_options),
-        }
-
-    def _alone(self, parameter: Parameter, values: Values) -> Tried:
-        try:
-            sides = self.delivery.prepare(values, values)
+            sides = self.delivery.prepare(values[0], values[-1])
         except BuildFailed as failure:
-            return Tried(value=values[parameter.name], failure=failure.lines[0])
-        return self._tried(values[parameter.name], sides.plus, sides.plus_options)
+            if len(points) > 1:
+                return self._built(parameter, points[0]) | self._built(parameter, points[1])
+            failed = Tried(value=values[0][parameter.name], failure=failure.lines[0])
+            return {points[0]: failed}
+        engines = (sides.plus, sides.plus_options), (sides.minus, sides.minus_options)
+        return {
+            point: self._tried(own[parameter.name], *engine)
+            for point, own, engine in zip(points, values, engines, strict=False)
+        }
 
     def _tried(self, value: Number, engine: EngineFile, options: Mapping[str, str]) -> Tried:
         try:
@@ -267,9 +243,8 @@ class Prober:
             Point.MIN: parameter.minimum,
             Point.MAX: parameter.maximum,
         }[point]
-        return self.space.rounded(
-            self.space.steps({**self.space.rounded(self.space.start()), parameter.name: value})
-        )
+        start = self.space.rounded(self.space.start())
+        return self.space.rounded(self.space.steps({**start, parameter.name: value}))
 
 
 def _quicker(limit: Limit) -> Limit:
