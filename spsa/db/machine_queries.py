@@ -2,14 +2,15 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
 
 from spsa.core.json_values import checked
 from spsa.core.limits import Text
-from spsa.db.base import execute, time_from_now, written_out
+from spsa.db.base import execute, time_from_now
 from spsa.db.build_queries import Build
 from spsa.db.database import Database, rows
 from spsa.db.run_queries import write_event
@@ -21,18 +22,20 @@ from spsa.db.tables import (
     EngineFile,
     Iteration,
     Machine,
-    Run,
     SetAside,
     Worker,
 )
 from spsa.errors import NameTaken, NothingToDo, OutOfRange
-from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
+from spsa.lifecycle import BatchStatus, MachineRole
 from spsa.protocol import Failure
 from spsa.text import NAME_LENGTH
 
 
 class MachineQueries(Database):
-    """What people do with machines, and what the server asks about a token."""
+    """What people do with machines, and what the server asks about a token.
+
+    An event of a machine belongs to no run, and is among the events of each.
+    """
 
     def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
         """Record a machine; returns the token of its workers, of which only the hash is kept.
@@ -59,22 +62,18 @@ class MachineQueries(Database):
     def revoke_machine(self, machine: str, actor: str) -> int:
         """End a machine's token or secret, and take back all that it holds; how many batches.
 
-        Each run that may have batches for it gets an event.
-
         Raises:
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
             name = _machine(connection, machine)
-            withdrawn = _withdraw(connection, name)
+            count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
             valid = update(Machine).where(Machine.name == name, Machine.revoked_at.is_(None))
             ended = connection.execute(valid.values(revoked_at=time_from_now(0))).rowcount
-            for run_id, count in withdrawn.items():
-                if ended or count:
-                    detail = {"machine": name, "batches": count}
-                    write_event(connection, run_id, "revoke", actor, detail)
+            if ended or count:
+                _write_event(connection, "revoke", actor, machine=name, batches=count)
             _withdraw_builds(connection, name)
-            return sum(withdrawn.values())
+            return count
 
     def machines(self) -> list[Machine]:
         """Every machine that was invited or has registered itself."""
@@ -116,8 +115,6 @@ class MachineQueries(Database):
     ) -> bool:
         """Stop giving batches to a machine; False if it was set aside already.
 
-        Each run that it concerns gets an event.
-
         Args:
             machine: its name, or the name of one of its workers.
             sha256: the binary whose batches it no longer gets; None for all batches.
@@ -134,27 +131,23 @@ class MachineQueries(Database):
                 return False
             detail = {"machine": name, "sha256": sha256, "reason": reason}
             connection.execute(insert(SetAside).values(**detail, actor=actor))
-            for run_id in _concerned(connection):
-                write_event(connection, run_id, "set_aside", actor, detail)
+            _write_event(connection, "set_aside", actor, **detail)
             return True
 
     def withdraw_batches(self, machine: str, actor: str) -> int:
         """Take back the batches that a machine holds, for others to play; returns how many.
 
-        What the machine plays of them counts no more. Each run whose batches they are gets an
-        event.
+        What the machine plays of them counts no more.
 
         Raises:
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
             name = _machine(connection, machine)
-            withdrawn = _withdraw(connection, name)
-            for run_id, count in withdrawn.items():
-                if count:
-                    detail = {"machine": name, "batches": count}
-                    write_event(connection, run_id, "withdraw", actor, detail)
-            return sum(withdrawn.values())
+            count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
+            if count:
+                _write_event(connection, "withdraw", actor, machine=name, batches=count)
+            return count
 
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
@@ -171,8 +164,7 @@ class MachineQueries(Database):
             connection.execute(its.values(failed_void_games=0))
             released = connection.execute(delete(SetAside).where(SetAside.machine == name))
             if released.rowcount:
-                for run_id in _concerned(connection):
-                    write_event(connection, run_id, "release", actor, {"machine": name})
+                _write_event(connection, "release", actor, machine=name)
             return released.rowcount > 0
 
     def machines_set_aside(self) -> list[SetAside]:
@@ -226,13 +218,8 @@ def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[boo
     return len(found)
 
 
-def _withdraw(connection: sa.Connection, machine: str) -> dict[int, int]:
-    """Withdraw what a machine holds; how many batches of each run that may have some for it."""
-    its = Batch.worker_id.in_(_workers_of(machine))
-    return {
-        run_id: withdraw_leases(connection, its, Iteration.run_id == run_id)
-        for run_id in _concerned(connection)
-    }
+def _write_event(connection: sa.Connection, kind: str, actor: str, **detail: Any) -> None:
+    write_event(connection, None, kind, actor, detail)
 
 
 def _withdraw_builds(connection: sa.Connection, machine: str) -> None:
@@ -255,17 +242,6 @@ def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
     book = iteration.game_settings.book
     yield book.sha256, book.name
     yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())
-
-
-def _concerned(connection: sa.Connection) -> Sequence[int]:
-    """The runs whose batches a machine may get or hold: those that go on, or have a match open.
-
-    Their rows are locked for the events, before any batch is.
-    """
-    goes_on = written_out(Run.status, RunStatus.RUNNING, RunStatus.PAUSED)
-    is_played = Run.id.in_(select(Iteration.run_id).where(IS_OPEN))
-    concerned = select(Run.id).where(sa.or_(goes_on, is_played)).order_by(Run.id)
-    return connection.scalars(concerned.with_for_update(read=True, key_share=True)).all()
 
 
 def _refuse_taken(connection: sa.Connection, name: str) -> None:

@@ -23,6 +23,7 @@ _UPGRADE_LOCK = 0x5B5A
 """The key of the advisory lock that every upgrade takes, so that only one runs at a time."""
 
 _VERSION_TABLE = "alembic_version"
+_VERSION = sa.text("SELECT version_num FROM alembic_version")
 
 _SERVER_ONLY = (
     # every result updates the row of its iteration; free space on its page keeps the update away
@@ -77,26 +78,20 @@ def check(connection: sa.Connection) -> None:
 
     Raises:
         TablesMissing: it has no tables of the tuner.
-        SchemaMismatch: it has those of another version, or lacks some.
+        SchemaMismatch: it has those of another version.
     """
-    inspector = sa.inspect(connection)
-    names = {*inspector.get_table_names(), *inspector.get_view_names()}
-    found = _revision_in(connection) if _VERSION_TABLE in names else None
-    if found is None and names.isdisjoint(metadata.tables):
+    has_table = sa.inspect(connection).has_table
+    if not (is_versioned := has_table(_VERSION_TABLE)) and not has_table("spsa_run"):
         raise TablesMissing(
             "the database has no tables of the tuner yet: run `spsa-master run` or "
             "`spsa-master db upgrade`"
         )
-    if found != REVISION:
+    found = [*connection.scalars(_VERSION)] if is_versioned else []
+    if found != [REVISION]:
         raise SchemaMismatch(
             f"the database has the tables of another version of this program (schema "
-            f"{found or 'unknown'}; this one needs {REVISION}), and no upgrade leads from there: "
-            "use the version that made it, or a new database"
-        )
-    if missing := sorted({*metadata.tables, *VIEWS} - names):
-        raise SchemaMismatch(
-            f"the database lacks {', '.join(missing)}: restore it from a backup; no upgrade can "
-            "restore what was in it"
+            f"{', '.join(found) or 'unknown'}; this one needs {REVISION}), and no upgrade leads "
+            "from there: use the version that made it, or a new database"
         )
 
 
@@ -107,11 +102,6 @@ def create(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {query}")
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_SERVER_ONLY)
-
-
-def _revision_in(connection: sa.Connection) -> str | None:
-    found = connection.scalars(sa.text(f"SELECT version_num FROM {_VERSION_TABLE}"))  # noqa: S608
-    return ", ".join(map(str, found)) or None
 
 
 def _run_migrations(connection: sa.Connection) -> None:

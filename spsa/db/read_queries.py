@@ -321,14 +321,14 @@ class ReadQueries(Database):
             return [_worker(dict(row._mapping)) for row in connection.execute(statement)]
 
     def events(
-        self, run_id: int | None, last: int = 100, *, kinds: Sequence[str] | None = None
+        self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
     ) -> list[Event]:
-        """The newest `last` events of a run, of these kinds if given; oldest first.
+        """The newest `last` events of a run and of machines, of these kinds if given.
 
-        None for the events that belong to no run.
+        The oldest is the first.
         """
         wanted = () if kinds is None else (Event.kind.in_(kinds),)
-        found = select(Event).where(Event.run_id == run_id, *wanted)
+        found = select(Event).where(or_(Event.run_id == run_id, Event.run_id.is_(None)), *wanted)
         return self._rows(found.order_by(Event.id.desc()).limit(last))[::-1]
 
 

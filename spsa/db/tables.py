@@ -327,7 +327,7 @@ class Purge(Base, kw_only=True):
 
 
 class Event(Base, kw_only=True):
-    """What was changed in a run, when and by whom."""
+    """What was changed in a run, or of a machine in all runs, when and by whom."""
 
     __tablename__ = "spsa_event"
 
