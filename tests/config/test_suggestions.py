@@ -339,6 +339,16 @@ def test_what_the_author_declares_with_a_step_alone_stays():
         ("src/order.h", "const int KillerBonus = 200000, KingValue = 1000;"),
         ("src/search.h", "const double MoveStabilityBase = 1.5, SmpVotingDepth = 2.1;"),
         ("src/search.c", "const int SeeValue[] = {100, 300, 310, 500, 900, 30000};"),
+        ("src/eval.h", "constexpr int EG = 3; constexpr int WIN = VALUES[EG][PAWN];"),
+        ("src/search.h", "int LowestElo = 1320, ONE_SECOND = 1000, contempt = 10;"),
+        ("src/search.h", "enum { MIN_DEPTH = -8 }; static const int MAX_ELEMENTS = 16;"),
+        ("src/search.h", "constexpr int ThreatenedSqOffset = 8, ScoreToCp = 200, EvalRes = 1000;"),
+        ("src/eval.cpp", "class WDL { static constexpr double as = 13.6; };"),
+        (
+            "src/movepick.rs",
+            "const KILLER: i16 = 99; const COUNTER: i16 = 98;"
+            "const PROMO: i16 = 97; const BAD: i16 = 96;",
+        ),
     ],
 )
 def test_what_is_no_strength_is_not_suggested(path, declaration):
@@ -414,7 +424,7 @@ def test_shapes_of_other_engines_are_suggested():
     active = {name for name, one in suggested(text).items() if not one.reason}
     assert active >= {
         *("doubled_0", "doubled_1", "hanging_0", "outpost_1", "margins_futility_slope"),
-        *("contempt", "tempo", "small", "wrapped", "pawn_drop", "null_base", "rook_lift"),
+        *("tempo", "small", "wrapped", "pawn_drop", "null_base", "rook_lift"),
         *("late_first", "late_counts_2", "asp_grow", "nested_bishop_eye"),
         *("window", "not_feature_fast_window"),
         *("build_reductions_shrink_0", "build_reductions_shrink_1", "razor_margin"),

@@ -77,11 +77,15 @@ _OF_USE = (
     ),
     _Rule(
         OF_CLOCK.reason,
-        whole=r"\w*MOVES_TO_GO\w*",
+        whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND",
         word=r"CLOCK|TIME|STABILITY|TM\d*|\w{3,}TM|[BW]INC|INCREMENT|LATENCY|MILLIS(ECONDS)?"
         r"|MOVESTOGO|MS|OVERHEAD|SAFEGUARD|SECONDS|SECS?|TIMER?",
         left_out=False,
     ),
+)
+_OF_SCOPE = (
+    _Rule("in a model of results", whole=r"\w*WDL\w*"),
+    _Rule("in what a hash or a debugger needs", word=r"HASH|DEBUG"),
 )
 _OF_PHASE = _Rule(
     "the phase of the game: a step of it moves all evaluations", whole=_PHASE, left_out=False
@@ -89,7 +93,8 @@ _OF_PHASE = _Rule(
 _OF_NAME = (
     _Rule(
         "a limit, by its name",
-        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH"
+        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
+        r"|(MAX|MIN|LOWEST|HIGHEST)_ELO|(MAX|MIN)_ELEMENTS"
         r"|MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA)|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
@@ -101,8 +106,13 @@ _OF_NAME = (
     ),
     _Rule(
         "a kind of move, by its name",
-        whole=r"((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE|CASTLING|PROMOTION|QUIET",
+        whole=r"((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE|CASTLING|PROMOTION|QUIET"
+        r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE",
     ),
+    _Rule("a rank or a file, by its name", whole=r"(\w+_)?PROMOTION_(RANK|FILE)(_\w)?"),
+    _Rule("a place in a pattern, by its name", whole=r"(\w+_)?(SQ|PC|OPP)_OFFSET"),
+    _Rule("a conversion, by its name", whole=r"(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?"),
+    _Rule("an option, by its name", word=r"CONTEMPT|STYLE|NUMA|PERIODIC\w*|FEN"),
     _Rule(
         _A_SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
@@ -137,7 +147,7 @@ def to_name(name: str) -> Objection | None:
 
 def to_scope(scope: Sequence[str]) -> Objection | None:
     """Why what stands in a function or a class of this name is not tunable."""
-    return _first((_OF_PHASE,), scope[-1]) if scope else None
+    return _first((_OF_PHASE, *_OF_SCOPE), scope[-1]) if scope else None
 
 
 def to_declared(name: str) -> Objection | None:
@@ -186,10 +196,10 @@ _OF_NUMBER: Sequence[tuple[Objection, Callable[[Element, Number], bool]]] = (
         lambda e, _: e.number in {2**n for n in range(12, 21)},
     ),
     (
-        Objection("a power of two in which others are counted", left_out=False),
+        Objection("a power of two or ten in which others are counted", left_out=False),
         lambda e, _: (
-            e.number in {2**n for n in range(6, 13)}
-            and _holds(r"GRAIN|SCALE|PRECISION|RESOLUTION|ONE", words(e.location.name))
+            e.number in {2**n for n in range(5, 13)} | {100, 1000, 10_000}
+            and _holds(r"GRAIN|SCALE|PRECISION|RES|RESOLUTION|ONE", words(e.location.name))
         ),
     ),
 )
@@ -212,7 +222,7 @@ _STRENGTH_FILES = re.compile(
     r"|alpha|engine"
 )
 _OTHER_FILES = re.compile(
-    r"attack|bench|bitboard|book|cache|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
+    r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
     r"|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
     r"|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )

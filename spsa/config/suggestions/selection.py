@@ -1,7 +1,7 @@
 """Which numbers of an engine are suggested, and what the user reads about the others. Pure."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -35,11 +35,14 @@ DEFAULT_CONSTANTS = "src/engine_constants.rs"
 _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 _NUMBERED = Objection("numbered one after the other, as indexes and flags are")
 _LENGTH = Objection("the length of an array")
+_INDEX = Objection("an index of an array")
+_SUBSCRIPT = re.compile(r"\[\s*(?:\w+(?:::|\.))*([A-Za-z_]\w*)\s*\]")
 _SIGNS = Objection("signs and directions")
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
 _NOT_DECLARED = Objection("the author declares the ranges of others", left_out=False)
 
 _Found = tuple[SourceConstant, Suggested]
+_Run = list[tuple[SourceConstant, Number]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,9 @@ def select(texts: Mapping[str, str]) -> Selection:
     files = parse_all(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     makers = makers_of(one for file in files.values() for one in file.constants)
-    found = {path: [*_of_file(file, lengths, makers)] for path, file in files.items()}
+    indexes = (name for text in texts.values() for name in _SUBSCRIPT.findall(text))
+    uses = dict.fromkeys(indexes, _INDEX) | dict.fromkeys(lengths, _LENGTH)
+    found = {path: [*_of_file(file, uses, makers)] for path, file in files.items()}
     each = [one for several in found.values() for _, one in several]
     if sum(one.declared and not one.reason for one in each) > 2:
         found = {
@@ -114,14 +119,14 @@ def _unusable(files: Mapping[str, SourceFile]) -> dict[str, list[str]]:
     return {"not valid Rust, by this parser": broken} if broken else {}
 
 
-def _of_file(file: SourceFile, lengths: Collection[str], makers: set[str]) -> Iterator[_Found]:
+def _of_file(file: SourceFile, uses: Mapping[str, Objection], makers: set[str]) -> Iterator[_Found]:
     """All the numbers of a file."""
     rank = rank_of_file(file.name)
     numbered = _numbered(file)
     for one in file.constants:
         guessed = (
             _NUMBERED if id(one) in numbered else None,
-            _LENGTH if one.name in lengths else None,
+            uses.get(one.name),
             _SIGNS if _are_signs(one) else None,
             to_name(_name(one)),
             to_scope(one.scope),
@@ -150,17 +155,33 @@ def _called(one: SourceConstant, suggested: Suggested) -> str:
 def _numbered(file: SourceFile) -> set[int]:
     """The ids of constants that count up, or double, one after the other: indexes and flags."""
     found: set[int] = set()
-    run: list[tuple[SourceConstant, Number]] = []
+    run: _Run = []
     for one in file.constants:
         if one.kind is not Kind.CONSTANT or not isinstance(one.single, Element):
             continue
         number = one.single.number
-        if run and number - run[-1][1] not in (1, run[-1][1] or 1):
+        if run and number - run[-1][1] not in _next_steps(run):
             run = []
         run.append((one, number))
-        if len(run) >= (3 if run[0][1] in (0, 1) else 5):
+        if len(run) >= _few(run):
             found.update(id(each) for each, _ in run)
     return found
+
+
+def _next_steps(run: _Run) -> tuple[Number, ...]:
+    """By what the next number of a run may differ: it counts up, doubles, or counts down."""
+    last = run[-1][1]
+    if len(run) == 1:
+        return (1, -1, last or 1)
+    step = last - run[-2][1]
+    return (step,) if step == -1 else (1, last or 1)
+
+
+def _few(run: _Run) -> int:
+    """How many numbers make a run that hardly comes by chance."""
+    if len(run) > 1 and run[1][1] < run[0][1]:
+        return 4 if run[0][1] > 10 else 6
+    return 3 if run[0][1] in (0, 1) else 5
 
 
 def _of_constant(file: SourceFile, one: SourceConstant, makers: set[str]) -> Iterator[Suggested]:
