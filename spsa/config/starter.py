@@ -15,23 +15,17 @@ from spsa.planning.plan_inputs import Shape
 
 _HEAD = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.
-# What is not commented out are defaults, but for the size of the run: `spsa-master plan` says what
-# that costs and recovers on your machines. docs/configuration.md has all keys.
+# These are defaults, but for the size of the run: `spsa-master plan` says what that costs and
+# recovers on your machines. docs/configuration.md has all keys.
 """
 _COLUMN, _WIDTH = 32, 100
 
 Table = Mapping[str, object]
 """Values by key; None is the default of the model."""
 
-_EXAMPLES: Mapping[str, Table] = {
-    "run": {"name": "margins", "seed": 1, "priority": None, "share": None},
-    "engine.options": {"Hash": 16},
-    "adjudication": {"draw": False, "resign": False, "max_moves": None},
-}
-"""What is commented out."""
-
-_OF_CARGO: Table = {"binary": "engine", "package": "engine", "flags": None}
-_OF_SOURCES: Table = {"at_once": 2, "distribute": "database", "where": "worker"}
+_MOVETIME: Table = {"kind": None, "timelow": None, "timehigh": None}
+CLOCK: Table = {"kind": "clock", "timelow": 8.0, "timehigh": 8.0, "increment": 0.08}
+"""For an engine that knows no limit but its clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +36,6 @@ class Setup:
     """
 
     tables: Mapping[str, Table]
-    examples: Mapping[str, Table]
     options: Table = field(default_factory=dict)
     time_control: Table = field(default_factory=lambda: _MOVETIME)
 
@@ -61,11 +54,6 @@ class Setup:
         return replace(self, tables={**self.tables, "build": {**self.build, **keys}})
 
 
-_MOVETIME: Table = {"kind": None, "timelow": None, "timehigh": None}
-CLOCK: Table = {"kind": "clock", "timelow": 8.0, "timehigh": 8.0, "increment": 0.08}
-"""For an engine that knows no limit but its clock."""
-
-
 def setup_of_source(
     source: PurePath | str, constants_file: str, engine: EngineSource | None = None
 ) -> Setup:
@@ -78,8 +66,7 @@ def setup_of_source(
     for key in ("command", "binary", "package"):
         if value := getattr(engine, key, None):
             build[key] = value
-    examples = _OF_SOURCES if "command" in build else {**_OF_CARGO, **_OF_SOURCES}
-    return Setup(tables={"build": build}, examples={"build": examples})
+    return Setup(tables={"build": build})
 
 
 def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Setup:
@@ -89,7 +76,7 @@ def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Se
         "build": {"engines_path": None},
         "engine": {"arguments": arguments} if arguments else {},
     }
-    return Setup(tables=tables, examples={"build": {"distribute": "database"}})
+    return Setup(tables=tables)
 
 
 def starter_config(setup: Setup, shape: Shape) -> str:
@@ -101,33 +88,25 @@ def starter_config(setup: Setup, shape: Shape) -> str:
         "book": None,
     }
     tables: dict[str, Table] = {
-        "run": {},
+        "run": {"params": "params.toml"},
         "database": {"url": None},
         "time_control": setup.time_control,
         "games": games,
         "spsa": {"algorithm": None, "max_iterations": shape.iterations},
         **setup.tables,
         "engine.options": setup.options,
-        "adjudication": {},
         "validation": {"games": None},
     }
-    more = {**_EXAMPLES, **setup.examples}
-    texts = (
-        _section(name, table, more.get(name, {}))
-        for name, table in tables.items()
-        if table or name in more
-    )
+    texts = (_section(name, table) for name, table in tables.items() if table)
     return "\n".join((_HEAD, *texts))
 
 
-def _section(name: str, table: Table, examples: Table) -> str:
-    """A table with its keys, each with its documentation, and the examples commented out."""
+def _section(name: str, table: Table) -> str:
+    """A table with its keys, each with its documentation."""
     model = _model(name)
-    commented = {key: value for key, value in examples.items() if key not in table}
     lines = [f"[{name}]"]
-    for mark, keys in (("", table), ("# ", commented)):
-        for key, value in keys.items():
-            lines += _documented(f"{mark}{key} = {_value(model, key, value)}", _about(model, key))
+    for key, value in table.items():
+        lines += _documented(f"{key} = {_value(model, key, value)}", _about(model, key))
     return "\n".join(lines) + "\n"
 
 
