@@ -34,17 +34,6 @@ _MANY = 0.25  # of the parameters
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatedGain:
-    """Elo over the start for each point of a path: a belief and no measurement.
-
-    `deviation` stays as a key of the JSON; no honest one is known.
-    """
-
-    elo: tuple[float, ...]
-    deviation: None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Filters:
     """The filters that are the rule of a run, and their state."""
 
@@ -126,9 +115,12 @@ def is_bounded(bounded: npt.NDArray[np.bool_]) -> bool:
     return bool(bounded.mean() > _MANY)
 
 
-def gain_of(bank: Bank, path: Vector) -> EstimatedGain:
-    """The gain along a path of theta in steps, shape (points, n), the start first."""
-    return EstimatedGain(tuple(bank.gained(path).tolist()))
+def gain_of(bank: Bank, path: Vector) -> tuple[float, ...]:
+    """Elo over the start along a path of theta in steps, shape (points, n), the start first.
+
+    It is a belief and no measurement.
+    """
+    return tuple(bank.gained(path).tolist())
 
 
 def measured_gain(matches: Sequence[MatchLine]) -> StrengthCurve | None:
@@ -209,7 +201,7 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
         return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    gained, misfit = gain_of(filters.bank, path).elo[-1], filters.misfit(run.applied)
+    gained, misfit = gain_of(filters.bank, path)[-1], filters.misfit(run.applied)
     if misfit > MAX_MISFIT * limit:
         advice, reason = _as_planned(run)
         reason += (

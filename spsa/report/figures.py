@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from spsa.master.verdict import EstimatedGain
 from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
 from spsa.report.history import ParameterPath, RunHistory
 from spsa.text import NAME_LENGTH, plural, printable
@@ -76,7 +75,7 @@ def elo_figure(history: RunHistory, planned_games: int) -> Figure:
         upper = [value + error for value, error in zip(elo, errors, strict=True)]
         traces.append(_band("95% interval of all matches together", curve.games, lower, upper))
         traces.append(_line("all matches together", curve.games, elo, "first"))
-    if (gain := history.gain) is not None and len(gain.elo) > 1:
+    if (gain := history.gain) is not None and len(gain) > 1:
         traces.append(_estimate("estimate of the rule's model", history, gain))
     traces += _matches("a match, with its 95% interval", history, "measured")
     end = max(planned_games, *history.games)
@@ -121,11 +120,13 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
     return {"compared": plain(figure)} if traces else {}
 
 
-def _estimate(name: str, history: RunHistory, gain: EstimatedGain, colour: str = "second") -> Trace:
+def _estimate(
+    name: str, history: RunHistory, gain: Sequence[float], colour: str = "second"
+) -> Trace:
     return _line(
         name,
         history.games,
-        gain.elo,
+        gain,
         colour,
         line={"dash": "dash"},
         hovertemplate="%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>",

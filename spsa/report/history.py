@@ -14,7 +14,7 @@ from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import ResultGroup, ThetaPoint
 from spsa.db.tables import Iteration, Run
-from spsa.master.verdict import EstimatedGain, filters_of, gain_of, measured_gain
+from spsa.master.verdict import filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.matches import asked, measured
 from spsa.report.parameters import sampled
@@ -81,7 +81,7 @@ class RunHistory:
     parameters: tuple[ParameterPath, ...]
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
-    gain: EstimatedGain | None
+    gain: tuple[float, ...] | None
     strength: Strength | None = None
 
 

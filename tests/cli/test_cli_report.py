@@ -53,7 +53,7 @@ def test_a_page_is_written_whole_beside_json_on_stdout(played: Path, ask: Ask) -
     assert found["status"]["run"] == "first" and found["history"]["k"] == [0, 1, 2, 3, 4]
     margin = found["history"]["parameters"][0]
     assert margin["name"] == "margin" and len(margin["theta"]) == 5
-    assert len(found["history"]["gain"]["elo"]) == 5
+    assert len(found["history"]["gain"]) == 5
     assert found["workers"][0]["of_run"]["tally"]["games"] == 32
     assert found["history"]["validations"][0]["tally"]["elo_error"] > 0
     assert [event["kind"] for event in found["events"]] == ["start", "paused"]

@@ -36,7 +36,7 @@ def traces(found: RunHistory, name: str) -> list[dict[str, object]]:
 
 def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: RunHistory) -> None:
     model, matches = traces(told, "elo")
-    assert told.gain is not None and model["y"] == list(told.gain.elo)
+    assert told.gain is not None and model["y"] == list(told.gain)
     assert model["line"]["dash"] == "dash"  # type: ignore[index]
     found = estimate(told.validations[0].tally)
     assert found is not None

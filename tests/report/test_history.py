@@ -102,8 +102,8 @@ def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
 def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:
     found = history(store, tuned(store, space, 4).now())
     assert found.gain is not None
-    assert len(found.gain.elo) == len(found.ks)
-    assert found.gain.elo[0] == 0.0 != found.gain.elo[-1]
+    assert len(found.gain) == len(found.ks)
+    assert found.gain[0] == 0.0 != found.gain[-1]
 
 
 def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, space: Space) -> None:
@@ -120,7 +120,7 @@ def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, spac
         found, said = history(store, run), verdict(run)
         assert (found.gain is None) == bool(said.unknown)
         if found.gain is not None and said.gained is not None:
-            assert found.gain.elo[-1] == pytest.approx(said.gained)
+            assert found.gain[-1] == pytest.approx(said.gained)
 
 
 def test_a_trend_stands_out_of_a_walk() -> None:

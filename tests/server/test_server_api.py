@@ -67,7 +67,7 @@ def test_the_history_and_the_figures_are_those_of_the_report(
     assert tuple(found["parameters"][0]["theta"]) == expected.parameters[0].theta
     assert [one["tally"]["games"] for one in found["results"]] == [8] * 6
     assert found["validations"][0]["tally"]["games"] == 40
-    assert expected.gain is not None and tuple(found["gain"]["elo"]) == expected.gain.elo
+    assert expected.gain is not None and tuple(found["gain"]) == expected.gain
     figures = browser.get("/api/figures").json()
     drawn = {trace["name"]: trace["y"] for trace in figures["parameters"]["data"]}
     assert drawn["margin"] == list(expected.parameters[0].in_steps)
