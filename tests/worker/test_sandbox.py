@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import NODES
-from console import ROOT, call, environment, worker, write_project
+from console import ROOT, call, environment, worker
 from engines.faulty import (
     LOSER,
     PATIENT,
@@ -36,9 +35,7 @@ from engines.faulty import (
     started,
     wait_until,
 )
-from trials import opened
 
-from spsa.db import Store
 from spsa.errors import EngineFault
 from spsa.uci.engine import Limit, UciEngine
 from spsa.uci.process import StopSignal
@@ -557,20 +554,3 @@ def test_a_match_that_is_killed_leaves_nothing(
         wait_until(lambda: pid.exists() and len(strays()) == 1)
         playing.kill()
     wait_until(lambda: not strays() and not running_with(f"--pid={pid}"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flags", [(), ("--no-sandbox",)])
-def test_the_row_of_a_worker_says_how_its_engines_are_confined(
-    flags: tuple[str, ...], database_url: str, tmp_path: Path
-) -> None:
-    write_project(tmp_path)
-    with Store(database_url) as store:
-        opened(store, tmp_path, NODES)
-    usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
-    played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
-    assert played.returncode == 0, played.stderr
-    sandbox = "rlimits" if flags else str(EngineLimits(isolation=isolation()))
-    with Store(database_url) as store:
-        (row,) = [row for row in store.workers() if row.name == "box"]
-        assert (row.sandbox, row.games) == (sandbox, 4)

@@ -1,6 +1,5 @@
 """A worker's calls to a real store whose responses get lost."""
 
-import json
 import logging
 import random
 import time
@@ -14,7 +13,7 @@ from spsa.errors import (
     IllegalTransition,
     TooManyRequests,
 )
-from spsa.protocol import BatchResult, Failure, Measured
+from spsa.protocol import Failure, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -300,28 +299,6 @@ def test_work_is_left_where_a_run_goes_on_that_it_takes(over, left, run, store, 
     assert ("this worker leaves out the run first" in caplog.text) is not left
     run.store.stop("first", "me", "why")
     assert client.work_left() is False
-
-
-def test_a_result_has_the_costs_of_its_games(client, run, sql):
-    costs = {
-        "plus_nodes": 11,
-        "minus_nodes": 12,
-        "moves": 13,
-        "plus_time_losses": 1,
-        "minus_time_losses": 2,
-        "seconds": 1.5,
-        "think_seconds": 1.25,
-        "slot": 3,
-    }
-    claim = client.claim()
-    result = BatchResult(
-        tally=tally_of_seed(claim.seed, claim.pairs), voids={"crash": 2, "hang": 1}, **costs
-    )
-    client.enqueue(claim, result)
-    client.deliver()
-    (row,) = sql("SELECT * FROM spsa_batch WHERE status = 'done'")
-    assert {name: row._mapping[name] for name in costs} == costs
-    assert (row.void_games, json.loads(row.voids)) == (3, {"crash": 2, "hang": 1})
 
 
 def test_a_run_that_is_left_out_is_not_taken(client):

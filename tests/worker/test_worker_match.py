@@ -190,18 +190,6 @@ def fleet(sqlite_url: str, tmp_path: Path) -> OneIteration:
 
 
 @pytest.mark.slow
-def test_a_worker_process_plays_an_iteration(
-    fleet: OneIteration, sql: Callable[..., list[Any]]
-) -> None:
-    fleet.open(TimeControl(low=30, high=30))
-    worker = fleet.start("--max-batches", 2)
-    _, err = worker.communicate(timeout=240)
-    assert worker.returncode == 0
-    assert " first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]\n" in err
-    assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(8, 8)]
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
 def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]

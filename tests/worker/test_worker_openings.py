@@ -31,23 +31,18 @@ def builtin(request: pytest.FixtureRequest) -> OpeningBook:
     return load(Book(name=request.param))
 
 
-def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBook) -> None:
+def test_the_builtin_book_is_large_right_and_varied(builtin: OpeningBook) -> None:
     keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
     assert len(keys) == len(builtin.openings) >= 500
-
-
-def test_every_line_of_the_builtin_book_is_right(builtin: OpeningBook) -> None:
-    """Loading skips what is checked here."""
     assert isinstance(builtin.openings, Positions)
-    assert builtin.openings.faults("a built-in book") == []
-
-
-def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
+    assert builtin.openings.faults("a built-in book") == []  # which loading skips
     boards = [chess.Board(opening.fen) for opening in builtin.openings]
     assert all(board.ply() == 8 and board.turn == chess.WHITE for board in boards)
     pawns = Counter(board.pawns & chess.BB_RANK_4 for board in boards)
     assert len(pawns) > 20
     assert max(pawns.values()) < len(boards) / 4
+    assert builtin.openings[3:9:2] == tuple(builtin.openings[i] for i in (3, 5, 7))
+    assert builtin.openings[-1] == list(builtin.openings)[-1]
 
 
 def test_the_same_pair_has_the_same_opening_for_ever() -> None:
@@ -144,11 +139,6 @@ def test_a_book_is_looked_through_once_on_a_box(
     for text in (EPD, EPD, f"{EPD}\n{EPD}"):
         load(Book(name=book(tmp_path, text)))
     assert looked == [1, 2]
-
-
-def test_a_slice_of_a_book_is_that_of_its_openings(builtin: OpeningBook) -> None:
-    assert builtin.openings[3:9:2] == tuple(builtin.openings[i] for i in (3, 5, 7))
-    assert builtin.openings[-1] == list(builtin.openings)[-1]
 
 
 PGN = """[Event "one"]
@@ -281,20 +271,17 @@ def test_a_folder_that_cannot_be_made_costs_no_book(
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "found"),
+    ("content", "name", "found"),
     [
-        ("", "book.epd", "no opening"),
-        ("\n", "book.pgn", "no opening"),
-        ("# nothing\n", "book.pgn", "'nothing' is no move"),
+        (b"", "book.epd", "no opening"),
+        (b"\n", "book.pgn", "no opening"),
+        (b"# nothing\n", "book.pgn", "'nothing' is no move"),
+        (b"\xff\xfe\x00", "book.epd", "UTF-8"),
     ],
 )
-def test_an_empty_book_is_refused(tmp_path: Path, text: str, name: str, found: str) -> None:
-    assert found in faults(book(tmp_path, text, name))[0]
-
-
-def test_a_book_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "book.epd").write_bytes(b"\xff\xfe\x00")
-    assert "UTF-8" in faults(str(tmp_path / "book.epd"))[0]
+def test_what_is_no_book_is_refused(tmp_path: Path, content: bytes, name: str, found: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert found in faults(str(tmp_path / name))[0]
 
 
 def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:

@@ -254,11 +254,3 @@ def test_warm_engines_are_the_ones_that_play_the_next_job(
     for _ in range(2):
         until_the_end(pool)
     assert log.read_text().split().count("uci") == 1
-
-
-def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None:
-    with Pool(2, PATIENT) as slots:
-        for key in "abcdef":
-            slots.submit(job(winner, loser, key=key))
-        events = [event for _ in range(12) if (event := slots.next_event(120))]
-    assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}

@@ -1,4 +1,4 @@
-"""How a batch starts its engines: arguments, side files, and as many options as may be."""
+"""How a batch starts its engines: arguments, books and side files."""
 
 import hashlib
 import sys
@@ -16,8 +16,6 @@ from spsa.core.game_settings import Book, EngineFile, GameSettings
 from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.lifecycle import BatchStatus
-
-MANY = {f"a_parameter_of_30_charact_{n:04}": str(n % 7) for n in range(5000)}
 
 
 @pytest.fixture
@@ -41,21 +39,6 @@ def opened(staged: Stage, folder: Path, plus: Path, minus: Path, **over: Any) ->
 def result(staged: Stage) -> Any:
     (iteration,) = staged.store.tick(staged.master, LEASE).open
     return iteration.tally
-
-
-@pytest.mark.slow
-def test_a_game_with_5000_options_of_30_characters(staged: Stage, tmp_path: Path) -> None:
-    assert {len(name) for name in MANY} == {30}
-    declared = [f"{name} type spin default 3 min 0 max 9" for name in MANY]
-    sides = [
-        engine(tmp_path, side, moves=moves, option=declared, log=tmp_path / f"{side}.log")
-        for side, moves in (("plus", WINNER), ("minus", LOSER))
-    ]
-    opened(staged, tmp_path, *sides, plus_options=MANY, minus_options=dict.fromkeys(MANY, "9"))
-    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
-    assert result(staged) == PLUS_WINS_ALL
-    sent = (tmp_path / "plus.log").read_text().split("ucinewgame", 1)[0]
-    assert all(f"setoption name {name} value {value}\n" in sent for name, value in MANY.items())
 
 
 def test_arguments_and_side_files_reach_the_engine(staged: Stage, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Worker:
         self._measured = Measured()
         self._claimed = self._done = 0
         self._last_failure: TuningError | None = None
-        self._is_idle = self._no_work_left = False
+        self._no_work_left = False
         self._drain_ends_at = inf
         self._claim_at = self._idle_since = time.monotonic()
 
@@ -134,8 +134,11 @@ class Worker:
             if updates.is_needed:  # nothing that is played now can be reported any more
                 self._active.withdraw()
                 self._active.stop()
-            if updates.is_wanted and not self._active:
-                self._update()
+                if not self._active:
+                    self._client.drop_reports()
+            holds = self._active or self._client.unreported
+            if updates.is_wanted and not (holds or self._is_leaving):
+                updates.install()
 
     def _exchange(self) -> None:
         if self._updates.is_needed:
@@ -155,20 +158,12 @@ class Worker:
             log.warning("%s: its lease is lost, its games are dropped", self._active[key])
             self._pool.stop(key)
 
-    def _update(self) -> None:
-        """Become another version of this worker, which holds nothing."""
-        if self._updates.is_needed:
-            self._client.drop_reports()
-        if not (self._client.unreported or self._is_leaving):
-            self._updates.install()
-
     def _claim_batches(self) -> None:
         while self._wants_batches and time.monotonic() >= self._claim_at:
             claim = self._client.claim()
             if claim is None:
                 self._wait_for_work()
                 return
-            self._is_idle = False
             self._polls.reset()
             self._start(claim)
             self._claimed += 1
@@ -179,11 +174,8 @@ class Worker:
         return not leaves and self._active.wanted() > 0
 
     def _wait_for_work(self) -> None:
-        if not (self._is_idle or self._active):
-            log.info("no batch to play, waiting for work")
-        self._is_idle = not self._active
         self._claim_at = time.monotonic() + self._polls.next()
-        if self._settings.once and self._is_idle:
+        if self._settings.once and not self._active:
             plays_nothing = self._last_failure is not None and not self._done
             self._no_work_left = plays_nothing or not self._client.work_left()
 
