@@ -152,7 +152,11 @@ _NEW_TOKEN = "`openssl rand -hex 24 > FILE` makes one"
 def _token(role: Role, path: Path | None) -> Token | None:
     if path is None:
         return None
-    text = _text(path, "token", _NEW_TOKEN).strip()
+    try:
+        text = content(path, MAX_TEXT).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not ASCII"
+        raise InvalidInput.of(path, "token", f"cannot be read: {reason}", _NEW_TOKEN) from None
     if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
         found = f"is no line of at least {MIN_TOKEN} characters without spaces"
         raise InvalidInput.of(path, "token", found, _NEW_TOKEN)
@@ -161,41 +165,11 @@ def _token(role: Role, path: Path | None) -> Token | None:
 
 def _refuse_unusable_tls(certificate: Path, private_key: Path) -> None:
     """Refuse files that TLS cannot work with, before anything listens."""
-    chain = _pem(certificate, "certificate", "-----BEGIN CERTIFICATE-----")
-    key = _pem(private_key, "private key", " PRIVATE KEY-----")
-    if "ENCRYPTED" in key:
-        remedy = "`openssl pkey -in FILE -out NEW` writes it without"
-        raise InvalidInput.of(private_key, "private key", "has a passphrase", remedy)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_verify_locations(cadata=chain)
-    except ssl.SSLError as error:
-        raise InvalidInput.of(certificate, "certificate", _reason(error), _PEM) from None
-    try:
-        context.load_cert_chain(certificate, private_key)
-    except ssl.SSLError as error:
-        is_other = error.reason == "KEY_VALUES_MISMATCH"
-        found = f"is not the key of {certificate}" if is_other else _reason(error)
-        raise InvalidInput.of(private_key, "private key", found, _PEM) from None
-
-
-_PEM = "name the PEM files of a certificate, with its chain, and of its private key"
-
-
-def _pem(path: Path, name: str, mark: str) -> str:
-    text = _text(path, name, _PEM)
-    if mark not in text:
-        raise InvalidInput.of(path, name, f"has no {name} in PEM format", _PEM)
-    return text
-
-
-def _reason(error: ssl.SSLError) -> str:
-    return f"cannot be used: {(error.reason or str(error)).replace('_', ' ').lower()}"
-
-
-def _text(path: Path, name: str, remedy: str) -> str:
-    try:
-        return content(path, MAX_TEXT).decode("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not ASCII"
-        raise InvalidInput.of(path, name, f"cannot be read: {reason}", remedy) from None
+        context.load_cert_chain(certificate, private_key, password="")  # else it asks for one
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        found = f"cannot be used with {private_key}: {str(reason).replace('_', ' ').lower()}"
+        remedy = "name the PEM files of a certificate, with its chain, and of its private key"
+        raise InvalidInput.of(certificate, "certificate", found, remedy) from None
