@@ -8,7 +8,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from rich.console import Console, RenderableType
@@ -75,7 +75,8 @@ class LiveDisplay:
             draw()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
             self._is_broken = True
-            self._live.stop()
+            with suppress(Exception, SystemExit):
+                self._live.stop()  # which gives sys.stdout and sys.stderr back
             log.warning("the display failed, the program goes on without it: %r", error)
 
 
