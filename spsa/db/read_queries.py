@@ -19,7 +19,6 @@ from spsa.db.tables import (
     NOT_PURGED,
     WAS_PLAYED_AGAIN,
     Batch,
-    Compared,
     EngineFile,
     Event,
     Iteration,
@@ -67,15 +66,6 @@ class WorkerRow(Measured):
     games_leased: int
     void_games: int
     time_losses: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchLine:
-    """A validation without its parameters: the theta after `k`, the sums over its rounds."""
-
-    k: int
-    compared: Compared
-    tally: Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,21 +179,6 @@ class ReadQueries(Database):
             first = (Iteration.run_id == run_id, Iteration.iteration_number.in_(sums))
             found = rows(connection, select(Iteration).where(*first).order_by(Iteration.id))
         return [_match(iteration, sums[iteration.iteration_number]) for iteration in found]
-
-    def match_lines(self, run_id: int) -> list[MatchLine]:
-        """The validations of a run in order, without their parameters; those that have games."""
-        sums = _match_sums(run_id).subquery()
-        statement = (
-            select(*sums.c, Iteration.opened_on, Iteration.compared)
-            .join(Iteration, Iteration.iteration_number == sums.c.number)
-            .where(Iteration.run_id == run_id, sums.c.games_played > 0)
-            .order_by(sums.c.number)
-        )
-        with self._read() as connection:
-            return [
-                MatchLine(k=row.opened_on, compared=row.compared or Compared(), tally=tally_of(row))
-                for row in connection.execute(statement)
-            ]
 
     def steps(self, run_id: int) -> list[Step]:
         """The log of the steps of theta, in order."""

@@ -267,6 +267,11 @@ class Iteration(Counts, Base, kw_only=True):
         return self.compared is not None and self.compared.background
 
     @property
+    def is_against_start(self) -> bool:
+        """Whether this validation measures what the run has gained."""
+        return self.compared is None or self.compared.against == "start"
+
+    @property
     def is_played(self) -> bool:
         """Whether all its games have been reported."""
         return self.games_played + self.purged_games == self.target_games

@@ -21,8 +21,7 @@ from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.core.limits import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
-from spsa.db.read_queries import MatchLine
-from spsa.db.tables import Compared, Run
+from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.session import RunSettings, tuning_of
@@ -123,18 +122,19 @@ def gain_of(bank: Bank, path: Vector) -> tuple[float, ...]:
     return tuple(bank.gained(path).tolist())
 
 
-def measured_gain(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
     """The curve through all matches of theta against the start under one time control.
 
     None if fewer than two thetas were measured: a match alone says what it measured itself.
     """
-    told = [match for match in matches if match.compared.against == "start" and match.k]
-    control = _time_control([match.compared for match in told])
-    told = [match for match in told if match.compared.time_control == control]
-    if len({match.k for match in told}) < 2:
+    told = [one for one in matches if one.games_played and one.is_against_start and one.opened_on]
+    asked = [one.compared or Compared() for one in told]
+    control = _time_control(asked)
+    told = [one for one, its in zip(told, asked, strict=True) if its.time_control == control]
+    if len({match.opened_on for match in told}) < 2:
         return None
     return strength_curve(
-        [match.k for match in told],
+        [match.opened_on for match in told],
         [elo(match.tally).value for match in told],
         [standard_error(match.tally) for match in told],
     )

@@ -156,14 +156,14 @@ def _validations(
         )
 
     newest = store.matches(run.id, last=POINTS)
-    told = (point(one) for one in newest if one.compared is None or one.compared.against == "start")
+    told = (point(one) for one in newest if one.is_against_start)
     return tuple(sorted(told, key=lambda one: one.k))
 
 
 def _strength(
     store: Store, run: Run, path: Sequence[ThetaPoint], games: Sequence[int]
 ) -> Strength | None:
-    curve = measured_gain(store.match_lines(run.id))
+    curve = measured_gain(store.matches(run.id))
     if curve is None:
         return None
     at = np.interp(curve.ks, [point.k for point in path], games)

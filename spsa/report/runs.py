@@ -61,10 +61,10 @@ def earlier_run(store: Store, run: Run, standings: Sequence[RunOverview]) -> Ear
     """The run that ended last, besides this one."""
     for one in standings:
         if not one.live and one.name != run.name:
-            lines = store.match_lines(store.run(one.name).id)
-            if (curve := measured_gain(lines)) is not None:
+            matches = store.matches(store.run(one.name).id)
+            if (curve := measured_gain(matches)) is not None:
                 return EarlierRun(run=one, measured=end_of(curve))
-            told = [line for line in lines if line.compared.against == "start"]
+            told = [match for match in matches if match.games_played and match.is_against_start]
             return EarlierRun(run=one, measured=estimate(told[-1].tally) if told else None)
     return None
 

@@ -190,7 +190,7 @@ def status(store: Store, run: Run) -> Status:
     age = store.age_seconds(run.id)
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
-    matches = store.matches(run.id, last=VALIDATIONS)
+    matches = store.matches(run.id)
     return Status(
         run=run,
         games=totals.tally,
@@ -199,14 +199,14 @@ def status(store: Store, run: Run) -> Status:
         games_per_second=rate,
         seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
-        validations=tuple(Match(one, measured(run, one)) for one in matches),
+        validations=tuple(Match(one, measured(run, one)) for one in matches[-VALIDATIONS:]),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
         bounded=totals.bounded_steps,
         verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         beside=beside if len(beside) > 1 else (),
-        strength=measured_gain(store.match_lines(run.id)),
+        strength=measured_gain(matches),
         earlier=earlier_run(store, run, standings),
         builds=_builds(run, standings),
     )
