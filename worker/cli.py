@@ -25,10 +25,9 @@ from spsa.output import (
 )
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
-from worker.connection import NO_DATABASE
 from worker.machine import usable_cores
 from worker.options import FILE, click_options
-from worker.settings import Settings
+from worker.settings import NO_DATABASE, Settings
 from worker.update import Restart
 
 

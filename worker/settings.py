@@ -57,6 +57,11 @@ _MEMORY = click.IntRange(1, 2**24)  # mebibytes; as bytes it fits what setrlimit
 _FOLDER = FilePath(file_okay=False)
 _TABLES = FilePath(exists=True, file_okay=False)
 
+NO_DATABASE = (
+    "this file plays for a server: give --server URL; what needs a database needs an installation "
+    "of spsa-tuner"
+)
+
 Options = tuple[tuple[str, str], ...]
 
 

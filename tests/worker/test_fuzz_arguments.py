@@ -24,7 +24,7 @@ from spsa.core.game_settings import (
 from spsa.errors import InvalidInput
 from spsa.openings.book import OpeningBook, load
 from worker import cli
-from worker.connection import server_of
+from worker.batches.service import server_of
 from worker.direct import private_url
 from worker.match.command import match_of
 from worker.match.games import Match

@@ -40,7 +40,7 @@ from spsa.protocol import (
     RegisteredWorker,
     WorkerInfo,
 )
-from worker.connection import checked_url
+from worker.batches.service import checked_url
 from worker.remote import RemoteStore, ServerVersion
 
 WORKER = RegisteredWorker(id=1, machine="machine")

@@ -15,7 +15,7 @@ from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
 
 from spsa.errors import InvalidInput
 from worker.batches.loop import NOTHING_TO_DO
-from worker.connection import server_of
+from worker.batches.service import server_of
 from worker.settings import Settings
 
 
