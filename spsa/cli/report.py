@@ -10,6 +10,7 @@ from spsa.cli.common import FileInFolder, json_option, with_run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
+from spsa.report.answer import sentences
 from spsa.report.report import csv_files, report_json
 from spsa.report.report import report as look
 from spsa.report.table import TextTable, sentence, terminal
@@ -57,7 +58,7 @@ def report(
         echo_json(report_json(found))
     elif not written:
         console = terminal()
-        console.print(*(sentence(line) for line in found.sentences()), sep="\n")
+        console.print(*(sentence(line) for line in sentences(found.status)), sep="\n")
         tables = (TextTable(view, rows) for view, rows in found.tables() if rows)
         console.print(*tables, sep="\n")
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
-from spsa.report.history import ParameterPath, RunHistory
+from spsa.report.formats import estimate, number, plain
+from spsa.report.history import RunHistory
+from spsa.report.parameters import ParameterStatus
 from spsa.text import NAME_LENGTH, plural, printable
 
 Figure = Mapping[str, Any]
@@ -86,7 +87,6 @@ def elo_figure(history: RunHistory, planned_games: int) -> Figure:
         "Elo over the start",
         xaxis=axis,
         yaxis={"zeroline": True},
-        annotations=_last_label(history),
     )
 
 
@@ -133,20 +133,6 @@ def _estimate(
     )
 
 
-def _last_label(history: RunHistory) -> list[dict[str, Any]]:
-    """The last measured Elo beside its point."""
-    if history.strength is not None:
-        curve, games = history.strength.curve, history.strength.games
-        at, told = (games[-1], curve.elo[-1]), plus_minus(curve.elo[-1], curve.errors[-1])
-    elif history.validations and (found := estimate(history.validations[-1].tally)) is not None:
-        match = history.validations[-1]
-        at, told = (match.games, found.value), elo_text(match.tally)
-    else:
-        return []
-    look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "yshift": 8, "xshift": -6}
-    return [{"x": at[0], "y": at[1], "text": told, "font": {"color": "var(--text)"}, **look}]
-
-
 def parameters_figure(history: RunHistory) -> Figure:
     """All paths of theta in steps from the start, those that moved most in front."""
     paths = history.parameters if len(history.ks) > 1 else ()
@@ -156,7 +142,7 @@ def parameters_figure(history: RunHistory) -> Figure:
     return _figure(traces, "games", "steps from the start", showlegend=few, hovermode="closest")
 
 
-def _path(history: RunHistory, path: ParameterPath, i: int) -> Trace:
+def _path(history: RunHistory, path: ParameterStatus, i: int) -> Trace:
     name = _name(path.name)
     return _line(
         name,
@@ -164,7 +150,7 @@ def _path(history: RunHistory, path: ParameterPath, i: int) -> Trace:
         path.in_steps,
         f"path{i % _COLOURS}",
         line={"width": 1.5, "dash": ("solid", "dot", "dashdot")[i // _COLOURS % 3]},
-        customdata=[number(value) for value in path.theta],
+        customdata=[number(value) for value in path.path],
         hovertemplate=f"{name} %{{customdata}}, %{{y:+.2f}} steps, %{{x:,}} games<extra></extra>",
     )
 
@@ -182,7 +168,7 @@ def moved_figure(history: RunHistory) -> Figure:
         "x": [path.steps_moved for path in paths],
         "y": list(range(len(paths))),
         "text": names,
-        "customdata": [f"{number(path.theta[0])} → {number(path.theta[-1])}" for path in paths],
+        "customdata": [f"{number(path.path[0])} → {number(path.path[-1])}" for path in paths],
         "marker": {"size": 8, "color": "var(--first)"},
         "hovertemplate": "%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
     }
@@ -203,7 +189,7 @@ def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
     path = next((one for one in history.parameters if one.name == name), None)
     if path is None or len(history.ks) < 2:
         return {}
-    low, high = min(path.theta), max(path.theta)
+    low, high = min(path.path), max(path.path)
     margin = max(high - low, path.step)
     bounds = [one for one in (path.minimum, path.maximum) if low - margin < one < high + margin]
     ends, hover = [0, max(1, history.games[-1])], "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games"
@@ -211,7 +197,7 @@ def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
     theta = _line(
         "theta",
         history.games,
-        path.theta,
+        path.path,
         "first",
         customdata=path.in_steps,
         hovertemplate=f"{hover}<extra></extra>",

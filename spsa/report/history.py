@@ -17,32 +17,11 @@ from spsa.db.tables import Iteration, Run
 from spsa.master.verdict import filters_of, gain_of, measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.matches import asked, measured
-from spsa.report.parameters import sampled
+from spsa.report.parameters import ParameterStatus, parameters, sampled
 from spsa.report.table import Column, View, records, values
 
 POINTS = 120
 """Points of a path at most, besides the start."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterPath:
-    """One active parameter; `theta` has a value for each k."""
-
-    name: str
-    group: str
-    minimum: float
-    maximum: float
-    step: float
-    theta: tuple[float, ...]
-
-    @property
-    def steps_moved(self) -> float:
-        return (self.theta[-1] - self.theta[0]) / self.step
-
-    @property
-    def in_steps(self) -> tuple[float, ...]:
-        """The same from the start: (theta - start) / step."""
-        return tuple((value - self.theta[0]) / self.step for value in self.theta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +57,7 @@ class RunHistory:
     ks: tuple[int, ...]
     games: tuple[int, ...]
     at: tuple[datetime, ...]
-    parameters: tuple[ParameterPath, ...]
+    parameters: tuple[ParameterStatus, ...]
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
     gain: tuple[float, ...] | None
@@ -101,7 +80,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         ks=tuple(point.k for point in path),
         games=games,
         at=tuple(point.at for point in path),
-        parameters=_paths(space, theta),
+        parameters=tuple(one for one in parameters(run, path) if one.active),
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
@@ -115,20 +94,6 @@ def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
     with as_written("a column `theta_after` or `start_theta`"):
         values = [[point.theta[name] for name in names] for point in path]
     return np.array(values, dtype=np.float64).reshape(len(path), len(names))
-
-
-def _paths(space: Space, theta: Vector) -> tuple[ParameterPath, ...]:
-    return tuple(
-        ParameterPath(
-            name=p.name,
-            group=p.group,
-            minimum=p.minimum,
-            maximum=p.maximum,
-            step=p.step,
-            theta=tuple(theta[:, i].tolist()),
-        )
-        for i, p in enumerate(space.active)
-    )
 
 
 def _games(ks: Sequence[int], results: Sequence[ResultGroup]) -> tuple[int, ...]:
@@ -171,7 +136,11 @@ def _strength(
 
 
 _PATHS = View(
-    "paths", values("name", "group", "minimum", "maximum", "step", "steps_moved", "theta")
+    "paths",
+    (
+        *values("name", "group", "minimum", "maximum", "step", "steps_moved"),
+        Column("theta", "", "path"),
+    ),
 )
 HISTORY = View(
     "history",

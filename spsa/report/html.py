@@ -107,22 +107,22 @@ def page(report: Report) -> str:
     scripts = [asset("assets/figures.js"), plotly_script()]
     drawn = figures(report.history, wanted_games(report.run))
     data = dumps(drawn, allow_nan=False)
-    html: str = _template().render(
-        report=report,
-        status=report.status,
-        history=report.history,
-        style=Markup(asset("assets/look.css")),
-        scripts=[Markup(script) for script in scripts],
-        hashes=[_hash(script) for script in scripts],
-        figures=Markup(data.replace("<", r"\u003c")),
-        params=params_file(Space.from_json(report.run.space)).splitlines(),
-        quoted=quote,
+    html: str = (
+        environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+            status=report.status,
+            history=report.history,
+            style=Markup(asset("assets/look.css")),
+            scripts=[Markup(script) for script in scripts],
+            hashes=[b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
+            figures=Markup(data.replace("<", r"\u003c")),
+            params=params_file(Space.from_json(report.run.space)).splitlines(),
+            quoted=quote,
+        )
     )
     return html
-
-
-def _hash(script: str) -> Markup:
-    return Markup(b64encode(sha256(script.encode()).digest()).decode())
 
 
 def asset(name: str) -> str:
@@ -136,8 +136,3 @@ def plotly_script() -> str:
     package, name = _PLOTLY
     text = files(package).joinpath(name).read_text(encoding="utf-8")
     return re.sub(r"</(script)", r"<\\/\1", text, flags=re.IGNORECASE)
-
-
-@cache
-def _template() -> Any:
-    return environment().get_template("report.html.jinja")

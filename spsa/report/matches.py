@@ -6,7 +6,6 @@ from typing import Any
 
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, los, nelo
-from spsa.core.sprt import Sprt
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.master.validation import sprt_of
 from spsa.report.formats import (
@@ -103,17 +102,9 @@ class Match:
         return f"{told.against}{control}{test}"
 
     @property
-    def name(self) -> str:
-        """`final theta after 40 results against start, at 60+0.6`."""
-        told = self.compared
-        control = "" if told.time_control is None else f", at {told.time_control}"
-        plus = _side(told.theta, self.iteration.opened_on)
-        return f"{plus} against {_side(told.against)}{control}"
-
-    @property
     def test(self) -> dict[str, Any] | None:
         """Its sequential test: hypotheses, log-likelihood ratio and what it accepts."""
-        found, hypotheses = self._sprt(), self.compared.sprt
+        found, hypotheses = sprt_of(self.compared, self.tally), self.compared.sprt
         if found is None or hypotheses is None:
             return None
         return {
@@ -125,16 +116,13 @@ class Match:
             "accepted": None if found.accepted is None else hypotheses[found.accepted],
         }
 
-    def _sprt(self) -> Sprt | None:
-        return sprt_of(self.compared, self.tally)
-
     def sentences(self) -> Iterator[str]:
         """What it measured: Elo, normalised Elo, the likelihood of superiority, its test."""
-        tally, normalised = self.tally, nelo(self.tally)
+        tally, normalised, played = self.tally, nelo(self.tally), self.theta or "tuned values"
         yield (
-            f"{self.name}: {plural(tally.games, 'game')}, Elo {elo_text(tally)}, normalised Elo "
-            f"{normalised.value:+.1f} ± {normalised.error:.1f}, likelihood of superiority "
-            f"{100 * los(tally):.1f}%"
+            f"{played} against {self.setting}: {plural(tally.games, 'game')}, "
+            f"Elo {elo_text(tally)}, normalised Elo {normalised.value:+.1f} "
+            f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
             state = "not decided"
@@ -144,12 +132,6 @@ class Match:
                 f"test of normalised Elo {test['elo0']:+g} and {test['elo1']:+g}: "
                 f"LLR {test['llr']:+.2f} ({test['lower']:.2f} to {test['upper']:.2f}), {state}"
             )
-
-
-def _side(name: str, k: int | None = None) -> str:
-    if name.isdigit():
-        return f"theta after {name} results"
-    return name if k is None else f"{name} theta after {k} results"
 
 
 MATCHES = View(

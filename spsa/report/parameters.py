@@ -1,12 +1,12 @@
 """The parameters of a run as they stand: value, bounds, the way there, and what is known."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
 from spsa.core.limits import as_written
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
@@ -47,6 +47,11 @@ class ParameterStatus:
     @property
     def steps_moved(self) -> float:
         return (self.value - self.start) / self.step
+
+    @property
+    def in_steps(self) -> tuple[float, ...]:
+        """The path from the start: (theta - start) / step."""
+        return tuple((value - self.path[0]) / self.step for value in self.path)
 
     @property
     def other_supported(self) -> float | None:
@@ -96,34 +101,25 @@ PARAMETERS = View(
 
 def parameters(run: Run, path: Sequence[ThetaPoint] = ()) -> tuple[ParameterStatus, ...]:
     """Every parameter of a run with its start, its present value, and its way by this path."""
-    space = Space.from_json(run.space)
+    space, known = Space.from_json(run.space), run.estimates.by_name()
     with as_written("a column `theta` or `start_theta`"):
-        played: Mapping[str, float] = space.rounded(space.steps(run.theta))
-        known = run.estimates.by_name()
-        return tuple(_status(run, p, played[p.name], known, path) for p in space.parameters)
-
-
-def _status(
-    run: Run,
-    parameter: Parameter,
-    played: float,
-    known: Mapping[str, Mapping[str, float] | None],
-    path: Sequence[ThetaPoint],
-) -> ParameterStatus:
-    name = parameter.name
-    return ParameterStatus(
-        name=name,
-        group=parameter.group,
-        active=parameter.active,
-        start=run.start_theta[name],
-        value=run.theta[name],
-        played=played,
-        **{what: (values or {}).get(name) for what, values in known.items()},
-        minimum=parameter.minimum,
-        maximum=parameter.maximum,
-        step=parameter.step,
-        path=tuple(point.theta[name] for point in path if name in point.theta),
-    )
+        played = space.rounded(space.steps(run.theta))
+        return tuple(
+            ParameterStatus(
+                name=p.name,
+                group=p.group,
+                active=p.active,
+                start=run.start_theta[p.name],
+                value=run.theta[p.name],
+                played=played[p.name],
+                **{what: (values or {}).get(p.name) for what, values in known.items()},
+                minimum=p.minimum,
+                maximum=p.maximum,
+                step=p.step,
+                path=tuple(point.theta[p.name] for point in path if p.name in point.theta),
+            )
+            for p in space.parameters
+        )
 
 
 def trail(store: Store, run: Run) -> Sequence[ThetaPoint]:

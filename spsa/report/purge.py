@@ -1,7 +1,6 @@
 """A purge before and after it is done, as text for people and as values for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from spsa.core.scoring import Tally
@@ -18,7 +17,7 @@ _VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 def sentences(plan: PurgePlan) -> Iterator[str]:
     """The results that a purge would remove, and what happens to them."""
     run, matches = plan.run, plan.matches
-    tally, count = _total(matches), len(_by_iteration(matches))
+    tally, count = _total(matches), len({match.iteration_number for match in matches})
     yield (
         f"run {run.name}: {plural(tally.games, 'game')} in {plural(len(matches), 'batch', 'es')} "
         f"of {plural(count, 'iteration')} (+{tally.wins} -{tally.losses} ={tally.draws})"
@@ -48,30 +47,19 @@ def _on_theta(plan: PurgePlan) -> Iterator[str]:
 MOVES = View(
     "theta",
     (
-        Column("name", "name", kind="name"),
-        Column("before", "now", show=number),
-        Column("after", "without them", show=number),
-        Column("steps", "steps", show=by("{:+.3f}")),
+        Column("name", "name", lambda row: row[0], kind="name"),
+        Column("before", "now", lambda row: row[1], number),
+        Column("after", "without them", lambda row: row[2], number),
+        Column("steps", "steps", lambda row: row[3], by("{:+.3f}")),
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """How theta would move in one parameter."""
-
-    name: str
-    before: float
-    after: float
-    steps: float
-
-
-def moves(plan: PurgePlan) -> tuple[Move, ...]:
-    """The parameter that moves the farthest first."""
-    return tuple(
-        Move(name, plan.run.theta[name], plan.theta[name], steps)
-        for name, steps in moved(plan).items()
-    )
+def moves(plan: PurgePlan) -> list[tuple[str, float, float, float]]:
+    """How theta would move in each parameter, the one that moves the farthest first."""
+    return [
+        (name, plan.run.theta[name], plan.theta[name], steps) for name, steps in moved(plan).items()
+    ]
 
 
 def to_json(plan: PurgePlan, purge: Purge | None) -> Any:
@@ -99,10 +87,6 @@ def to_json(plan: PurgePlan, purge: Purge | None) -> Any:
 
 def _total(matches: Sequence[ReportedResult]) -> Tally:
     return sum((match.tally for match in matches), Tally())
-
-
-def _by_iteration(matches: Sequence[ReportedResult]) -> set[int]:
-    return {match.iteration_number for match in matches}
 
 
 def _by_worker(matches: Sequence[ReportedResult]) -> Mapping[str, int]:

@@ -9,8 +9,7 @@ from spsa import __version__
 from spsa.db import Store
 from spsa.db.tables import Event, Run
 from spsa.report.alarms import with_alarms, with_machines
-from spsa.report.answer import sentences
-from spsa.report.events import EVENTS, SETTINGS, Leaf, leaves
+from spsa.report.events import EVENTS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.history import HISTORY, THETA, RunHistory, history
 from spsa.report.machines import MACHINES, MachineReport, compared_machines
@@ -41,10 +40,6 @@ class Report:
     def run(self) -> Run:
         return self.status.run
 
-    @property
-    def settings(self) -> tuple[Leaf, ...]:
-        return settings_of(self.run)
-
     def tables(self) -> Iterator[Table]:
         """Every figure with its error."""
         yield PARAMETERS, self.status.parameters
@@ -52,14 +47,6 @@ class Report:
         yield WORKERS, self.workers
         if len(self.machines) > 1:
             yield MACHINES, self.machines
-
-    def more_tables(self) -> Iterator[Table]:
-        """What a page has besides."""
-        yield EVENTS, self.events
-        yield SETTINGS, self.settings
-
-    def sentences(self) -> Iterator[str]:
-        return sentences(self.status)
 
 
 def settings_of(run: Run) -> tuple[Leaf, ...]:

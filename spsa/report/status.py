@@ -54,22 +54,17 @@ class Status:
     builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
-    def _setting(self, key: str) -> Any:
-        with as_written("a column `settings`"):
-            return self.run.settings.get(key)
-
     @property
     def origin(self) -> str:
         """Where the run started, as a sentence; empty if it was not where another run was."""
-        found = self._setting("origin")
-        if found is None:
-            return ""
         with as_written("a column `settings`"):
+            found = self.run.settings.get("origin")
+            if found is None:
+                return ""
             after = plural(int(found["at"]), "result")
-            doubt = f"with doubt {float(found['doubt']):g}"
             return (
-                f"it started where run {found['run']} was after {after}, {doubt}; the games of "
-                "that run are not counted here"
+                f"it started where run {found['run']} was after {after}, "
+                f"with doubt {float(found['doubt']):g}; the games of that run are not counted here"
             )
 
     @property
@@ -114,14 +109,8 @@ class Status:
     @property
     def measuring(self) -> Match | None:
         """The last validation against the start with games."""
-        return next(
-            (
-                one
-                for one in reversed(self.validations)
-                if one.tally.pairs and one.compared.against == "start"
-            ),
-            None,
-        )
+        told = (one for one in reversed(self.validations) if one.compared.against == "start")
+        return next((one for one in told if one.tally.pairs), None)
 
 
 def _verdict_json(status: Status) -> Mapping[str, Any]:
@@ -155,7 +144,7 @@ STATUS = View(
         *values("games_per_second", "seconds_left"),
         Column("algorithm", "rule", "run.algorithm", kind="word"),
         Column("seed", "seed", "run.seed", kind="word"),
-        Column("origin", "", lambda status: status._setting("origin")),
+        Column("origin", "", lambda status: status.run.settings.get("origin")),
         Column("priority", "", "run.priority"),
         Column("share", "", "run.share"),
         Column("", "priority, share", "run", lambda run: f"{run.priority}, {run.share:g}"),

@@ -87,17 +87,15 @@ def _of_file(run: Run, space: Space, path: Path) -> Values:
 
 def _faults(run: Run, space: Space, path: Path, there: Mapping[str, Parameter]) -> Iterator[Fault]:
     here = {parameter.name: parameter for parameter in space.parameters}
-    for name in here.keys() - there.keys():
-        yield _fault(path, None, name, "is missing", f"run {run.name} tunes it: add its table")
-    for name, parameter in there.items():
-        if name not in here:
-            found = f"run {run.name} has no such parameter"
-            yield _fault(path, parameter.line, name, found, "remove its table")
-        elif not here[name].minimum <= parameter.value <= here[name].maximum:
-            found = f"value {parameter.value:g} is outside the bounds of run {run.name}"
-            right = f"use {here[name].minimum:g} to {here[name].maximum:g}"
-            yield _fault(path, parameter.line, name, found, right)
-
-
-def _fault(path: Path, line: int | None, name: str, found: str, remedy: str) -> Fault:
-    return Fault(file=str(path), line=line, name=name, found=found, remedy=remedy)
+    for name in here.keys() | there.keys():
+        wrong: tuple[str, str] | None = None
+        if name not in there:
+            wrong = "is missing", f"run {run.name} tunes it: add its table"
+        elif name not in here:
+            wrong = f"run {run.name} has no such parameter", "remove its table"
+        elif not here[name].minimum <= there[name].value <= here[name].maximum:
+            found = f"value {there[name].value:g} is outside the bounds of run {run.name}"
+            wrong = found, f"use {here[name].minimum:g} to {here[name].maximum:g}"
+        if wrong is not None:
+            line = there[name].line if name in there else None
+            yield Fault(file=str(path), line=line, name=name, found=wrong[0], remedy=wrong[1])

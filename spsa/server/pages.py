@@ -121,12 +121,11 @@ class Pages:
 
     def parameter(self, request: Request) -> Values:
         run, name = self._run(request), needed(request, "name")
-        tuned = next((one for one in parameters(run) if one.name == name), None)
+        known = (*self._reader.history(run).parameters, *parameters(run))
+        tuned = next((one for one in known if one.name == name), None)
         if tuned is None:
             raise NothingToDo(f"run {run.name} has no parameter {name!r}")
-        paths = self._reader.history(run).parameters
-        path = next((one for one in paths if one.name == name), None)
-        return {"run": run, "parameter": tuned, "path": path}
+        return {"run": run, "parameter": tuned}
 
     def workers(self, request: Request) -> Values:
         """Those heard of last first, unless the page sorts them otherwise."""

@@ -103,7 +103,7 @@ IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
     "run": lambda values: record(STATUS, values["status"]),
     "history": lambda values: record(HISTORY, values["history"]),
     "figures": lambda values: values["figures"],
-    "parameter": lambda values: record(PARAMETERS, values["parameter"]) | {"path": values["path"]},
+    "parameter": lambda values: record(PARAMETERS, values["parameter"]),
     "workers": lambda values: {"workers": records(WORKERS, values["workers"])},
     "iterations": lambda values: {"iterations": records(ITERATIONS, values["lines"])},
     "iteration": _iteration_json,

@@ -54,7 +54,7 @@ def test_a_path_has_every_result(store: Store, space: Space) -> None:
     assert [path.name for path in found.parameters] == ["margin", "depth"]
     margin = found.parameters[0]
     steps = store.steps(run.id)
-    assert margin.theta == (200.0, *(step.theta_after["margin"] for step in steps))
+    assert margin.path == (200.0, *(step.theta_after["margin"] for step in steps))
 
 
 def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> None:
@@ -63,14 +63,14 @@ def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> 
     assert thin.ks == (0, 3, 6, 9, 12, 13)
     assert [(group.first_k, group.last_k) for group in thin.results][-1] == (13, 13)
     assert thin.games == tuple(whole.games[k] for k in thin.ks)
-    assert thin.parameters[0].theta == tuple(whole.parameters[0].theta[k] for k in thin.ks)
+    assert thin.parameters[0].path == tuple(whole.parameters[0].path[k] for k in thin.ks)
     assert sum(group.tally.games for group in thin.results) == 13 * 8
 
 
 def test_a_run_without_a_result_is_its_start(store: Store, space: Space) -> None:
     found = history(store, tuned(store, space, 0).now())
     assert (found.ks, found.games, found.results, found.gain) == ((0,), (0,), (), None)
-    assert found.parameters[0].theta == (200.0,)
+    assert found.parameters[0].path == (200.0,)
     assert found.validations == ()
 
 
@@ -78,7 +78,7 @@ def test_a_path_in_steps_begins_at_the_start(store: Store, space: Space) -> None
     path = history(store, tuned(store, space, 6).now()).parameters[0]
     assert path.in_steps[0] == 0.0
     assert path.in_steps[-1] == pytest.approx(path.steps_moved)
-    assert path.in_steps[-1] == pytest.approx((path.theta[-1] - 200.0) / 20)
+    assert path.in_steps[-1] == pytest.approx((path.path[-1] - 200.0) / 20)
 
 
 def test_validations_stand_at_the_games_that_theta_held(store: Store, space: Space) -> None:
@@ -96,7 +96,7 @@ def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
     carry_out(store, rules, plan(store, run, rules, Selection(iterations=(1, 2))), "me", "why")
     found = history(store, staged.now())
     assert found.games == (0, 0, 0)
-    assert found.parameters[0].theta[-1] == 200.0 != run.theta["margin"]
+    assert found.parameters[0].path[-1] == 200.0 != run.theta["margin"]
 
 
 def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:

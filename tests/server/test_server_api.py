@@ -64,7 +64,7 @@ def test_the_history_and_the_figures_are_those_of_the_report(
     expected = history(played.store, played.now())
     assert tuple(found["k"]) == expected.ks == tuple(range(7))
     assert tuple(found["games"]) == expected.games
-    assert tuple(found["parameters"][0]["theta"]) == expected.parameters[0].theta
+    assert tuple(found["parameters"][0]["theta"]) == expected.parameters[0].path
     assert [one["tally"]["games"] for one in found["results"]] == [8] * 6
     assert found["validations"][0]["tally"]["games"] == 40
     assert expected.gain is not None and tuple(found["gain"]) == expected.gain
@@ -72,7 +72,7 @@ def test_the_history_and_the_figures_are_those_of_the_report(
     drawn = {trace["name"]: trace["y"] for trace in figures["parameters"]["data"]}
     assert drawn["margin"] == list(expected.parameters[0].in_steps)
     (own,) = browser.get("/api/figures?name=margin").json()["path"]["data"]
-    assert own["y"] == list(expected.parameters[0].theta)
+    assert own["y"] == list(expected.parameters[0].path)
 
 
 def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:

@@ -140,11 +140,11 @@ def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: S
     seen.page.goto(f"{address}/parameter?name=margin")
     expected = next(p for p in history(played.store, played.now()).parameters if p.name == "margin")
     theta = drawn(seen, "path", "theta")
-    assert theta["y"] == pytest.approx(list(expected.theta))
+    assert theta["y"] == pytest.approx(list(expected.path))
     assert theta["line"]["color"] == "#1f5fa8"  # type: ignore[index]
     box = seen.page.locator("[data-figure=path] .scatterlayer .trace path").first.bounding_box()
     assert box is not None and box["width"] > 300 and box["height"] > 20
-    assert seen.page.get_by_text(number(expected.theta[-1]), exact=True).count()
+    assert seen.page.get_by_text(number(expected.path[-1]), exact=True).count()
     assert seen.complaints == []
 
 
@@ -162,7 +162,6 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert box is not None and box["width"] > 100 and box["height"] > 20
     assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
     told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
-    assert told in (seen.page.locator("[data-figure=elo] .annotation").text_content() or "")
     assert told in seen.page.locator("#measured").inner_text()
     assert seen.complaints == []
 
