@@ -1,10 +1,8 @@
 """Games of PGN texts, in a module of their own because chess.pgn is slow to import.
 
-python-chess skips words that it does not understand. Here such a word is a fault, as is an illegal
-move in the main line or a game of another variant than the run's.
+An illegal move in the main line is a fault, as is a game of another variant than the run's.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from io import StringIO
 from itertools import islice
@@ -12,19 +10,9 @@ from itertools import islice
 import chess.pgn
 
 from spsa.core.game_settings import MAX_PLIES
-from spsa.text import printable
 
 Line = tuple[chess.Board, tuple[str, ...]]
 """A position, and the moves (UCI) from it."""
-
-_HEADERS = re.compile(r"(?:(?:[\[%;][^\n]*|[^\S\n]*)\n)*")
-_COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
-_SAN = r"[NBKRQ]?[a-h]?[1-8]?[-x]?[a-h][1-8](?:=?[nbrqkNBRQK])?|O-O(?:-O)?|0-0(?:-0)?|--|Z0"
-_WORD = re.compile(
-    rf"(?:\d+\.*|\.+)?(?:(?:{_SAN})[+#]*[!?]*)?"
-    r"|\$\d+|\*|1-0|0-1|1/2-1/2|e\.?p\.?|[^\w\[\]{}()]+",
-    re.ASCII,
-)
 
 
 def lines(
@@ -35,11 +23,10 @@ def lines(
     Each with the number of the line in which the game begins. `check` raises ValueError where a
     game could not begin.
     """
-    for number, own_text, game in _games(text):
+    for number, game in _games(text):
         try:
             if isinstance(game, ValueError):
                 raise game
-            _refuse_unread(own_text)
             yield number, _line(game, plies, check, chess960=chess960)
         except ValueError as error:
             yield number, error
@@ -94,28 +81,8 @@ def _line(
     return start, tuple(moves)
 
 
-def _refuse_unread(text: str) -> None:
-    """ValueError for the first word or header of a game that is not PGN."""
-    text += "\n"  # the file may end without one
-    headers = _HEADERS.match(text)
-    assert headers is not None  # the pattern matches the empty text
-    for line in headers[0].split("\n"):
-        if line.startswith("[") and not chess.pgn.TAG_REGEX.match(line):
-            raise ValueError(f"'{printable(line, 40)}' is no header")
-    moves = _COMMENT.sub(_blank, text[headers.end() :])
-    for word in re.split(r"[\s()]+", moves):
-        if not _WORD.fullmatch(word):
-            raise ValueError(f"'{printable(word, 40)}' is no move")
-
-
-def _blank(comment: "re.Match[str]") -> str:
-    if comment[0].startswith("{") and not comment[0].endswith("}"):
-        raise ValueError(f"the comment '{printable(comment[0], 40)}' does not end")
-    return " "
-
-
-def _games(text: str) -> Iterator[tuple[int, str, chess.pgn.Game | ValueError]]:
-    """Every game with the number of the line it begins in, and its text.
+def _games(text: str) -> Iterator[tuple[int, chess.pgn.Game | ValueError]]:
+    """Every game with the number of the line it begins in.
 
     After a ValueError the rest of the file cannot be told apart from that game.
     """
@@ -128,11 +95,11 @@ def _games(text: str) -> Iterator[tuple[int, str, chess.pgn.Game | ValueError]]:
         try:
             game = chess.pgn.read_game(lines, Visitor=_MainLine)
         except ValueError as error:
-            yield line, "", error
+            yield line, error
             return
         if game is None:
             return
-        yield line, text[counted : lines.tell()], game
+        yield line, game
 
 
 def _skip_blank_lines(lines: StringIO) -> None:
