@@ -1,16 +1,14 @@
 """`spsa-master workers`: who has played, which machines are set aside, and how that ends."""
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
-from console import call, master, write_project
+from console import Ask, call, master, write_project
 
-from spsa.cli import execute
 from spsa.db import Store
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
@@ -37,63 +35,63 @@ def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield on
 
 
-def workers(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, and what was said on stdout and on stderr."""
-    code = execute(["workers", *arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
-    code, out, _ = workers(capsys, "list", "--json")
-    assert code == 0
-    return {worker["name"]: worker for worker in json.loads(out)["workers"]}
+def listed(ask: Ask) -> dict[str, dict[str, object]]:
+    return {worker["name"]: worker for worker in ask("workers", "list", "--json").json["workers"]}
 
 
 def test_all_workers_are_listed_with_their_machines_and_faults(
-    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = listed(capsys)
+    found = listed(ask)
     assert set(found) == {"machine-1", "bad-1"}
     assert (found["bad-1"]["machine"], found["bad-1"]["failed_batches"]) == ("bad", 1)
     assert (found["machine-1"]["games"], found["machine-1"]["failed_batches"]) == (8, 0)
     assert found["bad-1"]["set_aside"] == []
     monkeypatch.setenv("COLUMNS", "240")
-    code, out, _ = workers(capsys, "list")
+    out = ask("workers", "list").out
     lines = [line.split() for line in out.splitlines()]
-    assert code == 0
     assert any(line[:2] == ["bad-1", "bad"] for line in lines)
     assert any(line[:2] == ["machine-1", "machine"] and "8" in line for line in lines)
     assert "set aside" not in out
 
 
 def test_a_machine_is_excluded_and_released(
-    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, _ = workers(capsys, "exclude", "bad-1", "--reason", "bad memory")
-    assert (code, out) == (0, "bad is given no more batches of any binary\n")
-    code, out, _ = workers(capsys, "exclude", "bad")
-    assert (code, out) == (0, "bad was set aside already: no batches of any binary\n")
+    assert (
+        ask("workers", "exclude", "bad-1", "--reason", "bad memory").out
+        == "bad is given no more batches of any binary\n"
+    )
+    assert (
+        ask("workers", "exclude", "bad").out
+        == "bad was set aside already: no batches of any binary\n"
+    )
     monkeypatch.setenv("COLUMNS", "140")
-    assert "set aside: bad memory" in workers(capsys, "list")[1]
-    (aside,) = listed(capsys)["bad-1"]["set_aside"]
+    assert "set aside: bad memory" in ask("workers", "list").out
+    (aside,) = listed(ask)["bad-1"]["set_aside"]
     assert (aside["machine"], aside["sha256"], aside["reason"]) == ("bad", None, "bad memory")
     assert "@" in aside["actor"]
-    code, out, _ = workers(capsys, "release", "bad-1")
-    assert (code, out) == (0, "bad is given batches again; its failures are forgotten\n")
-    code, out, _ = workers(capsys, "release", "bad")
-    assert (code, out) == (0, "bad was not set aside; its failures are forgotten\n")
-    again = listed(capsys)["bad-1"]
+    assert (
+        ask("workers", "release", "bad-1").out
+        == "bad is given batches again; its failures are forgotten\n"
+    )
+    assert (
+        ask("workers", "release", "bad").out
+        == "bad was not set aside; its failures are forgotten\n"
+    )
+    again = listed(ask)["bad-1"]
     assert (again["set_aside"], again["failed_batches"]) == ([], 0)
 
 
 def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
-    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, _ = workers(capsys, "exclude", "bad", "--binary", PLUS[:8])
-    assert (code, out) == (0, f"bad is given no more batches of the binary {PLUS}\n")
+    assert (
+        ask("workers", "exclude", "bad", "--binary", PLUS[:8]).out
+        == f"bad is given no more batches of the binary {PLUS}\n"
+    )
     monkeypatch.setenv("COLUMNS", "160")
-    told = workers(capsys, "list")[1]
+    told = ask("workers", "list").out
     assert f"set aside for the binary {PLUS[:12]}: by its owner" in told
 
 
@@ -117,35 +115,33 @@ def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
     ],
 )
 def test_what_cannot_be_excluded_or_released_is_said(
-    staged: Stage, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+    staged: Stage, ask: Ask, arguments: list[str], code: int, words: str
 ) -> None:
-    found, _, said = workers(capsys, *arguments)
-    assert (found, words in said) == (code, True), said
+    heard = ask("workers", *arguments)
+    assert heard.code == code and words in heard.err
     assert staged.store.machines_set_aside() == []
     assert [one.name for one in staged.store.machines()] == ["bad", "machine"]
 
 
 def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
-    staged: Stage, capsys: pytest.CaptureFixture[str]
+    staged: Stage, ask: Ask
 ) -> None:
     staged.apply()
     staged.open()
     held = staged.claim("held")
     assert held is not None
-    assert workers(capsys, "exclude", "machine")[0] == 0
+    assert ask("workers", "exclude", "machine").code == 0
     assert staged.claim("more") is None
     assert staged.store.report(held, result_of(held)) == "accepted"
 
 
-def test_what_an_excluded_machine_holds_can_be_withdrawn(
-    staged: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_excluded_machine_holds_can_be_withdrawn(staged: Stage, ask: Ask) -> None:
     staged.apply()
     staged.open()
     held = staged.claim("held")
     assert held is not None
-    code, told, _ = workers(capsys, "exclude", "machine", "--withdraw")
-    assert (code, told.splitlines()[-1]) == (0, "1 batch of machine can be claimed by others")
+    said = ask("workers", "exclude", "machine", "--withdraw").out
+    assert said.splitlines()[-1] == "1 batch of machine can be claimed by others"
     assert staged.store.renew(staged.worker, ["held"], 60) == set()
     with pytest.raises(LeaseLost):
         staged.store.report(held, result_of(held))
@@ -156,43 +152,40 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(
 TOKEN = r"spsa_[\w-]{43}"
 
 
-def test_the_line_for_an_invited_machine_is_all_that_stdout_has(
-    staged: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, said = workers(capsys, "invite", "far", "--url", "https://tuner.org/spsa/")
+def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged: Stage, ask: Ask) -> None:
+    heard = ask("workers", "invite", "far", "--url", "https://tuner.org/spsa/")
     server = "https://tuner.org/spsa"
     line = f"curl -fO {server}/worker.pyz && SPSA_TOKEN=({TOKEN}) python3 worker.pyz"
-    found = re.fullmatch(f"{line} --server {server}\n", out)
-    assert code == 0 and found is not None, out
-    assert said == "paste this on far; its token is not shown again:\n"
+    found = re.fullmatch(f"{line} --server {server}\n", heard.out)
+    assert heard.code == 0 and found is not None, heard.out
+    assert heard.err == "paste this on far; its token is not shown again:\n"
     known = staged.store.machine_of_token(hashlib.sha256(found[1].encode()).hexdigest())
     assert known is not None and known[0].name == "far"
     assert known[0].role is MachineRole.WORKER and "@" in str(known[0].invited_by)
 
 
 def test_an_invitation_to_build_without_an_address_says_what_to_replace(
-    staged: Stage, capsys: pytest.CaptureFixture[str]
+    staged: Stage, ask: Ask
 ) -> None:
-    code, out, said = workers(capsys, "invite", "far", "--may-build")
-    assert code == 0
-    assert out.endswith("python3 worker.pyz --server https://YOUR-SERVER --build\n")
-    assert "put the address of your server in place of https://YOUR-SERVER" in said
+    heard = ask("workers", "invite", "far", "--may-build")
+    assert heard.out.endswith("python3 worker.pyz --server https://YOUR-SERVER --build\n")
+    assert "put the address of your server in place of https://YOUR-SERVER" in heard.err
     (far,) = (one for one in staged.store.machines() if one.name == "far")
     assert far.role is MachineRole.BUILDER
 
 
-def test_machines_that_have_not_come_or_were_revoked_are_listed(
-    staged: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    workers(capsys, "invite", "far")
-    code, out, _ = workers(capsys, "revoke", "bad-1")
-    assert (code, out) == (0, "bad may no longer play; 0 batches can be claimed again\n")
-    code, out, _ = workers(capsys, "list")
+def test_machines_that_have_not_come_or_were_revoked_are_listed(staged: Stage, ask: Ask) -> None:
+    ask("workers", "invite", "far")
+    assert (
+        ask("workers", "revoke", "bad-1").out
+        == "bad may no longer play; 0 batches can be claimed again\n"
+    )
+    out = ask("workers", "list").out
     assert re.search(r"^bad was revoked \d{4}-\d\d-\d\d \d\d:\d\d UTC$", out, re.MULTILINE)
     assert re.search(r"^far was invited .* UTC: no worker yet$", out, re.MULTILINE)
     assert "machine was" not in out
-    code, out, _ = workers(capsys, "list", "--json")
-    found = {one["name"]: one for one in json.loads(out)["machines"]}
+    machines = ask("workers", "list", "--json").json["machines"]
+    found = {one["name"]: one for one in machines}
     assert (found["far"]["role"], found["far"]["revoked_at"]) == ("worker", None)
     assert (found["bad"]["invited_by"], found["bad"]["revoked_at"] is None) == (None, False)
     assert "sha256" not in str(found)
