@@ -278,7 +278,7 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
         (table("margim"), "params.toml:1: [margim] there is no constant MARGIM in src/c.rs"),
         (table("margim"), "did you mean MARGIN?"),
         (table("split"), "SPLIT is twice in src/c.rs"),
-        (table("average"), "derived from other constants"),
+        (table("average"), "it follows by itself"),
         (table("max_depth"), "MAX_DEPTH is of type u8 and cannot hold 400; keep min and max"),
         (table("margin", min=50.5), "cannot hold 50.5"),
         (table("gap", scale=1000, step=1), "cannot hold 50000"),
@@ -303,7 +303,7 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
             table("m", table='"LMP"', knob='"amplitude"', value=1, min=0, max=2, step=0.1),
             "LMP[0] is of type u8 and cannot hold -6",
         ),
-        (table("m", table='"ZEROS"', knob='"bias"'), "ZEROS is one number repeated"),
+        (table("m", table='"ZEROS"', knob='"bias"'), "ZEROS is not written as a number"),
         (
             table("m", table='"SHIELD"', knob='"amplitude"', value=1, min=0, max=2, step=0.02),
             "a step of 0.02 changes no entry of SHIELD; use at least 0.084",

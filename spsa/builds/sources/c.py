@@ -51,10 +51,6 @@ _MARKS = r"""
 (preproc_arg) @text
 (array_declarator declarator: (_) @value) @array_of
 
-[(true) (false)] @a_bool
-(char_literal) @a_character
-[(string_literal) (concatenated_string)] @a_string
-(call_expression) @computed_by_a_call
 [(array_declarator) (declaration) (enum_specifier) (parameter_list) (sizeof_expression)
   (struct_specifier) (type_descriptor) (preproc_if) (preproc_ifdef) (preproc_def)
   (preproc_function_def) (preproc_call) (preproc_include)] @bare
@@ -86,7 +82,6 @@ _MARKS_OF_CPP = r"""
 (qualified_identifier name: (_) @value) @same
 (template_type name: (_) @_name arguments: (template_argument_list . (_) @value)
   (#eq? @_name "array")) @array_of
-(raw_string_literal) @a_string
 [(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]
   @bare
 (for_range_loop declarator: (_) @bare)

@@ -162,13 +162,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """What stands in the place of a number and is none; `what` says in words what it is instead.
-
-    `names` are the constants that it is derived from.
-    """
+    """What stands in the place of a number and is none; `names` are constants that it mentions."""
 
     location: Location
-    what: str
     text: str
     names: tuple[str, ...] = ()
 

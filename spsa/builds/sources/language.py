@@ -84,8 +84,7 @@ class Language:
     Of values: @number, @inner (brackets around a value), @same (value: that of another node),
     @array, @list (an array, or brackets around one value), @tuple, @record (body), @field (name,
     value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
-    @text (to be parsed), @bare (its numbers have no strength), and in words what is no number, such
-    as @a_string or @computed_by_a_call.
+    @text (to be parsed) and @bare (its numbers have no strength).
     Of types: @inner, @same, @tuple, @array_of (value) and @member (name, type) of a structure.
     And @comment, @aside (which is passed over), @length (of an array), @path, @broken.
 

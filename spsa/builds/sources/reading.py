@@ -190,11 +190,11 @@ def _variable(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConst
     named = _Name(_kind(mark, here), name, here)
     value = mark.parts.get("value")
     if value is None:
-        yield from named.of([named.opaque("declared without a value")])
+        yield from named.of([named.opaque("it has no value here")])
     elif named.kind in (Kind.LOCAL, Kind.CONST_FUNCTION):
         yield from named.made_of(values, value, kind)
     elif written.name == "bool":
-        yield from named.of([named.opaque("a bool", text_of(value))])
+        yield from named.of([named.opaque(text_of(value))])
     else:
         found = values.value(value, Place(named.location, kind))
         if len(found) == 1 and isinstance(found[0], Element) and here.beside:
@@ -213,8 +213,8 @@ class _Name(NamedTuple):
     def location(self) -> Location:
         return Location((_words(self.node) or [""])[-1])
 
-    def opaque(self, what: str, text: str = "") -> Opaque:
-        return Opaque(location=self.location, what=what, text=text)
+    def opaque(self, text: str) -> Opaque:
+        return Opaque(location=self.location, text=text)
 
     def made_of(self, values: Values, node: Node, kind: ValueType) -> Iterator[SourceConstant]:
         """With the value that is written out, else with the numbers of its expressions."""

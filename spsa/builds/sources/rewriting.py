@@ -147,13 +147,10 @@ def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRef
 
 def _opaque(shape: Opaque) -> ConstantRefused:
     value = shape.text if len(shape.text) <= 60 else f"{shape.text[:57]}..."
-    if shape.what == "one number repeated":
-        remedy = "write its elements out in the source"
-    elif shape.names:
+    remedy = "only numbers that are written out can be tuned"
+    if shape.names:
         remedy = f"it follows by itself: tune {', '.join(shape.names)}"
-    else:
-        remedy = "only numbers that are written out can be tuned"
-    return ConstantRefused(f"{shape.location} is {shape.what}: {value}", remedy)
+    return ConstantRefused(f"{shape.location} is not written as a number: {value}", remedy)
 
 
 class RewriteDiffers(TuningError):
@@ -208,7 +205,7 @@ def _content(item: Element | Opaque, wanted: Mapping[int, Number]) -> tuple[obje
     """What an item is, with the number that is wanted there."""
     if isinstance(item, Element):
         return item.location, item.type, wanted.get(item.start, item.number)
-    return item.location, item.what
+    return (item.location,)
 
 
 def render(

@@ -40,7 +40,6 @@ _MARKS = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
 (array_expression !length) @array
-(array_expression length: (_)) @one_number_repeated
 (array_expression length: (_) @bare)
 [(tuple_expression) (tuple_type)] @tuple
 (tuple_expression . (string_literal) @name . (_) @value . (_) . (_)) @row
@@ -51,11 +50,6 @@ _MARKS = r"""
 (macro_invocation macro: (_) @callee (token_tree) @arguments) @call
 (array_type element: (_) @value) @array_of
 
-(boolean_literal) @a_bool
-(char_literal) @a_character
-[(string_literal) (raw_string_literal)] @a_string
-(call_expression) @computed_by_a_call
-(macro_invocation) @computed_by_a_macro
 [(function_item) (macro_definition) (macro_invocation) (parameters) (range_expression)
   (type_arguments) (array_type)] @bare
 (let_declaration pattern: (identifier)) @bare

@@ -74,7 +74,7 @@ class Values:
         tree = Tree(self.tree.language, before + text + behind, offset)
         value = tree.only_value()
         if value is None:
-            return [Opaque(location=place.location, what="an expression", text=_shown(text))]
+            return [Opaque(location=place.location, text=_shown(text))]
         return Values(tree, self.types).value(value, place)
 
     def numbers_in(self, node: Node, at: Location) -> Items:
@@ -85,7 +85,7 @@ class Values:
     def items(self, node: Node, place: Place) -> Items:
         """The numbers of the value that `node` writes, and what stands in the place of one."""
         if place.depth > DEEPEST:
-            return [self._opaque(node, place, "nested too deeply")]
+            return [self._opaque(node, place)]
         marks, inner = self.tree.of(node), place._replace(depth=place.depth + 1)
         found = (self._read(mark, node, marks[mark], inner) for mark in _READ if mark in marks)
         return next(filter(None, found), None) or [self._opaque(node, place)]
@@ -201,18 +201,12 @@ class Values:
             return _with_first(found, declared(named))
         if [*fields] == [str(i) for i in range(len(fields))]:
             return self._each([*fields.values()], place, field=False)
-        return [Opaque(location=place.location, what="a list with places out of order", text="")]
+        return [Opaque(location=place.location, text="a list with places out of order")]
 
-    def _opaque(self, node: Node, place: Place, what: str = "") -> Opaque:
+    def _opaque(self, node: Node, place: Place) -> Opaque:
+        text = self.tree.source[node.start_byte : node.end_byte]
         names = tuple(dict.fromkeys(self._references(node)))
-        told = (mark for mark in self.tree.of(node) if mark.startswith(_IN_WORDS))
-        usual = "derived from other constants" if names else "an expression"
-        return Opaque(
-            location=place.location,
-            what=what or next(told, usual).replace("_", " "),
-            text=_shown(self.tree.source[node.start_byte : node.end_byte]),
-            names=names,
-        )
+        return Opaque(location=place.location, text=_shown(text), names=names)
 
     def _references(self, node: Node) -> Iterator[str]:
         """The constants an expression mentions: its upper-case identifiers."""
@@ -232,8 +226,6 @@ _READ = (
     "call",
 )
 """The marks of values; of several that a node has, the first that holds a number counts."""
-
-_IN_WORDS = ("a_", "computed_", "one_")
 
 
 def _with_first(found: Items, numbers: Items, maker: str = "") -> Items:
