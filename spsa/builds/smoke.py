@@ -30,6 +30,7 @@ _COUNTS = (
 
 
 _HANDSHAKE_SECONDS = 10.0
+_LISTING_SECONDS = 2.0
 """What an engine is given for each of `uci` and `isready`."""
 
 _BENCH_SECONDS = 60.0
@@ -98,6 +99,20 @@ def declared_options(
             return engine.declared
     except SmokeTestFailed as failure:
         raise SmokeTestFailed(f"the UCI handshake failed: {failure}") from failure
+
+
+def tuning_lines(binary: Path, arguments: Sequence[str] = ()) -> list[str]:
+    """What an engine writes for the commands with which engines list what OpenBench tunes.
+
+    Nothing for one that does not know them, or that begins something long.
+    """
+    lines: list[str] = []
+    for command in (b"spsa\nspsainput\n", b"tune\n"):
+        with suppress(SmokeTestFailed), engine_under_test([str(binary), *arguments]) as engine:
+            lines = engine.ask(command, _LISTING_SECONDS)
+        if any(line.count(",") > 4 for line in lines):
+            return lines
+    return []
 
 
 def node_count(output: str) -> int | None:

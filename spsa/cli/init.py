@@ -10,6 +10,7 @@ import click
 
 from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
+from spsa.builds.smoke import tuning_lines
 from spsa.config import (
     Config,
     Setup,
@@ -27,6 +28,7 @@ from spsa.config.suggestions import (
     read_source,
     select,
     suggest_options,
+    tuning_switches,
 )
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
@@ -182,7 +184,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     except BuildFailed as error:
         remedy = "name a program that speaks UCI, with the arguments it needs"
         raise InvalidInput.of(engine, "--engine", str(error), remedy) from None
-    suggestions = suggest_options(declarations)
+    suggestions = suggest_options(declarations, tuning_lines(engine.absolute(), arguments))
     chosen = Selection("", {f"options of {engine.name}": suggestions})
     if not chosen.active:
         raise NothingToDo(
@@ -200,8 +202,14 @@ def _of_source(source: Path, folder: Path) -> _Start:
         _refuse_unread(engine)
         raise NothingToDo(f"{engine.root} has no number that can be tuned")
     setup = setup_of_source(_seen_from(engine.root, folder), chosen.constants_file, engine)
-    unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
-    return _Start(setup, starter_params(chosen.suggestions, chosen.functions), chosen, unread)
+    notes = [f"skipped {file}: {reason}" for file, reason in engine.unread.items()]
+    if switches := tuning_switches(engine.texts.values()):
+        notes.append(
+            f"note: {' or '.join(switches)} may turn on UCI options for tuning: a binary built so "
+            "needs no more builds, `spsa-master init --engine BINARY`"
+        )
+    params = starter_params(chosen.suggestions, chosen.functions)
+    return _Start(setup, params, chosen, tuple(notes))
 
 
 def _refuse_unread(engine: EngineSource) -> None:

@@ -182,6 +182,13 @@ class UciEngine:
         """Wait for `readyok`; `hear` gets each line before it."""
         self._await_line(b"readyok", self.timeouts.ready, hear)
 
+    def ask(self, command: bytes, seconds: float) -> list[str]:
+        """The lines that a command of the engine's own writes until the engine is ready again."""
+        lines: list[str] = []
+        self._process.write(command + b"isready\n")
+        self._await_line(b"readyok", seconds, lines.append)
+        return lines
+
     def search(self, position: bytes, limit: Limit) -> SearchReply:
         """Search for a move. The seconds run from writing `go` to having read `bestmove`."""
         self._refuse_unasked_move()

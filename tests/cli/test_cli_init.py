@@ -150,11 +150,21 @@ option name Style type string default 0
 """
 
 
+REPLIES = """\
+while read -r line; do
+  case "$line" in
+    quit) exit ;;
+    isready) echo readyok ;;
+    tune) cat listed 2>/dev/null ;;
+  esac
+done
+"""
+
+
 @pytest.fixture
 def uci(engine: Path) -> Path:
     path = Path("many")
-    waits = 'while read -r line; do test "$line" = quit && exit; done'
-    path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nreadyok\nE\n{waits}\n")
+    path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nE\n{REPLIES}")
     path.chmod(0o755)
     return path
 
@@ -182,6 +192,23 @@ def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
     config = tomllib.loads(Path("config.toml").read_text())
     assert config["delivery"] == {"kind": "uci", "engine": "many"}
     assert config["games"]["games_per_iteration"] == 30
+
+
+def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(
+    uci: Path, ask: Ask
+) -> None:
+    Path("listed").write_text(
+        "LMR Base, int, 75, 40, 120, 7.5, 0.002\nLMRDivisor, float, 2.25, 1, 4, 0.25, 0.002\n"
+    )
+    uci.write_text(uci.read_text().replace("cat listed", f"cat {Path('listed').resolve()}"))
+    assert ask("init", "--no-try", "--engine", uci).code == 0
+    text = Path("params.toml").read_text()
+    assert {name: tuple(one.values()) for name, one in tomllib.loads(text).items()} == {
+        "lmr_base": (75, 40, 120, 7.5, "LMR Base", "int"),
+        "lmr_divisor": (2.25, 1.0, 4.0, 0.25, "LMRDivisor", "float"),
+    }
+    assert "# (the author declares the ranges of others)\n# [nmp_depth]" in text
+    assert ask("params", "show").code == 0
 
 
 def test_the_values_of_options_are_shown_as_uci_lines(uci: Path, ask: Ask) -> None:

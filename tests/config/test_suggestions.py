@@ -15,7 +15,7 @@ from spsa.config import (
     starter_config,
     starter_params,
 )
-from spsa.config.suggestions import Suggested, select
+from spsa.config.suggestions import Suggested, select, tuning_switches
 from spsa.core.params import Location, assignments
 from spsa.planning.plan_inputs import Shape
 
@@ -528,3 +528,11 @@ def test_the_starter_config_is_right_as_it_stands(tmp_path):
     assert config.build.constants_file == "src/consts.rs"
     assert (config.games.games_per_iteration, config.games.batch_size) == (8, 8)
     assert config.spsa.max_iterations == 250
+
+
+def test_what_turns_options_for_tuning_on_is_found():
+    texts = (
+        '#[cfg(feature = "tuning")]\nfn options() {} #[cfg(feature = "syzygy")]\n',
+        "#ifdef SPSA_TUNE\n#endif\n#if defined(TUNING)\n#ifndef NDEBUG\n",
+    )
+    assert tuning_switches(texts) == ["--features tuning", "-DSPSA_TUNE", "-DTUNING"]

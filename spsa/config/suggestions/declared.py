@@ -11,6 +11,7 @@ from math import ceil, floor
 
 from spsa.builds.sources import Element, SourceConstant
 from spsa.config.suggestions.objections import (
+    NOT_DECLARED,
     ZERO,
     Objection,
     free_name,
@@ -27,6 +28,14 @@ _STEPS = 20
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 """A range of more than so many times the value is a limit, and no place to search in."""
 
+_FEATURE = re.compile(r'\bfeature\s*=\s*"(\w*(?:tun(?:e|ing|able)|spsa)\w*)"')
+_DEFINE = re.compile(r"#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(\w*(?:TUNE\b|TUNING|SPSA)\w*)")
+_OF_OPENBENCH = re.compile(
+    r"\s*(?P<name>[^,]+?)\s*,\s*(?P<type>int|float)"
+    + "".join(rf"\s*,\s*(?P<{key}>-?\d+\.?\d*)" for key in ("value", "min", "max", "step"))
+    + r"\s*,\s*[-+.\deE]+\s*"
+)
+"""`name, int or float, start, min, max, c_end, r_end`."""
 _OTHER_TYPES = Objection("no number: set it in [engine.options]")
 _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
@@ -102,13 +111,49 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     return within(found, element)
 
 
-def suggest_options(declarations: Declarations) -> tuple[Suggested, ...]:
+def tuning_switches(texts: Iterable[str]) -> list[str]:
+    """What may turn on an engine's UCI options for tuning: features of cargo, defines of C."""
+    found: set[str] = set()
+    for text in texts:
+        found |= {f"--features {name}" for name in _FEATURE.findall(text)}
+        found |= {f"-D{name}" for name in _DEFINE.findall(text)}
+    return sorted(found)
+
+
+def suggest_options(declarations: Declarations, lines: Iterable[str] = ()) -> tuple[Suggested, ...]:
     """A parameter for every option of a UCI engine; what is not tunable is left out.
 
-    A string whose default is a number is one: OpenBench sends fractions to such options.
+    A string whose default is a number is one: OpenBench sends fractions to such options. Where
+    `lines` of the engine list some as OpenBench wants them, the other options are comments.
     """
+    read = (_OF_OPENBENCH.fullmatch(line) for line in lines)
+    listed = {line["name"]: line for line in read if line is not None}
     taken: set[str] = set()
-    return tuple(_of_option(one, taken) for one in declarations.by_name.values())
+    found = {one.name: _of_option(one, taken) for one in declarations.by_name.values()}
+    if not listed:
+        return tuple(found.values())
+    return tuple(
+        _as_listed(one, listed[name]) if name in listed else one.opposed([NOT_DECLARED])
+        for name, one in found.items()
+    )
+
+
+def _as_listed(one: Suggested, line: re.Match[str]) -> Suggested:
+    """An option with the range and the step that its author gave."""
+    read = int if line["type"] == "int" else float
+    value, low, high = (read(float(line[key])) for key in ("value", "min", "max"))
+    return Suggested(
+        name=one.name,
+        value=value,
+        minimum=low,
+        maximum=high,
+        step=float(line["step"]) or 1,
+        declared=True,
+        keys={
+            **{key: text for key, text in one.keys.items() if key == "option"},
+            "type": line["type"],
+        },
+    )
 
 
 def _of_option(option: Declared, taken: set[str]) -> Suggested:

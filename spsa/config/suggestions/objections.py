@@ -167,6 +167,7 @@ def _first(rules: Iterable[_Rule], name: str) -> Objection | None:
 _ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255}
 _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
+NOT_DECLARED = Objection("the author declares the ranges of others", left_out=False)
 ZERO = Objection("0 may stand for switched off: give it a range of its own", left_out=False)
 _OF_NUMBER: Sequence[tuple[Objection, Callable[[Element, Number], bool]]] = (
     (

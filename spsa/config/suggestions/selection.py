@@ -16,6 +16,7 @@ from spsa.builds.sources import (
 from spsa.config.suggestions.declared import is_declared, makers_of, of_declaration
 from spsa.config.suggestions.functions import inside_functions, is_found
 from spsa.config.suggestions.objections import (
+    NOT_DECLARED,
     Objection,
     free_name,
     is_related,
@@ -39,7 +40,6 @@ _INDEX = Objection("an index of an array")
 _SUBSCRIPT = re.compile(r"\[\s*(?:\w+(?:::|\.))*([A-Za-z_]\w*)\s*\]")
 _SIGNS = Objection("signs and directions")
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
-_NOT_DECLARED = Objection("the author declares the ranges of others", left_out=False)
 
 _Found = tuple[SourceConstant, Suggested]
 _Run = list[tuple[SourceConstant, Number]]
@@ -111,7 +111,7 @@ def select(texts: Mapping[str, str]) -> Selection:
 
 def _after_declared(one: SourceConstant, suggested: Suggested) -> _Found:
     is_told = suggested.declared or one.kind is Kind.MACRO
-    return one, suggested if is_told else suggested.opposed([_NOT_DECLARED])
+    return one, suggested if is_told else suggested.opposed([NOT_DECLARED])
 
 
 def _unusable(files: Mapping[str, SourceFile]) -> dict[str, list[str]]:
