@@ -93,14 +93,6 @@ class SmokeTestFailed(BuildFailed):
     """A new binary does not behave like a UCI engine."""
 
 
-class SourceChanged(TuningError):
-    """The engine's source is not the one with which the run was started."""
-
-
-class ArtifactMismatch(TuningError):
-    """The bytes of a binary do not have the hash of its row; it is not run."""
-
-
 class DatabaseUnreachable(TuningError):
     """The database or the server does not respond.
 
@@ -137,10 +129,6 @@ class OutdatedWorker(TuningError):
     exit_code = 2
 
 
-class UpdateFailed(TuningError):
-    """The server's version of the worker cannot be used, and this one cannot play."""
-
-
 class TablesMissing(SchemaMismatch):
     """The tables of the tuner, or the SQLite file for them, do not exist yet."""
 
@@ -155,10 +143,6 @@ class IllegalTransition(TuningError):
     """A row is not in a state from which the change is possible; another process was faster."""
 
 
-class BatchFailed(TuningError):
-    """A batch cannot be played on this machine; the message has the engine's fault."""
-
-
 class OutOfRange(TuningError):
     """What a worker says is outside its limits; `field` is where it stands, if that is known."""
 
@@ -171,10 +155,6 @@ class NameTaken(TuningError):
     """The worker's name belongs to another machine."""
 
     exit_code = 2
-
-
-class DatabaseRefused(TuningError):
-    """The database refused a statement; nothing of its transaction is kept."""
 
 
 class MasterLeaseLost(TuningError):

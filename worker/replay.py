@@ -51,7 +51,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
 
     Raises:
         NothingToDo: there is no such run or batch.
-        ArtifactMismatch: this machine finds an engine of the batch nowhere.
+        TuningError: this machine finds an engine of the batch nowhere.
     """
     url = private_url(settings.database_url, settings.database_url_file)
     run, iteration, batch, pair = place_of(settings.replay or "")

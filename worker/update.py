@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import worker
 from spsa import __version__
-from spsa.errors import DatabaseUnreachable, OutdatedWorker, TuningError, UpdateFailed
+from spsa.errors import DatabaseUnreachable, OutdatedWorker, TuningError
 from spsa.files import write_whole
 from spsa.protocol import PROTOCOL
 from spsa.text import printable
@@ -102,7 +102,7 @@ class SelfUpdate(Updates):
         Raises:
             DatabaseUnreachable: the server does not respond.
             OutdatedWorker: this worker cannot speak with the server, nor replace itself.
-            UpdateFailed: it cannot speak with the server, and what the server has does not help.
+            TuningError: it cannot speak with the server, and what the server has does not help.
         """
         self._server = server = self.store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
@@ -135,7 +135,7 @@ class SelfUpdate(Updates):
         Raises:
             Restart: the new version is in place, and this process has to become it.
             DatabaseUnreachable: the server does not respond; a later attempt may succeed.
-            UpdateFailed: the new version cannot be used, and the old one cannot play.
+            TuningError: the new version cannot be used, and the old one cannot play.
         """
         assert self._zipapp is not None and self._server is not None
         wanted = self._server.sha256
@@ -157,9 +157,9 @@ class SelfUpdate(Updates):
         raise Restart({**self._environment, UPDATED: f"{time.time():.0f}"})
 
     def _go_on(self, why: str) -> None:
-        """Go on as this version with a warning; UpdateFailed if the server does not allow it."""
+        """Go on as this version with a warning; TuningError if the server does not allow it."""
         if self.is_needed:
-            raise UpdateFailed(f"{why}; this version cannot speak with the server")
+            raise TuningError(f"{why}; this version cannot speak with the server")
         if why != self._said:
             log.warning("%s; this version goes on", why)
         self._said = why

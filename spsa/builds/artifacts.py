@@ -19,7 +19,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 
 from spsa.builds.requirements import required
-from spsa.errors import ArtifactMismatch, TuningError
+from spsa.errors import TuningError
 from spsa.files import MAX_TEXT, content, opened, private_folder, sync_folder
 
 MAX_BYTES = 2**30
@@ -68,7 +68,7 @@ class BuiltEngine:
 
 
 def verify(path: Path, sha256: str) -> HashedFile:
-    """The file if it hashes to `sha256`; ArtifactMismatch names both hashes if it does not."""
+    """The file if it hashes to `sha256`; TuningError names both hashes if it does not."""
     found = _hashed(path)
     _agree(path, found.sha256, sha256)
     return found
@@ -88,7 +88,7 @@ def _hashed(path: Path) -> HashedFile:
 def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
-    Its bytes are hashed at every call: a damaged copy is fetched again. Raises ArtifactMismatch
+    Its bytes are hashed at every call: a damaged copy is fetched again. Raises TuningError
     with both hashes when `source` holds other bytes, and TuningError when it is missing or a
     symbolic link.
     """
@@ -97,7 +97,7 @@ def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
         return copy
     path = store.put(source, sha256)
     if (copy := store.get(sha256)) is None:
-        raise ArtifactMismatch(f"{path} was changed as soon as it was written; it is not used")
+        raise TuningError(f"{path} was changed as soon as it was written; it is not used")
     return copy
 
 
@@ -121,7 +121,7 @@ class ArtifactStore:
             return None
 
     def put(self, source: Path | bytes, sha256: str | None = None) -> Path:
-        """Copy a file into the store; ArtifactMismatch if it has not the hash that was expected."""
+        """Copy a file into the store; TuningError if it has not the hash that was expected."""
         with self._draft() as draft:
             found = _copied(source, draft, self.mode)
             _agree(source, found, sha256 or found)
@@ -203,7 +203,7 @@ class ArtifactStore:
 def _agree(source: Path | bytes, found: str, expected: str) -> None:
     if found != expected:
         place = "the stored binary" if isinstance(source, bytes) else source
-        raise ArtifactMismatch(f"{place} hashes to {found}, expected {expected}; it is not used")
+        raise TuningError(f"{place} hashes to {found}, expected {expected}; it is not used")
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class Builder:
 
         Raises:
             BuildFailed, SmokeTestFailed: with the engine, its values and the compiler's output.
-            SourceChanged: the pinned copy was altered.
+            TuningError: the pinned copy was altered.
             BuildCancelled: after `cancel`.
         """
         number = self._free_copies.get()  # the first free one, whose caches are the warmest

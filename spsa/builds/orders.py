@@ -21,7 +21,7 @@ from spsa.builds.source import Checkout, Pinned
 from spsa.builds.tree import archived, becoming, disk_errors_as_tuning_errors, unpack
 from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import as_written
-from spsa.errors import ArtifactMismatch
+from spsa.errors import TuningError
 
 _DAY = 86_400.0
 
@@ -69,7 +69,7 @@ def ordered(
     old sources are removed.
 
     Raises:
-        ArtifactMismatch: the archive is not the one of the order.
+        TuningError: the archive is not the one of the order.
         TuningError: it cannot be unpacked.
     """
     with disk_errors_as_tuning_errors():
@@ -87,7 +87,7 @@ def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
     """The pinned source of an order, which an earlier order may have left there."""
     found = sha256(archive).hexdigest()
     if found != order.source_sha256:
-        raise ArtifactMismatch(
+        raise TuningError(
             f"the archive of the source hashes to {found}, expected {order.source_sha256}"
         )
     path = home / "source"

@@ -19,7 +19,7 @@ from spsa.builds.tree import (
     disk_errors_as_tuning_errors,
     tree_at,
 )
-from spsa.errors import InvalidInput, SourceChanged
+from spsa.errors import InvalidInput, TuningError
 
 _JUNK = (
     *(".git", ".hg", ".svn", ".jj", ".idea", ".vscode", ".venv", ".tuning"),
@@ -97,22 +97,22 @@ class Pinned:
         return tree_at(self.path)
 
     def verify(self) -> None:
-        """Raise SourceChanged if the pinned copy was modified."""
+        """Raise TuningError if the pinned copy was modified."""
         if self.path.is_symlink():
-            raise SourceChanged(f"the pinned source {self.path} is a symbolic link: delete it")
+            raise TuningError(f"the pinned source {self.path} is a symbolic link: delete it")
         if digest(self.tree()) != self.sha256:
-            raise SourceChanged(
+            raise TuningError(
                 f"the pinned source {self.path} was altered; delete that directory and resume: "
                 "it is made again if the checkout still has its content"
             )
 
     def restore(self) -> None:
-        """Make a missing copy; SourceChanged if the checkout has not its content (any more)."""
+        """Make a missing copy; TuningError if the checkout has not its content (any more)."""
         if not self.path.exists():
             with becoming(self.path) as draft:
                 draft.lay_out(self.checkout.tree())
                 if digest(tree_at(draft.tree)) != self.sha256:
-                    raise SourceChanged(
+                    raise TuningError(
                         f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
                         "has changed since; put it back as it was, or start a new run"
                     )
@@ -141,7 +141,7 @@ def pin(
 
     Raises:
         InvalidInput: `source` is no crate that cargo could build on its own.
-        SourceChanged: the copy was altered, or is missing and the checkout has changed.
+        TuningError: the copy was altered, or is missing and the checkout has changed.
     """
     excluded = frozenset(path.resolve() for path in (*exclude, work))
     checkout = Checkout(source.resolve(), excluded, cargo)

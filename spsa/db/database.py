@@ -18,12 +18,12 @@ from spsa.db import sqlite_file
 from spsa.db.base import Base
 from spsa.db.url import TLS_REMEDY, displayed, is_file, parse_url, refused
 from spsa.errors import (
-    DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
     InvalidInput,
     NotPermitted,
     SchemaMismatch,
+    TuningError,
     UnusableState,
 )
 from spsa.lifecycle import sources
@@ -78,7 +78,7 @@ def translated(url: sa.URL) -> Iterator[None]:
         NotPermitted: the login may not do this.
         UnusableState: a column of JSON holds something else.
         InvalidInput: the URL names a file that is no database.
-        DatabaseRefused: any other error; nothing of the transaction is kept.
+        TuningError: any other error; nothing of the transaction is kept.
     """
     try:
         yield
@@ -115,7 +115,7 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
     if is_unreachable or code == _READ_ONLY_SQL_TRANSACTION:
         about_tls = "SSL" in message or "certificate" in message
         return DatabaseUnreachable(said + (TLS_REMEDY if about_tls else ""))
-    return DatabaseRefused(said)
+    return TuningError(said)
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -69,7 +69,7 @@ def delivery_of(
 
     Raises:
         InvalidInput: this machine cannot build them, or may not.
-        SourceChanged: the source of the run is no longer available.
+        TuningError: the source of the run is no longer available.
     """
     keep_bytes = config.build.distribute == "database"
     require = tuple(wanted["require"])

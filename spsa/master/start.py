@@ -116,7 +116,7 @@ def prepare(
     Raises:
         InvalidInput: the files are wrong.
         NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
-        SourceChanged: the source of the run is no longer available.
+        TuningError: the source of the run is no longer available.
     """
     space = checked_space(config)
     wanted = name or config.run.name

@@ -21,7 +21,7 @@ from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
-from spsa.errors import ArtifactMismatch, BuildFailed, DatabaseUnreachable
+from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
 from spsa.master.delivery import Delivery, EngineSource, Values, alike
 from spsa.protocol import required_pattern
 
@@ -179,7 +179,7 @@ class WorkerDelivery(Delivery):
     def _bytes(self, sha256: str) -> bytes:
         content = self._store.file(sha256) or b""
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise ArtifactMismatch(f"the database does not hold the engine {sha256} any more")
+            raise TuningError(f"the database does not hold the engine {sha256} any more")
         return content
 
 

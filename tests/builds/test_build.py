@@ -17,7 +17,7 @@ from spsa.builds import requirements
 from spsa.builds.builder import adopt
 from spsa.builds.recipe import Rendered
 from spsa.builds.subprocesses import BuildCancelled
-from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
+from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 
@@ -285,5 +285,5 @@ def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:
     builder.build(rendered(31), rendered(31))
     own.write("src/new.rs", "// not there when the run began\n")
     shutil.rmtree(own.work)
-    with pytest.raises(SourceChanged, match="is gone"):
+    with pytest.raises(TuningError, match="is gone"):
         builder.build_one("plus", rendered(32))

@@ -20,7 +20,7 @@ from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
 from spsa.db import Store
-from spsa.errors import ArtifactMismatch
+from spsa.errors import TuningError
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.protocol import Engine
@@ -126,7 +126,7 @@ def test_a_cache_on_a_full_disk(small_disk: Path) -> None:
     wanted = Engine(sha256=new.sha256, path="/nowhere")
     cache = EngineCache(small_disk / "cache", stored=lambda sha256: content)
     ballast = fill(small_disk)
-    with pytest.raises(ArtifactMismatch, match="cannot be written: No space left on device"):
+    with pytest.raises(TuningError, match="cannot be written: No space left on device"):
         cache.path(wanted)
     ballast.unlink()
     assert cache.path(wanted).read_bytes() == content

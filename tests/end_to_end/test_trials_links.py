@@ -16,7 +16,7 @@ from spsa.builds.source import Checkout, pin
 from spsa.builds.subprocesses import Commands
 from spsa.builds.tree import WorkCopy
 from spsa.core.game_settings import Book
-from spsa.errors import SourceChanged
+from spsa.errors import TuningError
 from spsa.openings.book import load
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
@@ -66,7 +66,7 @@ def test_in_the_place_of_the_pinned_source(theirs: Path, tmp_path: Path) -> None
     pinned = pin(CRATE, work)
     pinned.path.rename(tmp_path / "moved")
     pinned.path.symlink_to(tmp_path / "moved")
-    with pytest.raises(SourceChanged, match="is a symbolic link: delete it"):
+    with pytest.raises(TuningError, match="is a symbolic link: delete it"):
         pin(CRATE, work)
     shutil.rmtree(tmp_path / "moved")
 

@@ -18,7 +18,7 @@ from spsa.builds.source import pin
 from spsa.builds.subprocesses import BuildCancelled
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import ArtifactMismatch, BuildFailed
+from spsa.errors import BuildFailed, TuningError
 from spsa.master import worker_builds
 from spsa.master.delivery import EngineSource
 from spsa.master.worker_builds import WorkerDelivery
@@ -130,7 +130,7 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
         assert (copy / "build.sh").stat().st_mode & 0o777 == 0o755
         assert (copy / "link").readlink() == Path("build.sh")
     (copy / "constants.h").unlink()
-    with pytest.raises(ArtifactMismatch), ordered(order, archive + b"x", tmp_path / "third", {}):
+    with pytest.raises(TuningError), ordered(order, archive + b"x", tmp_path / "third", {}):
         pass
 
 
@@ -171,7 +171,7 @@ def test_an_engine_that_the_database_has_lost_is_not_used(
 ) -> None:
     builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
     monkeypatch.setattr(Store, "file", lambda *_: kept)
-    with pytest.raises(ArtifactMismatch, match="does not hold the engine"):
+    with pytest.raises(TuningError, match="does not hold the engine"):
         prepared(delivery, builder)
 
 

@@ -29,9 +29,6 @@ from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.errors import (
-    ArtifactMismatch,
-    BatchFailed,
-    DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
     InvalidInput,
@@ -181,7 +178,7 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
     offer(fault="illegal", at_ply=1, batch_games=8)
-    with pytest.raises(BatchFailed, match="minus: illegal move: e1e8"):
+    with pytest.raises(TuningError, match="minus: illegal move: e1e8"):
         work(staged.store, tmp_path, size=1, max_batches=3)
     run = staged.view().run
     assert run.status is RunStatus.PAUSED
@@ -299,7 +296,7 @@ def test_a_machine_without_the_engine_fails_the_batch_and_says_so_in_the_end(
 ) -> None:
     offer()
     (tmp_path / "minus").unlink()
-    with pytest.raises(ArtifactMismatch, match="minus"):
+    with pytest.raises(TuningError, match="minus"):
         work(staged.store, tmp_path, max_batches=1)
     assert [row.attempt for row in batches(sql)] == [1, 0]
     assert "minus" in batches(sql)[0].last_error
@@ -311,14 +308,14 @@ def test_an_engine_with_other_bytes_is_never_run(
     offer()
     log = tmp_path / "log"
     engine(tmp_path, "minus", moves=LOSER, log=log)
-    with pytest.raises(ArtifactMismatch, match="hashes to"):
+    with pytest.raises(TuningError, match="hashes to"):
         work(staged.store, tmp_path, max_batches=1)
     assert not log.exists()
 
 
 def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
     cache = EngineCache(tmp_path / "cache", lambda _sha256: b"another program")
-    with pytest.raises(ArtifactMismatch, match="hashes to"):
+    with pytest.raises(TuningError, match="hashes to"):
         cache.path(Engine(sha256="0" * 64, path="/nowhere"))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -404,7 +401,7 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(
         OutOfRange("spsa_batch.moves is -5"),
         ReportConflict("other counts"),
         IllegalTransition("refused"),
-        DatabaseRefused("no"),
+        TuningError("no"),
         LeaseLost("gone"),
     ],
 )

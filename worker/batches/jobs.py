@@ -11,7 +11,7 @@ from types import MappingProxyType
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
 from spsa.core.game_settings import Book, EngineFile, TablebaseRule
-from spsa.errors import ArtifactMismatch, TuningError
+from spsa.errors import TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import OpeningBook, drawn_time, load
 from spsa.protocol import Claim, Engine, words_of
@@ -47,7 +47,7 @@ class EngineCache:
         """Plus and minus of a claim.
 
         Raises:
-            ArtifactMismatch: this machine finds no file with such a hash.
+            TuningError: this machine finds no file with such a hash.
         """
         suited = (
             sides
@@ -64,7 +64,7 @@ class EngineCache:
     def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
         """A verified copy of a file, which may be at its own path, at another, or stored.
 
-        ArtifactMismatch when this machine finds no file with that hash. A copy that has changed on
+        TuningError when this machine finds no file with that hash. A copy that has changed on
         disk since it was verified is verified again.
         """
         copy = self._copies.get(engine.sha256)
@@ -83,11 +83,11 @@ class EngineCache:
                 faults.append(str(error))
         data = self._stored(sha256)
         if data is None:
-            raise ArtifactMismatch(f"{faults[0]}; {sha256} is not stored either")
+            raise TuningError(f"{faults[0]}; {sha256} is not stored either")
         try:
             return fetch(data, sha256, self._folder)
         except TuningError as error:
-            raise ArtifactMismatch(f"{error} ({faults[0]})") from error
+            raise TuningError(f"{error} ({faults[0]})") from error
 
     def _remove_oldest(self) -> None:
         # Another worker that runs one of these keeps the file open until its engine ends.

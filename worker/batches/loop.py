@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
-from spsa.errors import BatchFailed, DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
+from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, View
@@ -252,7 +252,7 @@ class Worker:
         self._idle_since = self._claim_at = time.monotonic()
         end = batch.end(event)
         if isinstance(end, Failure):
-            self._last_failure = BatchFailed(f"{batch}: {end.reason}")
+            self._last_failure = TuningError(f"{batch}: {end.reason}")
             log.error("%s: failed, %s", batch, end.reason)
             self._fail(batch.claim, end)
             return
