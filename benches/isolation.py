@@ -12,7 +12,7 @@ from statistics import median
 
 import click
 
-from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
+from spsa.uci.engine import EngineSpec, Limit, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn
 from spsa.uci.system import isolation
@@ -59,8 +59,7 @@ def _searches(engine: Path, kinds: Sequence[EngineLimits], times: int) -> list[l
     with ExitStack() as stack:
         stop_signal = stack.enter_context(closing(StopSignal()))
         engines = [
-            stack.enter_context(closing(UciEngine(spec, stop_signal, UciTimeouts(), kind)))
-            for kind in kinds
+            stack.enter_context(closing(UciEngine(spec, stop_signal, kind))) for kind in kinds
         ]
         for running in engines:
             running.complete_handshake(spec)

@@ -17,7 +17,6 @@ from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.protocol import Claim
 from spsa.text import printable
-from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits
 from worker.batches.jobs import JobMaker
 from worker.batches.service import engine_cache
@@ -65,7 +64,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
         with (
             pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,
-            Pool(1, UciTimeouts(), limits) as pool,
+            Pool(1, limits) as pool,
         ):
             tally = _played(job, claim.first_pair, pool, received, write)
     if received.count:

@@ -13,7 +13,6 @@ import chess
 
 from benches.fleet.scene import Scene, Span
 from spsa.protocol import Claim
-from spsa.uci.engine import UciTimeouts
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
 from worker.runner.position import Ending, Termination
@@ -35,7 +34,6 @@ class SleepingPool:
     """
 
     def __init__(self, size: int, scene: Scene, chance: Random) -> None:
-        self.timeouts = UciTimeouts()
         self.spans: list[Span] = []
         self._size = size
         self._scene, self._chance = scene, chance

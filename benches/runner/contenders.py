@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spsa.uci.engine import UciTimeouts
+from spsa.uci.spawning import EngineLimits
 
 FIRST, SECOND = "first", "second"
 """The names of the files of every plan's engines, and so of the players in every PGN file."""
@@ -110,7 +110,7 @@ def _fastchess_limit(limit: Limit) -> tuple[str, ...]:
     match limit.kind:
         case "movetime":
             # compete, too, waits this long before a late move makes the game void.
-            return (f"st={limit.value}", f"timemargin={1000 * UciTimeouts().grace:.0f}")
+            return (f"st={limit.value}", f"timemargin={1000 * EngineLimits().grace:.0f}")
         case "tc":
             return (f"tc={limit.value}", "timemargin=50")
         case _:

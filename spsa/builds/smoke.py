@@ -13,7 +13,7 @@ from types import MappingProxyType
 from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
-from spsa.uci.engine import EngineSpec, Limit, UciEngine, UciTimeouts
+from spsa.uci.engine import EngineSpec, Limit, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import isolation
@@ -57,7 +57,7 @@ def limit_of_depth(depth: int) -> Limit:
 
 def limit_of_nodes(nodes: int) -> Limit:
     """A search of so many nodes, with the time that the slowest engine may take."""
-    seconds = min(nodes / UciTimeouts().slowest + _GRACE, _LONGEST)
+    seconds = min(nodes / EngineLimits().slowest + _GRACE, _LONGEST)
     return Limit(f"go nodes {nodes}\n".encode(), seconds)
 
 
@@ -136,10 +136,9 @@ def engine_under_test(
     """
     path, *arguments = command
     spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
-    timeouts = UciTimeouts(start=_HANDSHAKE_SECONDS, ready=_HANDSHAKE_SECONDS)
     with _surroundings() as (stop_signal, limits):
         try:
-            engine = UciEngine(spec, stop_signal, timeouts, limits)
+            engine = UciEngine(spec, stop_signal, limits)
         except EngineFault as fault:
             raise SmokeTestFailed(str(fault)) from fault
         try:
@@ -156,7 +155,15 @@ def engine_under_test(
 @contextmanager
 def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
     with closing(StopSignal()) as stop_signal, working_folders() as folders:
-        yield stop_signal, EngineLimits(isolation=isolation(), folders=folders)
+        yield (
+            stop_signal,
+            EngineLimits(
+                isolation=isolation(),
+                folders=folders,
+                start=_HANDSHAKE_SECONDS,
+                ready=_HANDSHAKE_SECONDS,
+            ),
+        )
 
 
 def _obey(engine: UciEngine, first: Limit) -> None:

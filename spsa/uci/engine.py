@@ -40,23 +40,6 @@ Hear = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UciTimeouts:
-    """How long a worker waits for an engine, in seconds.
-
-    `start` is for `uciok`, `ready` for `readyok`, `quit` for its exit, `depth` for a move with a
-    depth limit. An engine hangs when it exceeds the time of a move by `grace`, or, with a node
-    limit, when it searches fewer than `slowest` nodes a second.
-    """
-
-    start: float = 30.0
-    ready: float = 30.0
-    grace: float = 1.5
-    quit: float = 1.0
-    depth: float = 300.0
-    slowest: float = 100.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
     """An executable file, its arguments, and the options that it gets before its games."""
 
@@ -116,19 +99,16 @@ def _refuse_stray_move(line: str) -> None:
 class UciEngine:
     """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
 
-    def __init__(
-        self, spec: EngineSpec, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
-    ) -> None:
+    def __init__(self, spec: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -> None:
         """Start the program and send `uci`; `complete_handshake` has to follow."""
         self.name = spec.name
         self.path = spec.path
         self._arguments = spec.arguments
         self.options: dict[str, str] = {}
-        self.timeouts = timeouts
+        self.limits = limits.of_threads(spec.threads)
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self.declared = Declarations()
-        limits = limits.of_threads(spec.threads)
-        self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
+        self._process = EngineProcess(spec.path, stop_signal, self.limits, spec.arguments)
         with suppress(EngineFault):  # it has ended; the handshake says so
             self._process.write(b"uci\n")
 
@@ -143,7 +123,7 @@ class UciEngine:
 
     def complete_handshake(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
         """Wait for `uciok`, then send the options of `spec`; `hear` gets each line about them."""
-        self._await_line(b"uciok", self.timeouts.start, self.declared.read_line)
+        self._await_line(b"uciok", self.limits.start, self.declared.read_line)
         self.configure(spec, hear)
 
     def configure(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
@@ -180,7 +160,7 @@ class UciEngine:
 
     def await_ready(self, hear: Hear = _refuse_stray_move) -> None:
         """Wait for `readyok`; `hear` gets each line before it."""
-        self._await_line(b"readyok", self.timeouts.ready, hear)
+        self._await_line(b"readyok", self.limits.ready, hear)
 
     def ask(self, command: bytes, seconds: float) -> list[str]:
         """The lines that a command of the engine's own writes until the engine is ready again."""
@@ -199,7 +179,7 @@ class UciEngine:
         return SearchReply.of(line, info, seconds)
 
     def close(self, *, at_once: bool = False) -> None:
-        self._process.close(b"quit\n", 0.0 if at_once else self.timeouts.quit)
+        self._process.close(b"quit\n", 0.0 if at_once else self.limits.quit)
 
     def _await_line(self, wanted: bytes, seconds: float, hear: Hear) -> None:
         deadline = time.monotonic() + seconds

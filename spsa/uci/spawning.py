@@ -88,7 +88,7 @@ def working_folders(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
-    """The limits of one engine: bytes of memory and of each file it writes, and logical cores.
+    """The limits of one engine: bytes of memory and of each file it writes, cores, and seconds.
 
     The memory is that of an engine with one thread; one with more threads takes more slots and gets
     their shares. Without `memory` it is not limited, and without `cores` it may use all of them.
@@ -96,6 +96,9 @@ class EngineLimits:
     folder. `worker_id` is that of the orphan reaper, if there is one.
     Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
     count.
+    `start` is how long it may take for `uciok`, `ready` for `readyok`, `quit` for its exit, `depth`
+    for a move with a depth limit. It hangs when it exceeds the time of a move by `grace`, or, with
+    a node limit, when it searches fewer than `slowest` nodes a second.
     """
 
     memory: int | None = None
@@ -104,6 +107,12 @@ class EngineLimits:
     isolation: Isolation | None = None
     worker_id: str = ""
     folders: WorkingFolders | None = None
+    start: float = 30.0
+    ready: float = 30.0
+    grace: float = 1.5
+    quit: float = 1.0
+    depth: float = 300.0
+    slowest: float = 100.0
 
     def __str__(self) -> str:
         """As in the worker's row: `no network, own PIDs, rlimits`."""

@@ -23,7 +23,6 @@ import pytest
 from console import ROOT, call, environment, worker
 from engines.faulty import (
     LOSER,
-    PATIENT,
     WINNER,
     alive,
     children,
@@ -224,7 +223,7 @@ def test_the_end_of_an_engine_is_told(
         watched = EngineLimits(
             isolation=limits.isolation, file_size=2**20, folders=folders, worker_id=worker_id
         )
-        running = started(spec(path), stop_signal, PATIENT, watched)
+        running = started(spec(path), stop_signal, watched)
         with pytest.raises(EngineFault, match=reason):
             running.search(*SEARCH)
         running.close(at_once=True)
@@ -244,8 +243,8 @@ def test_an_engine_that_does_not_start_is_told(
             (aborting, "crash: killed by SIGABRT"),
         ):
             with pytest.raises(EngineFault, match=reason):
-                started(spec(path), stop_signal, PATIENT, limits)
-    started(spec(written), stop_signal, PATIENT, limits).close()
+                started(spec(path), stop_signal, limits)
+    started(spec(written), stop_signal, limits).close()
 
 
 SPY = """
@@ -436,7 +435,7 @@ def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object
 
 def with_a_stray(folder: Path, stop_signal: StopSignal, worker_id: str = "") -> UciEngine:
     limits = EngineLimits(worker_id=worker_id)
-    return started(spec(animal(folder)), stop_signal, PATIENT, limits)
+    return started(spec(animal(folder)), stop_signal, limits)
 
 
 def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import chess
@@ -25,7 +25,6 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.openings.book import Opening
-from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits, working_folders
 from spsa.uci.system import orphan_reaper
 from worker.runner.game import Conditions, Pairing
@@ -36,7 +35,7 @@ BUDGET = 0.5
 FLAG = 2.5  # of a clock that the other engine must not exceed on a busy machine
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=FLAG, high=FLAG, margin=0.05)
-WATCHED = UciTimeouts(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
+WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
 """Where the end is that one of these has passed; the other engine has as much time on a busy
 machine. Everything else has to end before any of PATIENT has."""
 
@@ -59,7 +58,7 @@ class Animal:
     options: dict[str, str] = field(default_factory=dict)
 
     @property
-    def timeouts(self) -> UciTimeouts:
+    def limits(self) -> EngineLimits:
         return WATCHED if self.outcome == "hang" else PATIENT
 
 
@@ -139,18 +138,18 @@ def events(pool: Pool, job: Job) -> Iterator[Event]:
 
 
 @contextmanager
-def cage(slots: int, timeouts: UciTimeouts) -> Iterator[Pool]:
+def cage(slots: int, limits: EngineLimits) -> Iterator[Pool]:
     """A pool whose engines have little and leave nothing."""
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as watched:
-        limits = EngineLimits(memory=2**28, file_size=2**20, worker_id=watched, folders=folders)
-        with Pool(slots, timeouts, limits) as pool:
+        own = {"worker_id": watched, "folders": folders}
+        with Pool(slots, replace(limits, memory=2**28, file_size=2**20, **own)) as pool:
             yield pool
         assert folders is not None and not list(folders.root.iterdir())
 
 
 def told(animal: Animal, folder: Path) -> tuple[str, str]:
     """How the pair ended, and whose fault it was."""
-    with cage(1, animal.timeouts) as pool:
+    with cage(1, animal.limits) as pool:
         first, end = events(pool, prepared(animal, folder))
     if isinstance(first, PairVoid):
         assert isinstance(end, JobFailed)
@@ -214,7 +213,7 @@ def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
     sandbox = EngineLimits(memory=2**30, cores=(core, core))
-    with Pool(1, PATIENT, sandbox) as pool:
+    with Pool(1, sandbox) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))
         number = int(pid.read_text())

@@ -11,7 +11,8 @@ from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeCont
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
-from spsa.uci.engine import Limit, SearchReply, UciTimeouts
+from spsa.uci.engine import Limit, SearchReply
+from spsa.uci.spawning import EngineLimits
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import (
@@ -25,7 +26,7 @@ from worker.runner.game import (
 )
 from worker.runner.position import Ending, Position, Termination
 
-USUAL = UciTimeouts()
+USUAL = EngineLimits()
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05)
@@ -43,7 +44,7 @@ class Scripted:
     seconds: tuple[float, ...] = ()
     fault_at: int | None = None
     nodes: int = 10
-    timeouts: UciTimeouts = USUAL
+    limits: EngineLimits = USUAL
     asked: list[Limit] = field(default_factory=list)
     games: int = 0
 
@@ -193,7 +194,7 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
 def test_other_limits_are_the_same_every_move_and_nobody_flags(
     adjudication: TimeControl, value: float, go: bytes, seconds: float
 ) -> None:
-    keeper = game_clock(adjudication, value, UciTimeouts())
+    keeper = game_clock(adjudication, value, USUAL)
     assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
     assert not keeper.flag_falls(chess.BLACK, 1e9)
 

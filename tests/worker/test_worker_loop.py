@@ -91,7 +91,7 @@ def hired(
     queries: Any, folder: Path, size: int = 2, view: Any = None, limits: Any = None, **options: Any
 ) -> Iterator[tuple[Worker, Interrupts]]:
     interrupts, quick = Interrupts(), {"poll": QUICK, "after_failure": QUICK}
-    with Pool(size, PATIENT, limits) as pool:
+    with Pool(size, limits or PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
         cache = EngineCache(folder / "cache", queries.file)
         settings = Settings(**options)

@@ -16,9 +16,9 @@ from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
 from spsa.uci import spawning
-from spsa.uci.engine import MATE, Limit, UciEngine, UciTimeouts
+from spsa.uci.engine import MATE, Limit, UciEngine
 from spsa.uci.process import Stopped, StopSignal
-from spsa.uci.spawning import clean_environment
+from spsa.uci.spawning import EngineLimits, clean_environment
 
 START = b"position startpos"
 SOON = Limit(b"go movetime 1\n", 0.4)
@@ -38,10 +38,10 @@ def start(tmp_path: Path, stop_signal: StopSignal) -> Iterator[Starts]:
     started: list[UciEngine] = []
 
     def begin(
-        options: dict[str, str] | None = None, timeouts: UciTimeouts = PATIENT, **switches: object
+        options: dict[str, str] | None = None, limits: EngineLimits = PATIENT, **switches: object
     ) -> UciEngine:
         path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(begun(spec(path, **options or {}), stop_signal, timeouts))
+        started.append(begun(spec(path, **options or {}), stop_signal, limits))
         return started[-1]
 
     yield begin
@@ -111,7 +111,7 @@ def test_an_engine_that_does_not_introduce_itself_is_reaped(
 
 
 def test_no_readyok_is_a_hang(start: Starts) -> None:
-    running = start(fault="no-readyok", timeouts=replace(PATIENT, ready=0.5))
+    running = start(fault="no-readyok", limits=replace(PATIENT, ready=0.5))
     running.prepare()
     with pytest.raises(EngineFault, match=r"no readyok within 0\.5 s"):
         running.await_ready()

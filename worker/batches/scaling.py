@@ -106,7 +106,7 @@ def _searches(pool: Pool, slot: int, job: Job) -> Iterator[SearchReply]:
     chess960 = job.pairings[0].opening.chess960
     with (
         closing(StopSignal()) as stop_signal,
-        EnginePair(stop_signal, pool.timeouts, pool.limits.of_slot(slot)) as pair,
+        EnginePair(stop_signal, pool.limits.of_slot(slot)) as pair,
     ):
         engines = pair.engines(job.plus, job.minus)
         for opening in book[:: len(book) // _POSITIONS][:_POSITIONS]:
@@ -114,5 +114,5 @@ def _searches(pool: Pool, slot: int, job: Job) -> Iterator[SearchReply]:
             for engine in engines:
                 engine.prepare()
                 engine.await_ready()
-                clock = game_clock(control, control.low, pool.timeouts)
+                clock = game_clock(control, control.low, pool.limits)
                 yield engine.search(position.command, clock.limit(position.turn))

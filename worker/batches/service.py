@@ -23,7 +23,6 @@ from spsa.files import MAX_TEXT, cache_folder, content, private_folder
 from spsa.output import echo
 from spsa.protocol import WorkerInfo, WorkerStore, is_loopback
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.engine import UciTimeouts
 from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, DatabaseClient
@@ -189,7 +188,7 @@ class Service:
         settings = self._settings
         log.info("plays for %s, %d games at a time", store.where, settings.concurrency)
         tune_interpreter()
-        with Pool(settings.concurrency, UciTimeouts(), self._limits) as pool:
+        with Pool(settings.concurrency, self._limits) as pool:
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             engines = engine_cache(settings, store)
             with _view(self._info.name) as view, self._building(builds):

@@ -22,7 +22,7 @@ from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.machine import room_objection
 from worker.match.games import Match, PlayedMatch, play_jobs
@@ -46,7 +46,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
-        Pool(min(slots // job.slots, match.pairs), UciTimeouts(), limits) as pool,
+        Pool(min(slots // job.slots, match.pairs), limits) as pool,
     ):
         tune_interpreter()
 

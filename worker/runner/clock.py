@@ -6,7 +6,8 @@ A clock runs from the moment the runner writes `go` until it has read `bestmove`
 from chess import BLACK, WHITE, Color
 
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.uci.engine import Limit, UciTimeouts
+from spsa.uci.engine import Limit
+from spsa.uci.spawning import EngineLimits
 
 
 class GameClock:
@@ -56,17 +57,17 @@ class ChessClock(GameClock):
         return left < -self._control.margin
 
 
-def game_clock(control: TimeControl, value: float, timeouts: UciTimeouts) -> GameClock:
+def game_clock(control: TimeControl, value: float, limits: EngineLimits) -> GameClock:
     """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
     match control.kind:
         case TimeKind.CLOCK:
-            return ChessClock(value, control, timeouts.grace)
+            return ChessClock(value, control, limits.grace)
         case TimeKind.MOVETIME:
-            go, seconds = f"go movetime {_milliseconds(value)}", value + timeouts.grace
+            go, seconds = f"go movetime {_milliseconds(value)}", value + limits.grace
         case TimeKind.NODES:
-            go, seconds = f"go nodes {int(value)}", value / timeouts.slowest + timeouts.grace
+            go, seconds = f"go nodes {int(value)}", value / limits.slowest + limits.grace
         case TimeKind.DEPTH:
-            go, seconds = f"go depth {int(value)}", timeouts.depth
+            go, seconds = f"go depth {int(value)}", limits.depth
     return GameClock(Limit(f"{go}\n".encode(), seconds))
 
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Self
 
 from spsa.errors import EngineFault
-from spsa.uci.engine import EngineSpec, UciEngine, UciTimeouts
+from spsa.uci.engine import EngineSpec, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
 from worker.runner.game import void_by
@@ -16,11 +16,8 @@ class EnginePair:
     Only the thread that made it may use it, as with its engines.
     """
 
-    def __init__(
-        self, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
-    ) -> None:
+    def __init__(self, stop_signal: StopSignal, limits: EngineLimits) -> None:
         self._stop_signal = stop_signal
-        self._timeouts = timeouts
         self._limits = limits
         self._playing: dict[str, UciEngine] = {}
         self._starting: dict[str, UciEngine] = {}
@@ -70,7 +67,7 @@ class EnginePair:
                 return
         if (unwanted := self._starting.pop(side, None)) is not None:
             unwanted.close(at_once=True)
-        self._starting[side] = UciEngine(spec, self._stop_signal, self._timeouts, self._limits)
+        self._starting[side] = UciEngine(spec, self._stop_signal, self._limits)
 
     def _make_ready(self, side: str, spec: EngineSpec) -> None:
         current = self._playing.get(side)

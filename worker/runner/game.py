@@ -16,7 +16,8 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
-from spsa.uci.engine import Limit, SearchReply, UciTimeouts
+from spsa.uci.engine import Limit, SearchReply
+from spsa.uci.spawning import EngineLimits
 from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
 from worker.runner.position import Ending, Position, Termination, won_by
@@ -31,7 +32,7 @@ class Player(Protocol):
     def name(self) -> str: ...
 
     @property
-    def timeouts(self) -> UciTimeouts: ...
+    def limits(self) -> EngineLimits: ...
 
     def prepare(self) -> None: ...
 
@@ -174,7 +175,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    clock = game_clock(conditions.time_control, pairing.time, white.timeouts)
+    clock = game_clock(conditions.time_control, pairing.time, white.limits)
     adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())

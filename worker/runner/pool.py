@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
 
-from spsa.uci.engine import EngineSpec, UciTimeouts
+from spsa.uci.engine import EngineSpec
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits
 from spsa.uci.system import let_engines_run_on
@@ -134,7 +134,7 @@ class Slot:
     def _run(self) -> None:
         let_engines_run_on()
         limits = self._pool.limits.of_slot(self._number)
-        with EnginePair(self._stop_signal, self._pool.timeouts, limits) as engines:
+        with EnginePair(self._stop_signal, limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 ended = self._play(job, engines)
@@ -197,11 +197,8 @@ class Pool:
     The limits hold for each engine. If they name cores, each slot gets one of them.
     """
 
-    def __init__(
-        self, size: int, timeouts: UciTimeouts, limits: EngineLimits | None = None
-    ) -> None:
-        self.timeouts = timeouts
-        self.limits = limits or EngineLimits()
+    def __init__(self, size: int, limits: EngineLimits) -> None:
+        self.limits = limits
         self.newest: Job | None = None
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.events: SimpleQueue[Event | None] = SimpleQueue()

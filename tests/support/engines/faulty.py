@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from spsa.uci.engine import EngineSpec, UciEngine, UciTimeouts
+from spsa.uci.engine import EngineSpec, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
 
 SCRIPT = Path(__file__).with_name("scripted.py")
-PATIENT = UciTimeouts(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
+PATIENT = EngineLimits(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
 """A test that waits for one of these to pass shortens that one only."""
 
 FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
@@ -39,14 +39,9 @@ def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
     return EngineSpec(name=name, path=str(path), options=options)
 
 
-def started(
-    wanted: EngineSpec,
-    stop_signal: StopSignal,
-    timeouts: UciTimeouts,
-    sandbox: EngineLimits | None = None,
-) -> UciEngine:
+def started(wanted: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -> UciEngine:
     """An engine that has introduced itself and has its options."""
-    running = UciEngine(wanted, stop_signal, timeouts, sandbox or EngineLimits())
+    running = UciEngine(wanted, stop_signal, limits)
     try:
         running.complete_handshake(wanted)
     except BaseException:
