@@ -104,16 +104,15 @@ def _matches(candidate: SourceConstant, scope: tuple[str, ...]) -> bool:
 
 
 def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
-    """Why a location does not name one number: it has several inside, or there are only others."""
+    """A location that names several numbers, or a place that its constant does not have."""
     inside = _inside(owner, location.accesses)
-    numbers = inside or list(owner.items)
-    names = [str(replace(location, accesses=one.location.accesses)) for one in numbers]
-    listed = names if len(names) <= _MAX_LISTED else [*names[: _MAX_LISTED - 1], f"... {names[-1]}"]
-    several = plural(len(names), "number") + (" in expressions" if owner.computed else "")
+    names = [
+        str(replace(location, accesses=one.location.accesses)) for one in inside or owner.items
+    ]
+    several = plural(len(names), "number")
     found = f"has {several}" if inside else f"is not among the {several} of {owner.name}"
-    array = inside and not inside[0].location.accesses[len(location.accesses)].field
-    knobs = ", or use array or table knobs" if array else ""
-    return ConstantRefused(f"{location} {found}", f"name one, such as {', '.join(listed)}{knobs}")
+    remedy = f"name one, such as {', '.join(names[:_MAX_LISTED])}"
+    return ConstantRefused(f"{location} {found}", f"{remedy}, or use array or table knobs")
 
 
 def _absent(
@@ -136,13 +135,12 @@ def _absent(
 
 
 def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRefused:
-    lines = " and ".join(str(c.line) for c in found[:_MAX_NAMED])
     paths = [c.path for c in found[:_MAX_NAMED]]
     distinct = len(set(paths)) == len(paths)
     remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
-    count = "twice" if len(found) == 2 else f"{len(found)} times"
-    lines += " and others" if len(found) > _MAX_NAMED else ""
-    return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
+    lines = ", ".join(str(c.line) for c in found[:_MAX_NAMED])
+    several = f"{found[0].name} is {len(found)} times in {file.name}, on lines {lines}"
+    return ConstantRefused(several, remedy)
 
 
 def _opaque(shape: Opaque) -> ConstantRefused:
