@@ -35,23 +35,12 @@ def _text(value: Any, between: str = ", ") -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-_NAMES = {
-    "number": "purge",
-    "of.host": "of the machine",
-    "of.worker": "of the worker",
-    "of.iterations": "of iterations",
-    "of.batches": "of batches",
-    "of.since": "reported since",
-    "of.until": "reported before",
-}
-
-
 def told(event: Event) -> str:
     """What an event says: an alarm as a sentence, else each name and its value."""
     if event.kind in (ALARM, ALARM_OVER) and (alarm := alarm_of(event)) is not None:
         return str(alarm) if event.kind == ALARM else f"{alarm.subject}: {alarm.found}"
     return "; ".join(
-        value if name == "reason" else f"{_NAMES.get(name, name)} {value}"
+        value if name == "reason" else f"{name.replace('.', ' ')} {value}"
         for name, value in leaves(event.detail)
         if (name, value) != ("withdrawn", "0")
     )

@@ -1,7 +1,6 @@
 """A plan, and the space that it is for, as text and as JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,9 +9,8 @@ from spsa.core.params import Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.planning.plan_warnings import PlanWarning
-from spsa.planning.recovery import Recovery
-from spsa.report.formats import by, duration, number, percent, plain
-from spsa.report.table import Column, TextTable, View, records, sentence, values
+from spsa.report.formats import by, duration, number, plain
+from spsa.report.table import Column, TextTable, View, records, sentence
 from spsa.text import plural
 
 _NAMED = 6
@@ -25,7 +23,7 @@ def planned_text(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> Rend
         *_length(inputs, plan),
         *(sentence(f"  {source}") for source in sources),
         "",
-        TextTable(RECOVERIES, _recovered(plan)),
+        TextTable(RECOVERIES, [*plan.recoveries.items()]),
         "",
         TextTable(LINES, plan.lines),
         "",
@@ -50,40 +48,22 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
         )
 
 
-_ERROR = by("± {:.1f}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Recovered:
-    """What simulated runs recover of so much Elo to gain."""
-
-    elo_to_gain: float
-    recovery: Recovery
-
-    @property
-    def mean(self) -> float:
-        return round(self.recovery.mean * self.elo_to_gain, 1) + 0.0  # not -0.0
-
-    @property
-    def error(self) -> float:
-        return self.recovery.error * self.elo_to_gain
-
-    @property
-    def spread(self) -> float:
-        return self.recovery.spread * self.elo_to_gain
-
-
 RECOVERIES = View(
     "what simulated runs recover",
     (
-        Column("elo", "Elo to gain", "elo_to_gain", number),
-        Column("mean", "", lambda one: one.recovery.mean * one.elo_to_gain),
-        *values("error", "spread"),
-        Column("", "recovered (95%)", lambda one: f"{one.mean:.1f} ± {1.96 * one.error:.1f}"),
-        Column("", "one run (1 sd)", "spread", _ERROR),
-        Column("", "part", lambda one: round(one.recovery.mean, 2) + 0.0, percent),
+        Column("elo", "Elo to gain", lambda row: row[0], number),
+        Column("mean", "", lambda row: row[0] * row[1].mean),
+        Column("error", "", lambda row: row[0] * row[1].error),
+        Column("spread", "one run (1 sd)", lambda row: row[0] * row[1].spread, by("± {:.1f}")),
+        Column(
+            "",
+            "recovered (95%)",
+            lambda row: f"{row[0] * row[1].mean:z.1f} ± {1.96 * row[0] * row[1].error:.1f}",
+        ),
+        Column("", "part", lambda row: row[1].mean, by("{:z.0%}")),
     ),
 )
+"""Of Elo to gain, and what is recovered of it, as a part."""
 
 _ABOUT = by("± {:.3g}")
 LINES = View(
@@ -140,17 +120,13 @@ def planned_json(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> dict
         "shape": plain(plan.shape),
         "pace": plain(plan.pace),
         "noise": plan.noise,
-        "recoveries": records(RECOVERIES, _recovered(plan)),
+        "recoveries": records(RECOVERIES, [*plan.recoveries.items()]),
         "parameters": records(LINES, plan.lines),
         "openings": None if inputs.openings is None else _openings(inputs.openings),
         "free_depth": plan.free_in_flight,
         "busy_depth": plan.busy_in_flight,
         "cautions": plain(plan.warnings),
     }
-
-
-def _recovered(plan: Plan) -> list[_Recovered]:
-    return [_Recovered(elo, found) for elo, found in plan.recoveries.items()]
 
 
 def _openings(openings: Openings) -> dict[str, float]:

@@ -1,10 +1,11 @@
 """The master on a terminal: a live view; in a log: a line an iteration, one a minute between."""
 
 import time
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 
+from spsa.algorithms.tuning import Proposal
 from spsa.core.params import Space
 from spsa.core.run_columns import Update
 from spsa.db import Store
@@ -22,15 +23,6 @@ QUIET_SECONDS = 60.0
 MOVERS = 3
 _COST = 20.0  # looks take a twentieth of the time at most
 _LOOK_SECONDS = 0.5
-
-
-class Opened(Protocol):
-    """What a new iteration plays."""
-
-    @property
-    def c_k(self) -> float: ...
-    @property
-    def a_k(self) -> float: ...
 
 
 class Progress:
@@ -56,7 +48,7 @@ class Progress:
     def saw(self, view: RunView) -> None:
         self._display.attempt(lambda: self._show(view.run))
 
-    def opened(self, iteration_number: int, proposal: Opened) -> None:
+    def opened(self, iteration_number: int, proposal: Proposal) -> None:
         if not self._display.is_live:
             gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
             self._say(f"iteration {iteration_number} opened: {gains}")

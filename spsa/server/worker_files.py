@@ -10,15 +10,12 @@ import hashlib
 import io
 import tempfile
 import zipfile
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import IO
 
 from spsa.files import MAX_BOOK, content
 
@@ -38,8 +35,6 @@ LEFT_OUT = (
 
 KEPT_BYTES = 2**29
 """Of files that were sent last."""
-
-CHUNK = 2**18
 
 _SUFFIXES = (".py", ".epd")
 _LICENCES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
@@ -113,49 +108,28 @@ def _folder(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-@dataclass(frozen=True, slots=True)
-class SentFile:
-    """A file on disk without a name; it is gone when nobody reads it any more."""
-
-    size: int
-    _file: IO[bytes]
-    _lock: Lock = field(default_factory=Lock)
-
-    def chunks(self) -> Iterator[bytes]:
-        for start in range(0, self.size, CHUNK):
-            with self._lock:
-                self._file.seek(start)
-                part = self._file.read(CHUNK)
-            yield part
-
-
 class SentFiles:
-    """The files that were sent last, at most `KEPT_BYTES` of them and the one that was asked for.
-
-    Their bytes are in memory only while one of them is read from the database.
-    """
+    """The files that were sent last: `KEPT_BYTES` of them on disk, or the one that is asked for."""
 
     def __init__(self, read: Callable[[str], bytes | None]) -> None:
         self._read = read
         self._lock = Lock()
-        self._files: OrderedDict[str, SentFile] = OrderedDict()
+        self._folder = tempfile.TemporaryDirectory()
 
-    def find(self, sha256: str, place: str) -> SentFile | None:
+    def find(self, sha256: str, place: str) -> Path | None:
         """The file with this hash, from the database or from `place` on this machine."""
+        path = Path(self._folder.name) / sha256
         with self._lock:
-            if sha256 not in self._files:
+            if not path.exists():
                 found = self._read(sha256) or _kept(place, sha256)
                 if found is None:
                     return None
-                self._files[sha256] = _written(found)
-            self._files.move_to_end(sha256)
-            while len(self._files) > 1 and self._bytes > KEPT_BYTES:
-                self._files.popitem(last=False)
-            return self._files[sha256]
-
-    @property
-    def _bytes(self) -> int:
-        return sum(file.size for file in self._files.values())
+                path.write_bytes(found)
+            path.touch()
+            kept = sorted(path.parent.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+            while len(kept) > 1 and sum(one.stat().st_size for one in kept) > KEPT_BYTES:
+                kept.pop(0).unlink()
+        return path
 
 
 def _kept(place: str, sha256: str) -> bytes | None:
@@ -165,10 +139,3 @@ def _kept(place: str, sha256: str) -> bytes | None:
     except OSError:
         return None
     return found if hashlib.sha256(found).hexdigest() == sha256 else None
-
-
-def _written(found: bytes) -> SentFile:
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as anybody reads it
-    file.write(found)
-    file.flush()
-    return SentFile(len(found), file)

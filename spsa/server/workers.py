@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa import __version__
@@ -120,8 +120,7 @@ class Workers:
         if file is None:
             sentence = f"neither the database nor the server's machine has the file {sha256}"
             raise Refused(404, "unknown_file", sentence)
-        length = {"Content-Length": str(file.size)}
-        return StreamingResponse(file.chunks(), 200, length, _BYTES)
+        return FileResponse(file, media_type=_BYTES)
 
     def _place(self, request: Request, hashed: str, sha256: str) -> str:
         machine = self._tokens.machine(request, hashed)

@@ -184,11 +184,6 @@ def config(folder: Path, url: str, **alarms: object) -> Config:
     return found.model_copy(update={"alarms": AlarmsSection(after=0.0, **alarms)})  # type: ignore[arg-type]
 
 
-def events(staged: Stage) -> list[tuple[str, str]]:
-    found = staged.store.events(staged.run.id, 999, kinds=("alarm", "alarm_over"))
-    return [(event.kind, event.detail["kind"]) for event in found]
-
-
 @contextmanager
 def watched(staged: Stage, wanted: Config) -> Iterator[None]:
     stopping = threading.Event()
@@ -207,29 +202,6 @@ def until(is_so: object, seconds: float = 120.0) -> None:
     while not is_so():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-@pytest.mark.slow
-def test_each_alarm_is_told_once_and_when_it_is_over(
-    sqlite_store: Store, sqlite_url: str, tmp_path: Path
-) -> None:
-    staged = tuned(sqlite_store, SPACE, 6, planned=9)
-    staged.open()
-    got = tmp_path / "got"
-    wanted = config(tmp_path, sqlite_url, command=f"cat >> '{got}'; exit 1")
-    with watched(staged, wanted):
-        sqlite_store.pause("first", "me", "lunch")
-        until(lambda: events(staged) == [("alarm", "paused")] and got.exists())
-    with watched(staged, wanted):  # the master is started again
-        time.sleep(1.0)
-        assert events(staged) == [("alarm", "paused")]
-        sqlite_store.resume("first", "me")
-        until(lambda: events(staged)[1:] == [("alarm_over", "paused")])
-    lines = [line for line in got.read_text().splitlines() if line != "run first"]
-    assert [line.split(";")[0] for line in lines] == [
-        "alarm: first: it is paused: lunch",
-        "over: first: it is paused: lunch",
-    ]
 
 
 def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(

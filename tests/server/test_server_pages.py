@@ -169,7 +169,7 @@ def test_an_iteration_tells_of_failures_and_purges(store: Store) -> None:
     page = html(browser, "/iteration?number=1")
     assert "Purged results" in page and '<td class="word">no</td>' in page
     assert [one["seq"] for one in browser.get("/api/iteration?number=1").json()["purged"]] == [0, 1]
-    assert "purge 1; bad memory; games " in html(browser, "/events")
+    assert "number 1; bad memory; games " in html(browser, "/events")
     assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
 
 
