@@ -69,79 +69,54 @@ def _files(folder: Path) -> list[Path]:
 class Adjudicator:
     """Decides after every move of one game; a move without a score breaks every series."""
 
-    def __init__(self, settings: Adjudication, tables: Tables | None = None) -> None:
-        self._tables = None
-        if settings.syzygy is not None and tables is not None:
-            self._tables = _ByTables(settings.syzygy, tables)
-        self._draw = None if settings.draw is None else _Draw(settings.draw)
-        self._resign = None if settings.resign is None else _Resign(settings.resign)
-        self._max_plies = None if settings.max_moves is None else 2 * settings.max_moves
+    def __init__(self, rules: Adjudication, tables: Tables | None = None) -> None:
+        self._rules = rules
+        self._tables = tables
+        self._max_plies = None if rules.max_moves is None else 2 * rules.max_moves
+        self._quiet = 0  # consecutive moves within the draw score
+        self._winner: Color | None = None  # as the last moves of both engines see it
+        self._agreed = 0
 
     def ending(self, position: Position, score: int | None) -> Ending | None:
         """The ending after the last move; `score` is its mover's, in centipawns."""
-        mover = not position.turn
+        rules, mover = self._rules, not position.turn
+        if rules.syzygy is not None and self._tables is not None:
+            ending = _by_tables(rules.syzygy, self._tables, position.board)
+            if ending is not None:
+                return ending
+        if rules.resign is not None and self._is_resigned(rules.resign, mover, score):
+            return won_by(bool(self._winner), Termination.RESIGN)
         made_at = position.board.fullmove_number - (not mover)
-        if self._tables is not None and (ending := self._tables.ending(position.board)) is not None:
-            return ending
-        if self._resign is not None and (winner := self._resign.agreed(mover, score)) is not None:
-            return won_by(winner, Termination.RESIGN)
-        if self._draw is not None and self._draw.agreed(made_at, score):
+        if rules.draw is not None and self._is_agreed_drawn(rules.draw, made_at, score):
             return drawn(Termination.DRAW)
         if self._max_plies is not None and position.plies >= self._max_plies:
             return drawn(Termination.MAX_MOVES)
         return None
 
-
-class _ByTables:
-    """Looks up positions that a capture or a pawn move has just made, and without castling.
-
-    The tables hold for those only: they know neither castling nor how many moves were made since.
-    """
-
-    def __init__(self, rule: TablebaseRule, tables: Tables) -> None:
-        self._rule = rule
-        self._tables = tables
-
-    def ending(self, board: Board) -> Ending | None:
-        if board.halfmove_clock or popcount(board.occupied) > self._rule.pieces:
-            return None
-        wdl = None if board.castling_rights else self._tables.get_wdl(board)
-        if wdl is None:
-            return None
-        if abs(wdl) < (_WIN if self._rule.fifty_moves else _CURSED_WIN):
-            return drawn(Termination.TABLES)
-        return won_by(board.turn if wdl > 0 else not board.turn, Termination.TABLES)
-
-
-class _Draw:
-    """Counts consecutive moves within the draw score, from the rule's move number on."""
-
-    def __init__(self, rule: DrawRule) -> None:
-        self._rule = rule
-        self._streak = 0
-
-    def agreed(self, move_number: int, score: int | None) -> bool:
-        rule = self._rule
-        quiet = score is not None and abs(score) <= rule.score and move_number >= rule.move_number
-        self._streak = self._streak + 1 if quiet else 0
-        return self._streak >= 2 * rule.count
-
-
-class _Resign:
-    """Counts consecutive moves, of both engines, that see the same winner."""
-
-    def __init__(self, rule: ResignRule) -> None:
-        self._rule = rule
-        self._winner: Color | None = None
-        self._streak = 0
-
-    def agreed(self, mover: Color, score: int | None) -> Color | None:
-        winner = self._seen_by(mover, score)
-        self._streak = self._streak + 1 if winner == self._winner else 1
+    def _is_resigned(self, rule: ResignRule, mover: Color, score: int | None) -> bool:
+        winner = None
+        if score is not None and abs(score) >= rule.score:
+            winner = mover if score > 0 else not mover
+        self._agreed = self._agreed + 1 if winner == self._winner else 1
         self._winner = winner
-        return winner if self._streak >= 2 * self._rule.count else None
+        return winner is not None and self._agreed >= 2 * rule.count
 
-    def _seen_by(self, mover: Color, score: int | None) -> Color | None:
-        if score is None or abs(score) < self._rule.score:
-            return None
-        return mover if score > 0 else not mover
+    def _is_agreed_drawn(self, rule: DrawRule, move_number: int, score: int | None) -> bool:
+        quiet = score is not None and abs(score) <= rule.score and move_number >= rule.move_number
+        self._quiet = self._quiet + 1 if quiet else 0
+        return self._quiet >= 2 * rule.count
+
+
+def _by_tables(rule: TablebaseRule, tables: Tables, board: Board) -> Ending | None:
+    """The ending of a position that a capture or a pawn move has just made, without castling.
+
+    The tables know neither castling nor how many moves were made since.
+    """
+    if board.halfmove_clock or popcount(board.occupied) > rule.pieces:
+        return None
+    wdl = None if board.castling_rights else tables.get_wdl(board)
+    if wdl is None:
+        return None
+    if abs(wdl) < (_WIN if rule.fifty_moves else _CURSED_WIN):
+        return drawn(Termination.TABLES)
+    return won_by(board.turn if wdl > 0 else not board.turn, Termination.TABLES)
