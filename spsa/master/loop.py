@@ -36,10 +36,10 @@ from spsa.master.decide import (
     next_decision,
 )
 from spsa.master.delivery import BuildThreads, Delivery
-from spsa.master.pacing import Pacer
 from spsa.master.session import (
     TICK_SECONDS,
     MasterSession,
+    Pacer,
     RunSettings,
     Watcher,
     log,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spsa.builds.orders import BuildOrder, archive_of
+from spsa.builds.builder import BuildOrder, archive_of
 from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS, kind_of, lacking
 from spsa.builds.subprocesses import BuildCancelled

@@ -14,8 +14,7 @@ from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads
-from spsa.master.pacing import Pacer
-from spsa.master.session import AUTO
+from spsa.master.session import AUTO, Pacer
 
 LONG = 1000  # iterations planned: a run that bears ten in flight
 

@@ -12,7 +12,7 @@ from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from masters import parameter
 
-from spsa.builds.orders import BuildOrder, archive_of, ordered
+from spsa.builds.builder import BuildOrder, archive_of, ordered
 from spsa.builds.recipe import Recipe
 from spsa.builds.source import pin
 from spsa.builds.subprocesses import BuildCancelled

@@ -11,7 +11,7 @@ from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from served import serving
 
-from spsa.builds.orders import BuildOrder, archive_of
+from spsa.builds.builder import BuildOrder, archive_of
 from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
 from spsa.builds.source import pin

@@ -15,7 +15,7 @@ from typing import Self
 from uuid import uuid4
 
 from spsa.builds.artifacts import BuiltEngine
-from spsa.builds.orders import BuildOrder, ordered
+from spsa.builds.builder import BuildOrder, ordered
 from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
 from spsa.protocol import (
