@@ -11,7 +11,7 @@ import tomlkit
 from spsa.config.document import read_document
 from spsa.config.space import load_space
 from spsa.core.params import Location, Parameter, Place, Space
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import InvalidInput
 from spsa.files import write_whole
 
 
@@ -37,7 +37,9 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     try:
         write_whole(real, after.encode("utf-8"))
     except OSError as error:
-        raise _unwritable(path, error) from None
+        found = f"cannot be written: {error.strerror or error}"
+        remedy = "make the file and its folder writable"
+        raise InvalidInput.of(path, path.name, found, remedy) from None
     return True
 
 
@@ -64,14 +66,6 @@ def _write(table: Any, parameter: Parameter, value: float) -> None:
 def _readable(parameter: Parameter, value: float) -> float:
     digits = 4 - floor(log10(parameter.step))
     return min(max(round(float(value), digits), float(parameter.minimum)), float(parameter.maximum))
-
-
-def _unwritable(path: Path, error: OSError) -> InvalidInput:
-    found = f"cannot be written: {error.strerror or error}"
-    remedy = "make the file and its folder writable"
-    return InvalidInput(
-        [Fault(file=str(path), line=None, name=path.name, found=found, remedy=remedy)]
-    )
 
 
 def params_file(space: Space) -> str:

@@ -18,8 +18,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from spsa.config.document import LONGEST_TEXT, Faults, Key, is_plain, shown, suggestion
 
-_LARGEST = 2**63 - 1
-
 Found = tuple[Key, str, str]
 """The path of a key, what was found, and what would be right."""
 
@@ -180,28 +178,17 @@ def _known(model: type[Section], path: Key) -> Collection[str]:
 
 
 _TEXT = ("{given} is not a text", 'write {key} = "..."')
-_NUMBER = ("{given} is not a finite number", "write {key} = 1.5, say")
-_CHOICE = ("{given} is not known", "use {expected}")
 _TABLE = ("{given} is not a table", "write [{path}] and its keys")
 _SAID: Mapping[str, tuple[str, str]] = {
     "missing": ("{key} is missing", "give it a value: {key} = ..."),
-    "greater_than": ("{given} is too small", "use more than {gt}"),
-    "greater_than_equal": ("{given} is too small", "use at least {ge}"),
-    "less_than_equal": ("{given} is too large", "use at most {le}"),
-    "int_type": ("{given} is not a whole number", "write {key} = 3, say"),
-    "float_type": _NUMBER,
-    "finite_number": _NUMBER,
-    "bool_type": ("{given} is neither true nor false", "write {key} = true"),
     "string_type": _TEXT,
     "is_instance_of": _TEXT,  # a path
     "tuple_type": ("{given} is not a list of texts", 'write {key} = ["...", "..."]'),
-    "literal_error": _CHOICE,
-    "enum": _CHOICE,
     "dict_type": _TABLE,
     "model_type": _TABLE,
     "refused": ("{found}", "{remedy}"),
 }
-"""What is said of each error of pydantic, and what would be right."""
+"""What is said of an error, and what would be right, where pydantic's own words do not suit."""
 
 
 def _said(
@@ -213,24 +200,17 @@ def _said(
         return f"unknown key {path[-1]!r}", suggestion(path[-1], _known(model, path[:-1]))
     if kind == "string_type" and isinstance(value, list):
         kind = "tuple_type"
-    said = {name: _number(limit) for name, limit in error.get("ctx", {}).items()} | {
+    said = error.get("ctx", {}) | {
         "given": f"{path[-1]} = {shown(value)}",
         "key": path[-1],
         "path": ".".join(path),
-        "expected": str(error.get("ctx", {}).get("expected")).replace("'", '"'),
     }
-    found, remedy = _SAID[kind]
+    usual = error["msg"].replace("Input should be", "it has to be").replace("'", '"')
+    found, remedy = _SAID.get(kind, ("{given} is refused", usual))
     return _filled(found, said), _filled(remedy, said)
 
 
-def _filled(text: str, said: Mapping[str, str]) -> str:
+def _filled(text: str, said: Mapping[str, object]) -> str:
     for name, part in said.items():
-        text = text.replace(f"{{{name}}}", part)
+        text = text.replace(f"{{{name}}}", str(part))
     return text
-
-
-def _number(limit: object) -> str:
-    """A limit as a person writes it."""
-    if isinstance(limit, float):
-        return f"{limit:g}"
-    return "2^63 - 1" if limit == _LARGEST else str(limit)

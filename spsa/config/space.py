@@ -26,7 +26,6 @@ from spsa.errors import Fault, InvalidInput
 MAX_PARAMETERS = 5000
 _MAX_CONSTRAINTS = 5000
 _MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart
-_MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
 _MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
 _LONGEST_NAME = 100
 _ORDERS = ("constraints",)
@@ -162,10 +161,7 @@ class ParameterSection(Section):
             remedy = f'use at least {p.unit / 2:g}, or type = "float" with a scale for finer values'
             yield ("step",), found, remedy
         for key, bound in (("min", p.minimum), ("max", p.maximum)) if p.unit else ():
-            if abs(bound) / p.unit > _MAX_UNITS:
-                found = f"{key} {bound:g} is too large to be counted exactly"
-                yield (key,), found, "use less than 2^53"
-            elif abs(p.nearest(bound) - bound) > 1e-6 * p.unit:
+            if abs(p.nearest(bound) - bound) > 1e-6 * p.unit:
                 remedy = f"use {p.nearest(bound)}" + (', or type = "float"' if p.integral else "")
                 yield (key,), f"{key} {bound:g} is no multiple of {p.unit:g}", remedy
 

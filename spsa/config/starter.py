@@ -18,7 +18,7 @@ _HEAD = """\
 # These are defaults, but for the size of the run: `spsa-master plan` says what that costs and
 # recovers on your machines. docs/configuration.md has all keys.
 """
-_COLUMN, _WIDTH = 32, 100
+_WIDTH = 100
 
 Table = Mapping[str, object]
 """Values by key; None is the default of the model."""
@@ -106,7 +106,9 @@ def _section(name: str, table: Table) -> str:
     model = _model(name)
     lines = [f"[{name}]"]
     for key, value in table.items():
-        lines += _documented(f"{key} = {_value(model, key, value)}", _about(model, key))
+        about = _about(model, key)
+        lines += [f"# {line}" for line in wrap(about, _WIDTH - 2)]
+        lines.append(f"{key} = {_value(model, key, value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -124,14 +126,6 @@ def _value(model: type[Section] | None, key: str, value: object) -> str:
 
 def _about(model: type[Section] | None, key: str) -> str:
     return "" if model is None else model.model_fields[key].description or ""
-
-
-def _documented(line: str, about: str) -> Iterator[str]:
-    """The line with a comment, which goes on below it if it is long."""
-    column = max(_COLUMN, len(line) + 1)
-    first, *rest = wrap(about, _WIDTH - _COLUMN - 2) or [""]
-    yield f"{line:<{column}}# {first}" if first else line
-    yield from (f"{'':<{_COLUMN}}# {text}" for text in rest)
 
 
 _INDENT: Mapping[str, Any] = {"subsequent_indent": f"#{'':<13}"}

@@ -141,7 +141,7 @@ def test_the_parameters_of_weather_factory_are_whole_numbers(tmp_path: Path) -> 
         ("A, integer, 1, 0, 9, 1, 0.002\n", 'f:1: [A] "integer" is no type; write int or float'),
         ("\nA,1,9,0,1,0.002\n", "f:2: [A] min 9 is not less than max 0"),
         ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
-        ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is too small"),
+        ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is refused"),
         ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
         ("hello\n", "f: [f] is of no known format; name a file of fishtest, openb"),
         ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max is missing"),
