@@ -146,8 +146,6 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             f"plus scored {score(last.tally):.0%} of {last.tally.games:,} games of iteration "
             f"{last.iteration_number}"
         )
-        if len(one_sided) > 1:
-            found += f", and {len(one_sided)} of the last {len(recent)} were as one-sided"
         advice = "use smaller steps; if values break the engine, `spsa-master probe` finds them"
         yield Alarm(AlarmKind.ONE_SIDED, run, found, advice)
 

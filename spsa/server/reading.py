@@ -22,7 +22,6 @@ KEPT_PER_COST = 10.0
 COMPARED_SECONDS = 30.0
 """For what changes slowly: the machines compared over many iterations."""
 
-MAX_KEPT = 100
 MAX_VALUES = 50_000
 MIN_POINTS = 50
 """Of a path, where many parameters share `MAX_VALUES`."""
@@ -36,30 +35,18 @@ class ShortCache(Generic[Value]):
     def __init__(self, seconds: float = MIN_KEPT_SECONDS) -> None:
         self._seconds = seconds
         self._lock = Lock()
-        self._locks: dict[object, Lock] = {}
         self._kept: dict[object, tuple[float, Value]] = {}
         """Until when each is kept, and the value."""
 
     def get(self, key: object, read: Callable[[], Value]) -> Value:
         with self._lock:
-            lock = self._locks.setdefault(key, Lock())
-        with lock:
-            kept = self._kept.get(key)
-            if kept is None or kept[0] < monotonic():
-                kept = self._kept[key] = self._timed(read)
-                self._forget_the_oldest()
-            return kept[1]
-
-    def _timed(self, read: Callable[[], Value]) -> tuple[float, Value]:
-        began = monotonic()
-        value = read()
-        now = monotonic()
-        return now + max(self._seconds, KEPT_PER_COST * (now - began)), value
-
-    def _forget_the_oldest(self) -> None:
-        with self._lock:
-            if len(self._kept) > MAX_KEPT:
-                del self._kept[min(self._kept, key=lambda key: self._kept[key][0])]
+            began = monotonic()
+            self._kept = {one: kept for one, kept in self._kept.items() if kept[0] >= began}
+            if key not in self._kept:
+                value, now = read(), monotonic()
+                until = now + max(self._seconds, KEPT_PER_COST * (now - began))
+                self._kept[key] = until, value
+            return self._kept[key][1]
 
 
 class Reader:
