@@ -204,10 +204,6 @@ def _detach(source: int) -> None:
     os.closerange(source + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _processes() -> Iterator[str]:
-    return (process.name for process in Path("/proc").glob("[0-9]*"))
-
-
 def kill_all_of(engine_id: str) -> None:
     """Kill the engine with this id and all that it has started, as far as that kept the id."""
     _kill_all(_has_id(engine_id))
@@ -236,7 +232,7 @@ def _environment(pid: str) -> bytes:
 def _kill_all(wanted: Callable[[str], bool]) -> None:
     """Kill these processes, and repeat until there are none: some may start others meanwhile."""
     deadline = time.monotonic() + _KILL_SECONDS
-    while found := [pid for pid in _processes() if wanted(pid)]:
+    while found := [pid.name for pid in Path("/proc").glob("[0-9]*") if wanted(pid.name)]:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(pid), signal.SIGKILL)

@@ -116,12 +116,9 @@ class EngineLimits:
 
     def __str__(self) -> str:
         """As in the worker's row: `no network, own PIDs, rlimits`."""
-        parts = {
-            "no network": self.isolation is not None and "net" in self.isolation.kinds,
-            "own PIDs": self.own_pids,
-            "rlimits": True,
-        }
-        return ", ".join(name for name, is_there in parts.items() if is_there)
+        kinds = self.isolation.kinds if self.isolation else ()
+        given = {"net": "no network", "pid": "own PIDs"}
+        return ", ".join([*(name for kind, name in given.items() if kind in kinds), "rlimits"])
 
     @property
     def own_pids(self) -> bool:

@@ -48,7 +48,7 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
         "moves": count.moves,
         "nodes": [count.plus_nodes, count.minus_nodes],
         "seconds": round(played.seconds, 3),
-        "games_per_second": round(_rate(played), 3),
+        "games_per_second": round(tally.games / played.seconds if played.seconds else 0.0, 3),
         "nps": round(nps(count) or 0),
         "seed": match.seed,
         "book_sha256": match.book.sha256,
@@ -106,10 +106,6 @@ def _test_lines(match: Match, tally: Tally) -> list[str]:
     bounds = "nElo {:g} against {:g}".format(*match.bounds)
     ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
     return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
-
-
-def _rate(played: PlayedMatch) -> float:
-    return played.count.tally.games / played.seconds if played.seconds else 0.0
 
 
 @contextmanager
