@@ -99,52 +99,32 @@ def _hash_of_file(option: str, path: Path, faults: Faults) -> str:
 
 
 def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
-    """params.toml as far as it can be read, and its faults; `missing_files` tells if it is missing.
+    """params.toml as far as it can be read, and its faults.
 
     With the faults of all files in one message a user corrects them in one round.
     """
     try:
         return readable_space(read_document(config.run.params))
     except InvalidInput as error:
-        return Space(()), error.faults if _is_there(config.run.params) else ()
+        return Space(()), error.faults
 
 
 def missing_files(config: Config) -> list[Fault]:
-    """A fault for every file or folder that a run needs and that is missing."""
+    """A fault if the book, the engine or a file of an option is missing.
+
+    Who reads params.toml or the source says so.
+    """
+    book, engine = config.games.book, config.delivery.engine
+    needed = [] if builtin_book(book) else [("games.book", Path(book), NAME_A_BOOK)]
+    needed += [] if engine is None else [("delivery.engine", engine, "build the engine first")]
+    needed += [
+        ("engine.files", path, f"name the file that {option} takes")
+        for option, path in config.engine.files.items()
+    ]
     return [
         Fault(
             file=str(config.path), line=None, name=name, found=f"{path} is not there", remedy=remedy
         )
-        for name, path, remedy in _needed(config)
-        if path is not None and not _is_there(path)
+        for name, path, remedy in needed
+        if not path.exists()
     ]
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        path.stat()
-    except OSError:  # also for a name that is too long
-        return False
-    return True
-
-
-def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
-    source, book = config.build.source_path, config.games.book
-    needed: list[tuple[str, Path | None, str]] = [
-        ("run.params", config.run.params, "write it, or let `spsa-master init` do it"),
-        ("games.book", None if builtin_book(book) else Path(book), NAME_A_BOOK),
-        ("delivery.engine", config.delivery.engine, "build the engine first"),
-        *(
-            ("engine.files", path, f"name the file that {option} takes")
-            for option, path in config.engine.files.items()
-        ),
-    ]
-    if config.delivery.kind == "build" and source is not None:
-        constants = source / config.build.constants_file
-        manifest = source if config.build.command else source / "Cargo.toml"
-        remedy = "name the folder that holds the engine's Cargo.toml, or give a command"
-        needed += [
-            ("build.source_path", manifest, remedy),
-            ("build.constants_file", constants, "name the file, relative to source_path"),
-        ]
-    return needed

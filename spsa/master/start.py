@@ -70,11 +70,11 @@ def checked_space(config: Config) -> Space:
     faults = (*missing_files(config), *wrong)
     try:
         faults += _engine_faults(config, space)
-    except (InvalidInput, BuildFailed) as error:  # a source or an engine that cannot be asked
+    except InvalidInput as error:  # a source that cannot be read
+        faults += error.faults
+    except BuildFailed:  # an engine that cannot be asked
         if not faults:
-            if isinstance(error, BuildFailed):
-                raise
-            faults = error.faults
+            raise
     if faults:
         raise InvalidInput((*faults, *_book_faults(config))[:MAX_FAULTS])
     return space

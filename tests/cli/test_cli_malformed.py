@@ -107,7 +107,7 @@ THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("=
         (
             CONFIG.replace('"engine"\n', '"gone"\n'),
             FAULTY,
-            ["[build.source_path]", "[build.constants_file]", "[margin]"],
+            ["gone/src/engine_constants.rs: ", "[margin]"],
         ),
     ],
 )

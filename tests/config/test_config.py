@@ -162,15 +162,14 @@ def test_a_binary_that_takes_options_needs_no_source(write):
     assert config.delivery.kind == "uci"
     assert config.build.source_path is None
     missing = [fault.name for fault in missing_files(config)]
-    assert missing == ["run.params", "delivery.engine"]
+    assert missing == ["delivery.engine"]
 
 
 def test_files_that_are_not_there_are_all_named(write, tmp_path):
-    config = load_config(write(BUILD + '[games]\nbook = "none.epd"\n'), {})
-    names = ["run.params", "games.book", "build.source_path", "build.constants_file"]
-    assert [fault.name for fault in missing_files(config)] == names
-    (tmp_path / "engine" / "src").mkdir(parents=True)
-    for name in ("params.toml", "none.epd", "engine/Cargo.toml", "engine/src/engine_constants.rs"):
+    text = '[games]\nbook = "none.epd"\n[engine.files]\nEvalFile = "net"\n'
+    config = load_config(write(BUILD + text), {})
+    assert [fault.name for fault in missing_files(config)] == ["games.book", "engine.files"]
+    for name in ("none.epd", "net"):
         (tmp_path / name).touch()
     assert missing_files(config) == []
 
