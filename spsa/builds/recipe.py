@@ -225,7 +225,7 @@ class Compiler:
         return self.recipe.level or usual
 
     def _texts(self) -> list[str]:
-        """All that may hold flags of a compiler; what counts most comes last."""
+        """All that may hold flags of a compiler."""
         variables, recipe = self._environment().values(), self.recipe
         if recipe.command:
             return [*self._pinned_texts(_BUILD_FILE), *variables, *recipe.command]

@@ -13,7 +13,7 @@ from spsa.builds.sources.constant import (
     SourceConstant,
     SourceFile,
 )
-from spsa.builds.sources.reading import parse, parse_all
+from spsa.builds.sources.reading import parse
 from spsa.builds.sources.rewriting import (
     RewriteDiffers,
     constant,
@@ -38,7 +38,6 @@ __all__ = [
     "element",
     "elements",
     "parse",
-    "parse_all",
     "render",
     "rewrite",
     "sources_of",

@@ -10,7 +10,7 @@ from spsa.builds.sources import (
     Kind,
     SourceConstant,
     SourceFile,
-    parse_all,
+    parse,
     written,
 )
 from spsa.config.suggestions.declared import is_declared, makers_of, of_declaration
@@ -84,7 +84,7 @@ class Selection:
 
 def select(texts: Mapping[str, str]) -> Selection:
     """Choose from all files, the likeliest first."""
-    files = parse_all(texts)
+    files = {name: parse(text, name) for name, text in texts.items()}
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     makers = makers_of(one for file in files.values() for one in file.constants)
     indexes = (name for text in texts.values() for name in _SUBSCRIPT.findall(text))
