@@ -8,9 +8,8 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from spsa.config import Config
@@ -40,32 +39,27 @@ _MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 log = logging.getLogger("spsa.alarms")
 
 
-@dataclass(slots=True)
-class AlarmLog:
-    """The alarms that have been told; a change counts once it has lasted `after` seconds."""
+def changes(
+    since: dict[AlarmKey, float],
+    told: Mapping[AlarmKey, Alarm],
+    alarms: Sequence[Alarm],
+    now: float,
+    after: float,
+) -> AlarmChanges:
+    """What has begun and what is over, by the alarms of a look, and those that have been told.
 
-    after: float
-    told: dict[AlarmKey, Alarm] = field(default_factory=dict)
-    _since: dict[AlarmKey, float] = field(default_factory=dict)
-
-    def changes(self, now: float, alarms: Sequence[Alarm]) -> AlarmChanges:
-        """What has begun and what is over, by the alarms of a look at the time `now`."""
-        present = {alarm.key: alarm for alarm in alarms}
-        changed = present.keys() ^ self.told.keys()
-        self._since = {key: self._since.get(key, now) for key in changed}
-        due = [key for key, since in self._since.items() if now - since >= self.after]
-        return AlarmChanges(
-            begun=[present[key] for key in due if key in present],
-            over=[self.told[key] for key in due if key in self.told],
-        )
-
-    def tell(self, changes: AlarmChanges) -> None:
-        """Remember that these changes have been told."""
-        for alarm in changes.over:
-            del self.told[alarm.key], self._since[alarm.key]
-        for alarm in changes.begun:
-            del self._since[alarm.key]
-            self.told[alarm.key] = alarm
+    A change counts once it has lasted `after` seconds; `since` has when each
+    was seen first, until then.
+    """
+    present = {alarm.key: alarm for alarm in alarms}
+    changed = {key: since.get(key, now) for key in present.keys() ^ told.keys()}
+    due = [key for key, first in changed.items() if now - first >= after]
+    since.clear()
+    since.update({key: first for key, first in changed.items() if key not in due})
+    return AlarmChanges(
+        begun=[present[key] for key in due if key in present],
+        over=[told[key] for key in due if key in told],
+    )
 
 
 class AlarmWatch:
@@ -78,7 +72,7 @@ class AlarmWatch:
         self._config = config
         self._master_lease = master_lease
         self._stopping = stopping
-        self._log: AlarmLog | None = None
+        self._since: dict[AlarmKey, float] = {}
         self._of_machines: Sequence[Alarm] = ()
         self._compared_at = -_MACHINE_SECONDS
 
@@ -129,16 +123,14 @@ class AlarmWatch:
 
     def _record(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
         """Write events first: what cannot be sent is not sent again and again."""
-        if self._log is None:
-            self._log = AlarmLog(self._config.alarms.after, told_alarms(self._store, run))
-        changes = self._log.changes(now, alarms)
-        if not changes:
+        told, after = told_alarms(self._store, run), self._config.alarms.after
+        found = changes(self._since, told, alarms, now, after)
+        if not found:
             return
-        begun = ((ALARM, event_detail(alarm)) for alarm in changes.begun)
-        over = ((ALARM_OVER, event_detail(alarm)) for alarm in changes.over)
+        begun = ((ALARM, event_detail(alarm)) for alarm in found.begun)
+        over = ((ALARM_OVER, event_detail(alarm)) for alarm in found.over)
         self._store.record(self._master_lease, (*begun, *over))
-        self._log.tell(changes)
-        for failure in send(self._config.alarms, message(run.name, changes)):
+        for failure in send(self._config.alarms, message(run.name, found)):
             log.warning(failure)
 
 

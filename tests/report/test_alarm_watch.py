@@ -23,9 +23,9 @@ from spsa.db import Store
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
 from spsa.report import alarm_messages
-from spsa.report.alarm import Alarm, AlarmKind, told_alarms
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarm_watch import AlarmLog, AlarmWatch, of_disks
+from spsa.report.alarm_watch import AlarmWatch, changes, of_disks
 from spsa.report.alarms import with_alarms
 from spsa.report.status import status
 
@@ -78,12 +78,16 @@ def listening(**over: object) -> Iterator[Server]:
 
 
 def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_long() -> None:
-    log, one = AlarmLog(after=10.0), alarm()
+    since: dict[AlarmKey, float] = {}
+    told: dict[AlarmKey, Alarm] = {}
+    one = alarm()
 
     def look(now: float, *alarms: Alarm) -> AlarmChanges:
-        changes = log.changes(now, alarms)
-        log.tell(changes)
-        return changes
+        found = changes(since, told, alarms, now, after=10.0)
+        told.update({begun.key: begun for begun in found.begun})
+        for over in found.over:
+            del told[over.key]
+        return found
 
     assert not look(0.0, one) and not look(9.0, one)
     assert look(10.0, one) == AlarmChanges([one], [])
