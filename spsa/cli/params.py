@@ -9,7 +9,7 @@ import tomli_w
 
 from spsa.builds.sources import render, unified_patch
 from spsa.cli.common import Command, FileInFolder, json_option, with_config
-from spsa.config import Config, load_space, read_sources, source_lines
+from spsa.config import Config, load_space, other_values, read_sources, source_lines
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
 from spsa.core.params import Space
@@ -58,12 +58,15 @@ def show(config: Config, as_json: bool) -> None:
     if as_json:
         echo_json(space.to_json())
         return
-    lines = None  # the values are options
+    lines, others = None, {}  # the values are options
     if config.delivery.kind == "build":
         constants = config.build.constants_file
         texts = read_sources(space, source_of(config), constants)
         lines = source_lines(space, texts, constants)
-    terminal().print(space_table(space, lines))
+        others = other_values(space, texts, constants)
+    terminal().print(
+        space_table(space, lines, {name: there for name, (there, _) in others.items()})
+    )
 
 
 @params.command()

@@ -6,6 +6,7 @@ from spsa.config.settings import Config
 from spsa.config.source import (
     check_against_engine,
     check_against_source,
+    other_values,
     read_sources,
     source_lines,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "load_config",
     "load_space",
     "missing_files",
+    "other_values",
     "project_theta",
     "read_sources",
     "readable_params",

@@ -91,6 +91,21 @@ def source_lines(
     return found
 
 
+def other_values(
+    space: Space, texts: Mapping[str, str], constants_file: str
+) -> dict[str, tuple[Number, Number]]:
+    """The number in the source, and the one that stands for `value`, where these differ."""
+    files = {name: parse(text, name) for name, text in texts.items()}
+    found = {}
+    for p in space.parameters:
+        if p.place.role is Role.VALUE:
+            location = p.place.location
+            there = element_at(files[location.file or constants_file], location).number
+            if there != p.to_engine(p.value):
+                found[p.name] = there, p.to_engine(p.value)
+    return found
+
+
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     """The line in which a number stands: its number from 1 and its text."""
     row = file.text.encode("utf-8", "surrogatepass")[: element.start].count(b"\n")

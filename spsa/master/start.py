@@ -17,6 +17,7 @@ from spsa.config import (
     check_against_engine,
     check_against_source,
     missing_files,
+    other_values,
     read_sources,
     readable_params,
 )
@@ -58,6 +59,9 @@ class Origin:
 
     def to_json(self) -> dict[str, Any]:
         return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
+
+
+_MAX_NAMED = 4
 
 
 def checked_space(config: Config) -> Space:
@@ -158,9 +162,8 @@ def _created(
 ) -> Prepared:
     """Create the run that the files describe, instead of `old`, which has opened no iteration."""
     settings = settings_from(config)
-    begins: tuple[str, ...] = ()
     if origin is None:
-        rules = _tuning(config, space, seed)
+        rules, begins = _tuning(config, space, seed), _elsewhere(config, space)
     else:
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
@@ -173,6 +176,18 @@ def _created(
     )
     notes = (*begins, *more)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+
+
+def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
+    """A note about values that are not those of the source."""
+    if config.delivery.engine is not None:
+        return ()
+    constants = config.build.constants_file
+    texts = read_sources(space, source_of(config), constants)
+    others = other_values(space, texts, constants)
+    told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
+    named = ", ".join(told[:_MAX_NAMED]) + (", ..." if len(told) > _MAX_NAMED else "")
+    return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()
 
 
 def _row(

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from spsa.core.params import Space
+from spsa.core.params import Parameter, Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.planning.plan_warnings import PlanWarning
@@ -138,11 +138,22 @@ def _openings(openings: Openings) -> dict[str, float]:
     }
 
 
-def space_table(space: Space, lines: Mapping[str, tuple[int, str]] | None) -> TextTable:
+def space_table(
+    space: Space, lines: Mapping[str, tuple[int, str]] | None, others: Mapping[str, float]
+) -> TextTable:
     """What params.toml would tune, and where in the engine each value goes.
 
-    `lines` are the lines of the source by name; None if the values are options.
+    `lines` are the lines of the source by name; None if the values are options. `others` are the
+    numbers of the source that are not the values.
     """
+
+    def state(p: Parameter) -> str:
+        told = [
+            "" if p.active else "frozen",
+            f"source has {others[p.name]:g}" if p.name in others else "",
+        ]
+        return ", ".join(filter(None, told))
+
     columns = (
         Column("name", "name", kind="name"),
         Column("value", "value", show=number),
@@ -160,6 +171,6 @@ def space_table(space: Space, lines: Mapping[str, tuple[int, str]] | None) -> Te
             kind="text",
             rank=2,
         ),
-        Column("active", "state", show=lambda it: "" if it else "frozen", kind="word", rank=1),
+        Column("active", "state", state, kind="word", rank=1),
     )
     return TextTable(View("parameters", columns), space.parameters)

@@ -116,7 +116,11 @@ def test_every_file_is_read_and_what_is_skipped_is_told(engine: Path, ask: Ask) 
     assert (
         tomllib.loads(Path("config.toml").read_text())["build"]["constants_file"] == "src/eval.rs"
     )
-    assert ask("params", "show").code == 0
+    assert "source has" not in ask("params", "show").out
+    Path("params.toml").write_text(
+        Path("params.toml").read_text().replace("value = 200", "value = 210")
+    )
+    assert "source has 200" in ask("params", "show").out
 
 
 def test_a_member_of_a_workspace_is_built_from_its_root(engine: Path, ask: Ask) -> None:
