@@ -155,7 +155,6 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
 @workers.command()
 @with_store
 @click.argument("machine")
-@click.option("--binary", metavar="SHA256", help="Batches of this binary only; default: all.")
 @click.option(
     "--reason",
     default="by its owner",
@@ -166,7 +165,7 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
 @click.option(
     "--withdraw", is_flag=True, help="Take back the batches that it plays now: others play them."
 )
-def exclude(store: "Store", machine: str, binary: str | None, reason: str, withdraw: bool) -> None:
+def exclude(store: "Store", machine: str, reason: str, withdraw: bool) -> None:
     """Give MACHINE no more batches.
 
     What it plays now still counts, unless it is withdrawn.
@@ -174,20 +173,8 @@ def exclude(store: "Store", machine: str, binary: str | None, reason: str, withd
     MACHINE is the name of a machine or of one of its workers.
     """
     name = store.machine_named(machine)
-    sha256 = None if binary is None else _binary(store, binary)
-    new = store.set_aside(name, reason, actor(), sha256=sha256)
-    which = "any binary" if sha256 is None else f"the binary {sha256}"
-    done = "is given no more batches" if new else "was set aside already: no batches"
-    echo(f"{name} {done} of {which}")
+    new = store.set_aside(name, reason, actor())
+    echo(f"{name} {'is given no more batches' if new else 'was set aside already'}")
     if withdraw:
         taken = store.withdraw_batches(name, actor())
         echo(f"{plural(taken, 'batch', 'es')} of {name} can be claimed by others")
-
-
-def _binary(store: "Store", start: str) -> str:
-    """The hash of the one binary that begins so."""
-    found = store.binaries_starting(start)
-    if len(found) != 1:
-        what = "no binary" if not found else "more than one binary"
-        raise click.BadParameter(f"{what} of this database begins with {start!r}")
-    return found[0]

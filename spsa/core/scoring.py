@@ -13,7 +13,7 @@ some hundred ordinary pairs:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atanh, copysign, erf, erfc, exp, fsum, inf, log, sqrt, tanh
+from math import atanh, erf, erfc, exp, fsum, inf, log, sqrt
 from typing import Self
 
 Pentanomial = tuple[int, int, int, int, int]
@@ -103,18 +103,6 @@ class Estimate:
 
     value: float
     error: float
-
-
-def score_of_elo(elo: float) -> float:
-    """The expected score, 0..1, of a player who is `elo` stronger."""
-    return (1 + tanh(elo / ELO_PER_SCORE)) / 2
-
-
-def elo_of_score(score: float) -> float:
-    """The inverse of `score_of_elo`; infinite at 0 and 1."""
-    if score in (0.0, 1.0):
-        return copysign(inf, score - 0.5)
-    return ELO_PER_SCORE * atanh(2 * score - 1)
 
 
 def score(tally: Tally) -> float:

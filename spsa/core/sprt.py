@@ -1,28 +1,21 @@
 """The generalised sequential probability ratio test on the pentanomial.
 
 The log-likelihood ratio compares the two most likely distributions of a pair's result under the
-hypotheses (Van den Bergh, "A practical introduction to the GSPRT"). The hypotheses are about Elo,
-or about normalised Elo, whose tests last about equally long with any book and draw rate.
+hypotheses (Van den Bergh, "A practical introduction to the GSPRT"). The hypotheses are about
+normalised Elo, whose tests last about equally long with any book and draw rate.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import log, sqrt
 
-from spsa.core.scoring import ELO_PER_SCORE, Tally, score_of_elo
+from spsa.core.scoring import ELO_PER_SCORE, Tally
 
 _SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _UNSEEN = 1e-3  # count of a result that did not occur, so that every hypothesis is possible
 _EVEN = (0.2, 0.2, 0.2, 0.2, 0.2)
+_BOUNDARY = log(0.95 / 0.05)  # either error has a probability of 5%
 _ROUNDS = 10  # the linearised constraint converges in 3 to 5
-
-
-class Model(StrEnum):
-    """The unit of elo0 and elo1."""
-
-    LOGISTIC = "logistic"
-    NORMALISED = "normalised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +34,18 @@ class Sprt:
         return 0 if self.llr <= self.lower else None
 
 
-def sprt(
-    tally: Tally,
-    elo0: float,
-    elo1: float,
-    *,
-    alpha: float = 0.05,
-    beta: float = 0.05,
-    model: Model = Model.LOGISTIC,
-) -> Sprt:
-    """Test H1: plus is elo1 stronger, against H0: it is elo0 stronger.
-
-    alpha is the probability of accepting H1 if H0 is true, beta that of the reverse.
-    """
-    ratio = _llr(tally, elo0, elo1, model) if tally.pairs else 0.0
-    return Sprt(ratio, log(beta / (1 - alpha)), log((1 - beta) / alpha))
+def sprt(tally: Tally, nelo0: float, nelo1: float) -> Sprt:
+    """Test H1: plus is nelo1 stronger in normalised Elo, against H0: it is nelo0 stronger."""
+    ratio = _llr(tally, nelo0, nelo1) if tally.pairs else 0.0
+    return Sprt(ratio, -_BOUNDARY, _BOUNDARY)
 
 
-def _llr(tally: Tally, elo0: float, elo1: float, model: Model) -> float:
+def _llr(tally: Tally, nelo0: float, nelo1: float) -> float:
     counts = [n or _UNSEEN for n in tally.pentanomial]
     pairs = sum(counts)
     seen = [n / pairs for n in counts]
-    likeliest = _with_score if model is Model.LOGISTIC else _with_deviations
-    first, second = likeliest(seen, elo0), likeliest(seen, elo1)
+    first, second = _with_deviations(seen, nelo0), _with_deviations(seen, nelo1)
     return sum(n * log(q1 / q0) for n, q0, q1 in zip(counts, first, second, strict=True))
-
-
-def _with_score(seen: Sequence[float], elo: float) -> list[float]:
-    """The likeliest distribution whose mean is the score of `elo`."""
-    expected = score_of_elo(elo)
-    return _likeliest(seen, [score - expected for score in _SCORES])
 
 
 def _with_deviations(seen: Sequence[float], nelo: float) -> list[float]:

@@ -19,7 +19,6 @@ from spsa.db.tables import (
     IS_OPEN,
     Batch,
     BatchFailure,
-    EngineFile,
     Iteration,
     Machine,
     SetAside,
@@ -189,13 +188,6 @@ class MachineQueries(Database):
             return {
                 row[0]: row[1] for row in connection.execute(failed.group_by(BatchFailure.machine))
             }
-
-    def binaries_starting(self, start: str) -> list[str]:
-        """The hashes of binaries that begin with `start`."""
-        hashes = EngineFile.sha256
-        begins = func.substr(hashes, 1, len(start)) == start
-        with self._read() as connection:
-            return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
 
 
 # every request of a remote worker asks this: made once, and read without a session

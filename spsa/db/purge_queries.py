@@ -19,7 +19,7 @@ from sqlalchemy import func, select, update
 
 from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally, elo
-from spsa.db.base import COUNTS, execute, tally_of, time_from_now
+from spsa.db.base import COUNTS, execute, tally_of
 from spsa.db.database import Database, add, rows
 from spsa.db.machine_queries import withdraw_leases
 from spsa.db.run_queries import write_event
@@ -149,11 +149,6 @@ class PurgeQueries(Database):
                     f"and {seen.purges} purges, the run has {run.applied} and {run.purges}"
                 )
             return _purge(connection, plan, row)
-
-    def clock(self) -> datetime:
-        """The current time of the database."""
-        with self._read() as connection:
-            return connection.execute(select(time_from_now(0))).scalar_one()
 
     def matching(self, run_id: int, selection: Selection) -> list[ReportedResult]:
         """The counted results that a selection matches, in order."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -252,12 +253,10 @@ class ReadQueries(Database):
             row = connection.execute(sums.where(*reported)).one()
         return Costs(plies=int(row.moves), seconds=float(row.seconds), tally=tally_of(row))
 
-    def age_seconds(self, run_id: int) -> float:
-        """How long ago a run was created, by the database's clock."""
-        times = select(Run.created_at, time_from_now(0).label("now")).where(Run.id == run_id)
+    def clock(self) -> datetime:
+        """The current time of the database."""
         with self._read() as connection:
-            row = connection.execute(times).one()
-        return float((row.now - row.created_at).total_seconds())
+            return connection.execute(select(time_from_now(0))).scalar_one()
 
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""

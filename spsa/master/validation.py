@@ -20,7 +20,7 @@ from math import floor
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.core.sprt import Model, Sprt, sprt
+from spsa.core.sprt import Sprt, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
@@ -115,7 +115,7 @@ def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
     """The state of a validation's sequential test; None if it has a fixed length."""
     if compared.sprt is None:
         return None
-    return sprt(tally, *compared.sprt, model=Model.NORMALISED)
+    return sprt(tally, *compared.sprt)
 
 
 def validate(

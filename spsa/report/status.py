@@ -176,7 +176,7 @@ def status(store: Store, run: Run) -> Status:
     beside = live(standings)
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
-    age = store.age_seconds(run.id)
+    age = (store.clock() - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
     matches = store.matches(run.id)

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from elo import score_of_elo
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Bspsas, Prior, Vector, create, sigma_of
-from spsa.core.scoring import score_of_elo
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 PAIR_WON = (0, 0, 0, 1, 0)  # w = 1

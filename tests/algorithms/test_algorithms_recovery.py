@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from elo import score_of_elo
 
 from spsa.algorithms import Outcome, Problem, Vector, create
-from spsa.core.scoring import ELO_PER_SCORE, score_of_elo
+from spsa.core.scoring import ELO_PER_SCORE
 
 pytestmark = pytest.mark.slow
 

@@ -4,12 +4,12 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from elo import score_of_elo
 
 from benches.papers.constant import ConstantGains
 from benches.papers.constant_gains import at_once, in_turn, noise_of_game
 from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Vector
-from spsa.core.scoring import score_of_elo
 
 LOSS, C = np.array([0.3, 0.02, 1.0]), np.array([1.0, 4.0, 0.5])
 

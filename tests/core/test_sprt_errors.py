@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spsa.core.scoring import ELO_PER_SCORE, Tally
-from spsa.core.sprt import Model, sprt
+from spsa.core.sprt import sprt
 
 TESTS = 2000
 PAIRS_A_LOOK = 4
@@ -50,9 +50,7 @@ def accepted(counts, bounds):
     apart = np.where(pairs < 400, 0.44, 0.12)  # how far the two are apart at most
     for look in np.flatnonzero(np.abs(nearly) > log(19) - apart):
         one, two, three, four, five = (int(n) for n in counts[look])
-        test = sprt(
-            Tally(pentanomial=(one, two, three, four, five)), *bounds, model=Model.NORMALISED
-        )
+        test = sprt(Tally(pentanomial=(one, two, three, four, five)), *bounds)
         assert abs(test.llr - nearly[look]) < apart[look]
         if test.accepted is not None:
             return test.accepted, int(pairs[look])

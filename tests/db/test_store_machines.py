@@ -328,13 +328,6 @@ def test_a_worker_is_not_named_like_the_machine_of_another(fleet):
         fleet.store.register_worker(namesake)
 
 
-def test_binaries_are_found_by_the_first_characters_of_their_hash(fleet):
-    store = fleet.store
-    assert store.binaries_starting("") == sorted((PLUS, MINUS))
-    assert store.binaries_starting(PLUS[:7]) == [PLUS]
-    assert store.binaries_starting(PLUS[1:7]) == []
-
-
 def hashed(token):
     return hashlib.sha256(token.encode()).hexdigest()
 

@@ -5,11 +5,12 @@ from math import floor
 from pathlib import Path
 
 from builders import TERMS, Stage, new_validation, stage
+from elo import score_of_elo
 
 from spsa.algorithms.tuning import tuning
 from spsa.config import load_space
 from spsa.core.params import Space
-from spsa.core.scoring import Tally, score_of_elo
+from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose

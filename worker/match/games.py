@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from spsa.core.scoring import Tally
-from spsa.core.sprt import Model, Sprt, sprt
+from spsa.core.sprt import Sprt, sprt
 from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
 from spsa.protocol import BatchResult
 from spsa.uci.engine import EngineSpec
@@ -42,7 +42,7 @@ class Match:
 
     def test(self, tally: Tally) -> Sprt | None:
         """The state of the sequential test, if the match has one."""
-        return None if self.bounds is None else sprt(tally, *self.bounds, model=Model.NORMALISED)
+        return None if self.bounds is None else sprt(tally, *self.bounds)
 
     def decided(self, tally: Tally) -> bool:
         test = self.test(tally)
