@@ -106,7 +106,7 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
             f"the database's tables are no longer those of this program ({message}): "
             "`spsa-master doctor` says which version they need"
         )
-    if message == "file is not a database":
+    if message == "file is not a database" or message.startswith("invalid dsn"):
         return refused(f"cannot be used: {message}")
     if code == _INSUFFICIENT_PRIVILEGE:
         return NotPermitted(f"{said}; use a login that owns the tables of the tuner")

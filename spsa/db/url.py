@@ -52,15 +52,20 @@ def parsed(text: str) -> sa.URL:
     except (ArgumentError, ValueError):
         raise refused() from None
     scheme = url.drivername.lower()
-    # an @ in the host is one of the password, which would be shown with the host
-    is_whole = len(text) <= _LONGEST and text.isprintable() and not set(url.host or "") & set("@ ")
-    if scheme in _SERVER and is_whole:
+    is_whole = len(text) <= _LONGEST and text.isprintable()
+    if scheme in _SERVER and is_whole and _is_server(text, url):
         return url.set(drivername="postgresql+psycopg2")
     if scheme not in _FILE or not is_whole:
         raise refused()
     if url.host or url.username or url.query or url.database in (None, "", ":memory:"):
         raise refused("names no SQLite file that a second process can open")
     return url.set(drivername="sqlite")
+
+
+def _is_server(text: str, url: sa.URL) -> bool:
+    """Whether no part of a password can stand elsewhere, where it would be shown."""
+    is_clear = text.count("@") <= 1 and "@" not in (url.database or "") and " " not in text
+    return is_clear and 0 < (url.port or 5432) < 65536
 
 
 def refused(found: str = "is not the URL of a PostgreSQL database or an SQLite file") -> Exception:

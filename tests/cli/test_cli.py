@@ -157,7 +157,7 @@ def test_a_worker_makes_no_database_either(project: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "url",
-    [f"postgresql://u:{SECRET}@127.0.0.1:1/x", "sqlite:////nowhere/x/y.db", "sqlite:////"],
+    [f"postgresql://u:{SECRET}@127.0.0.1:1/x", "sqlite:////"],
 )
 def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
     for command in (master("status"), worker("--spsa", "--once", "-c", "1")):
@@ -176,7 +176,6 @@ def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
         f"postgresql://u:{SECRET}@[::1/x",
         f"postgresql://u:a@{SECRET}@h/x",
         f"postgresql://u/v:{SECRET}@h/x",
-        f"postgresql://u:{SECRET}@127.0.0.1:1/x?nope={SECRET}",
         f"mysql://u:{SECRET}@h/x",
         f"postgresql+asyncpg://u:{SECRET}@h/x",
         "sqlite://",
