@@ -7,12 +7,13 @@ Names, reasons and engines' lines come from machines that need not be trusted. `
 import json
 import logging
 import sys
+from collections.abc import Callable
 from io import StringIO, TextIOWrapper
 from typing import Any
 
 import click
 
-from spsa.errors import TuningError
+from spsa.errors import InvalidInput, TuningError, file_failure
 from spsa.text import ELLIPSIS, LINE_LENGTH, printable
 
 _USAGE_LENGTH = 1_000
@@ -34,13 +35,32 @@ def echo_raw(text: str) -> None:
     click.echo(text, nl=False)
 
 
-def echo_error(program: str, error: TuningError) -> None:
-    """Write to stderr why a program ends."""
-    first, *rest = error.lines
-    echo(f"{program}: {first}", *rest, err=True)
+def exit_code(program: str, command: Callable[[], object]) -> int:
+    """The exit code of a command; each failure is told on stderr, never with a traceback."""
+    try:
+        result = command()
+    except InvalidInput as error:
+        count = len(error.faults)
+        counted = f"{count} fault{'s' if count > 1 else ''}; nothing was built or played"
+        echo(*error.lines, counted, err=True)
+        return error.exit_code
+    except TuningError as error:
+        first, *rest = error.lines
+        echo(f"{program}: {first}", *rest, err=True)
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        _echo_usage_error(error)
+        return error.exit_code
+    except OSError as error:
+        sentence, code = file_failure(error)
+        echo(f"{program}: {sentence}", err=True)
+        return code
+    return result if isinstance(result, int) else 0
 
 
-def echo_usage_error(error: click.ClickException) -> None:
+def _echo_usage_error(error: click.ClickException) -> None:
     """Write what is wrong with a command line, in printable lines of bounded length."""
     text = StringIO()
     error.show(text)

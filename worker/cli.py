@@ -14,13 +14,12 @@ from typing import Any
 import click
 
 from spsa import __version__
-from spsa.errors import TuningError, file_failure, report_defect
+from spsa.errors import report_defect
 from spsa.output import (
     PrintableLines,
     StderrLines,
     echo,
-    echo_error,
-    echo_usage_error,
+    exit_code,
     write_any_text,
 )
 from spsa.uci.spawning import EngineLimits, working_folders
@@ -130,18 +129,7 @@ def main() -> None:
         sys.excepthook = report_defect
     write_any_text()
     try:
-        code = compete.main(standalone_mode=False)
+        code = exit_code("compete", lambda: compete.main(standalone_mode=False))
     except Restart as restart:
-        code = restart.carry_out()
-    except click.ClickException as error:
-        echo_usage_error(error)
-        code = error.exit_code
-    except click.Abort:
-        code = 130
-    except TuningError as error:
-        echo_error("compete", error)
-        code = error.exit_code
-    except OSError as error:
-        sentence, code = file_failure(error)
-        echo(f"compete: {sentence}", err=True)
+        restart.carry_out()
     sys.exit(code)

@@ -11,15 +11,8 @@ from typing import Any
 import click
 
 from spsa import __version__
-from spsa.errors import InvalidInput, TuningError, file_failure, report_defect
-from spsa.output import (
-    PrintableLines,
-    StderrLines,
-    echo,
-    echo_error,
-    echo_usage_error,
-    write_any_text,
-)
+from spsa.errors import report_defect
+from spsa.output import PrintableLines, StderrLines, exit_code, write_any_text
 
 Table = Mapping[str, tuple[str, str]]
 """A command's name -> the module that has it, as an attribute of that name, and its summary."""
@@ -102,21 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def execute(arguments: Sequence[str]) -> int:
     """The exit code of `spsa-master ARGUMENTS`."""
-    try:
+
+    def command() -> object:
         _refuse_other_encodings(arguments)
-        result = cli.main(list(arguments), prog_name="spsa-master", standalone_mode=False)
-    except TuningError as error:
-        return _failed(error)
-    except click.exceptions.Abort:
-        return 130
-    except click.ClickException as error:
-        echo_usage_error(error)
-        return error.exit_code
-    except OSError as error:
-        sentence, code = file_failure(error)
-        echo(f"spsa-master: {sentence}", err=True)
-        return code
-    return result if isinstance(result, int) else 0
+        return cli.main(list(arguments), prog_name="spsa-master", standalone_mode=False)
+
+    return exit_code("spsa-master", command)
 
 
 def _refuse_other_encodings(arguments: Sequence[str]) -> None:
@@ -126,13 +110,3 @@ def _refuse_other_encodings(arguments: Sequence[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             raise click.UsageError(f"the argument {argument!r} is not UTF-8") from None
-
-
-def _failed(error: TuningError) -> int:
-    if isinstance(error, InvalidInput):
-        echo(*error.lines, err=True)
-        count = len(error.faults)
-        echo(f"{count} fault{'s' if count > 1 else ''}; nothing was built or played", err=True)
-    else:
-        echo_error("spsa-master", error)
-    return error.exit_code

@@ -11,6 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from builders import Stage, stage
@@ -25,7 +26,7 @@ from rich.console import Console
 from spsa.config import load_space
 from spsa.db import Store
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
-from spsa.output import PrintableLines, echo, echo_error, echo_json
+from spsa.output import PrintableLines, echo, echo_json, exit_code
 from spsa.report.answer import rendered
 from spsa.report.status import status
 from spsa.text import (
@@ -117,12 +118,13 @@ def test_errors_are_a_line_each_and_a_compilers_words_are_more(
         InvalidInput([fault, fault]),
         BuildFailed("cargo ended\n\x1b[31merror\x1b[0m: no"),
     ):
-        echo_error("spsa-master", error)
+        assert exit_code("spsa-master", Mock(side_effect=error)) == error.exit_code
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == f"spsa-master: paused: {SHOWN}"
-    assert lines[1].startswith("spsa-master: xxx") and f"{ELLIPSIS}:7: [box" in lines[2]
+    assert lines[1].startswith("xxx") and f"{ELLIPSIS}:7: [box" in lines[2]
     assert all(len(line) < 1_600 for line in lines[1:3])
-    assert lines[3:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
+    assert lines[3] == "2 faults; nothing was built or played"
+    assert lines[4:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
 
 
 def test_a_defect_is_told_without_the_statement_that_met_it(
