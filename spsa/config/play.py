@@ -52,7 +52,6 @@ _OWNERS = {
     "low": _COUNTED,
     "high": _COUNTED,
 }
-_TWINS = {"low": "timelow", "high": "timehigh", "timelow": "low", "timehigh": "high"}
 
 Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS)]
 """At least one millisecond, the unit of UCI."""
@@ -101,7 +100,9 @@ class TimeControlSection(Section):
     def faults(self) -> Iterator[Found]:
         for key, owners in _OWNERS.items():
             if key in self.written and self.kind not in owners:
-                yield (key,), f'{key} does not go with kind = "{self.kind}"', _instead(key, owners)
+                needs = " or ".join(f'"{owner}"' for owner in owners)
+                found = f'{key} does not go with kind = "{self.kind}"'
+                yield (key,), found, f"it needs kind = {needs}"
         (low, high), prefix = self._range, "time" if self.kind in _TIMED else ""
         if self.kind in _COUNTED and self.low is None:
             yield ("low",), "low is missing", "give it a whole number: low = 5000, say"
@@ -111,12 +112,6 @@ class TimeControlSection(Section):
         if self.kind is TimeKind.DEPTH and high > MAX_DEPTH_TO_SEARCH:
             key = "low" if self.high is None else "high"
             yield (key,), f"{key} = {high} is too large", f"use at most {MAX_DEPTH_TO_SEARCH}"
-
-
-def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
-    """What to write for a key of another kind, which looks right."""
-    needs = "it needs kind = " + " or ".join(f'"{owner}"' for owner in owners)
-    return f"write {_TWINS[key]} instead, or {needs}" if key in _TWINS else needs
 
 
 def _book(name: str, info: ValidationInfo) -> str:

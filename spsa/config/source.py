@@ -219,6 +219,9 @@ def extremes(knob: Parameter) -> tuple[float, ...]:
     return (knob.minimum, knob.maximum) if knob.active else (knob.nearest(knob.value),)
 
 
+_NOT_ACCEPTED = "the engine would not accept it: "
+
+
 def check_against_engine(
     space: Space, declarations: Declarations, config: Config
 ) -> tuple[Fault, ...]:
@@ -226,49 +229,35 @@ def check_against_engine(
 
     Checks every parameter at both ends of its range.
     """
-    return (
-        *_of_options(config, declarations),
-        *_of_parameters(space, declarations, str(config.run.params)),
-    )
+    return (*_of_options(config, declarations), *_of_parameters(space, declarations, config))
 
 
 def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
-    lines: Mapping[tuple[str, ...], int] = read_document(config.path).lines
-    options = [
-        ("options", name, value) for name, value in config.game_settings.engine_options.items()
-    ]
-    files = [("files", name, file.path) for name, file in config.game_settings.engine_files.items()]
-    for table, name, value in (*options, *files):
-        if objection := declarations.objection(name, value):
+    lines, settings = read_document(config.path).lines, config.game_settings
+    files = {name: file.path for name, file in settings.engine_files.items()}
+    for table, values in {"options": settings.engine_options, "files": files}.items():
+        for name, value in values.items():
+            if objection := declarations.objection(name, value):
+                of_game = name == CHESS960 and settings.book.chess960
+                yield Fault(
+                    file=str(config.path),
+                    line=lines.get(("engine", table, name)),
+                    name=f"engine.{table}",
+                    found=_NOT_ACCEPTED + objection,
+                    remedy="remove chess960 from [games], or let the engine declare the option"
+                    if of_game
+                    else "write the option as the engine declares it in its reply to `uci`",
+                )
+
+
+def _of_parameters(space: Space, declarations: Declarations, config: Config) -> Iterator[Fault]:
+    for p in space.parameters:
+        told = (declarations.objection(p.option, str(p.to_engine(v))) for v in extremes(p))
+        if objection := next((one for one in told if one is not None), None):
             yield Fault(
-                file=str(config.path),
-                line=lines.get(("engine", table, name)),
-                name=f"engine.{table}",
-                found=f"the engine would not accept it: {objection}",
-                remedy=_remedy(name, config),
-            )
-
-
-def _remedy(name: str, config: Config) -> str:
-    if name == CHESS960 and config.game_settings.book.chess960:
-        return "remove chess960 from [games], or let the engine declare the option"
-    return "write the option as the engine declares it in its reply to `uci`"
-
-
-def _of_parameters(space: Space, declarations: Declarations, file: str) -> Iterator[Fault]:
-    for parameter in space.parameters:
-        if objection := next(_objections(parameter, declarations), None):
-            yield Fault(
-                file=file,
-                line=parameter.line,
-                name=parameter.name,
-                found=f"the engine would not accept it: {objection}",
+                file=str(config.run.params),
+                line=p.line,
+                name=p.name,
+                found=_NOT_ACCEPTED + objection,
                 remedy="correct `option`, or keep min and max inside the option's range",
             )
-
-
-def _objections(parameter: Parameter, declarations: Declarations) -> Iterator[str]:
-    for value in extremes(parameter):
-        objection = declarations.objection(parameter.option, str(parameter.to_engine(value)))
-        if objection is not None:
-            yield objection

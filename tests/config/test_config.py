@@ -240,7 +240,7 @@ FAULTS = [
     (
         "[time_control]",
         "kind = 'clock'\ntimelow = 3\nhigh = 3",
-        'high does not go with kind = "clock"; write timehigh instead, or it needs',
+        'high does not go with kind = "clock"; it needs kind = "nodes" or "depth"',
     ),
     ("[time_control]", "kind = 'depth'\nlow = 3\ntimelow = 3", 'kind = "movetime" or "clock"'),
     ("[time_control]", "margin = 1", 'margin does not go with kind = "movetime"'),

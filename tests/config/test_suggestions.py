@@ -487,14 +487,18 @@ def test_a_group_is_what_declares_a_parameter(path, group):
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
-    text = source.read_text(encoding="utf-8")
+def test_what_the_starter_file_has_is_right_and_what_it_has_as_comments(tmp_path, source):
+    text, path = source.read_text(encoding="utf-8"), tmp_path / "params.toml"
     starter = starter_params({"c.rs": suggest(text)})
-    path = tmp_path / "params.toml"
-    path.write_text(starter, encoding="utf-8")
-    space = load_space(path)
+    keys = "value|min|max|step|constant|array|table|knob|group"
+    uncommented = re.sub(rf"(?m)^# (\[\w+\]|(?:{keys}) = )", r"\1", starter)
+    for written in (uncommented, starter):
+        path.write_text(written, encoding="utf-8")
+        space = load_space(path)
+        assert check_against_source(space, {"c.rs": text}, "c.rs") == ()
+        if written == uncommented:
+            assert len(space.parameters) == sum(not one.left_out for one in suggest(text))
     assert len(space.parameters) > 10
-    assert check_against_source(space, {"c.rs": text}, "c.rs") == ()
 
     file = parse(text)
 
@@ -504,18 +508,6 @@ def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
     values = {parameter.name: parameter.value for parameter in space.parameters}
     for location, number in assignments(space, values, current).items():
         assert current(location) == {location: number}
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path, source):
-    text = source.read_text(encoding="utf-8")
-    starter = starter_params({"c.rs": suggest(text)})
-    keys = "value|min|max|step|constant|array|table|knob|group"
-    path = tmp_path / "params.toml"
-    path.write_text(re.sub(rf"(?m)^# (\[\w+\]|(?:{keys}) = )", r"\1", starter), encoding="utf-8")
-    space = load_space(path)
-    assert len(space.parameters) == sum(not one.left_out for one in suggest(text))
-    assert check_against_source(space, {"c.rs": text}, "c.rs") == ()
 
 
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
