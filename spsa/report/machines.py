@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.core.scoring import Tally, chi_square_tail
+from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
@@ -102,7 +102,8 @@ _Finding = tuple[float, Alarm]
 
 def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     """All machines, those that stand out first."""
-    counts, speeds, out = _counts(parts), _speeds(parts), list[MachineReport]()
+    counts, out = _counts(parts), list[MachineReport]()
+    speeds = _speeds(counts)
     level = LEVEL / (_TESTS * max(1, len(counts)))
     while counts:
         total, few = sum(counts.values(), np.zeros(())), len(counts) < _MIN_MACHINES
@@ -121,26 +122,25 @@ def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     return tuple(sorted(out, key=lambda one: not one.alarms))
 
 
-_PAIRS, _VOIDS, _LATE = slice(0, 3), slice(3, 5), slice(5, 7)
-"""Columns of the counts: pairs by |wins - losses|; batches without and with a fault."""
+_PAIRS, _VOIDS, _LATE, _SPEED = slice(0, 3), slice(3, 5), slice(5, 7), slice(7, 9)
+"""Columns of the counts: pairs by |wins - losses|; batches without and with a fault; nodes and the
+seconds that they took."""
 
 
 def _counts(parts: Sequence[WorkerShare]) -> dict[str, Vector]:
-    """Of each machine, shape (groups of iterations, 7); the one with most pairs first."""
+    """Of each machine, shape (groups of iterations, 9); the one with most pairs first."""
     groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
     found: dict[str, Vector] = {}
     for one in parts:
-        own = found.setdefault(one.machine, np.zeros((len(groups), 7)))
-        sound, in_time = one.batches - one.void_batches, one.batches - one.late_batches
-        batches = (sound, one.void_batches, in_time, one.late_batches)
-        own[groups[one.group]] += (*_folded(one.tally), *batches)
+        own = found.setdefault(one.machine, np.zeros((len(groups), 9)))
+        ll, ld, even, wd, ww = one.tally.pentanomial
+        own[groups[one.group]] += (
+            *(even, ld + wd, ll + ww),
+            *(one.batches - one.void_batches, one.void_batches),
+            *(one.batches - one.late_batches, one.late_batches),
+            *(one.nodes, one.think_seconds),
+        )
     return dict(sorted(found.items(), key=lambda one: -one[1][:, _PAIRS].sum()))
-
-
-def _folded(tally: Tally) -> tuple[int, int, int]:
-    """Pairs that were even, won by one point, and won by two."""
-    ll, ld, even, wd, ww = tally.pentanomial
-    return even, ld + wd, ll + ww
 
 
 def _report(
@@ -151,7 +151,7 @@ def _report(
     alarms: tuple[Alarm, ...],
 ) -> MachineReport:
     value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
-    even, half, whole, sound, void, _, late = (int(n) for n in own.sum(axis=0))
+    even, half, whole, sound, void, _, late, *_ = (int(n) for n in own.sum(axis=0))
     return MachineReport(
         machine=name,
         pairs=(even, half, whole),
@@ -249,13 +249,10 @@ def exact_chance(own: Vector, others: Vector) -> float:
     return float(chances[round(own[:, 1].sum()) - least :].sum())
 
 
-def _speeds(parts: Sequence[WorkerShare]) -> dict[str, float]:
+def _speeds(counts: dict[str, Vector]) -> dict[str, float]:
     """Nodes a second of every machine, where they are known."""
-    nodes, seconds = dict[str, int](), dict[str, float]()
-    for one in parts:
-        nodes[one.machine] = nodes.get(one.machine, 0) + one.nodes
-        seconds[one.machine] = seconds.get(one.machine, 0.0) + one.think_seconds
-    return {name: nodes[name] / time for name, time in seconds.items() if time and nodes[name]}
+    sums = {name: own[:, _SPEED].sum(axis=0) for name, own in counts.items()}
+    return {name: nodes / seconds for name, (nodes, seconds) in sums.items() if nodes and seconds}
 
 
 def _of_speed(machine: str, speeds: dict[str, float]) -> Iterator[Alarm]:

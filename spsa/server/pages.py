@@ -26,7 +26,7 @@ from spsa.report.table import Column, View
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
 from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render
-from spsa.server.views import PLAYED, Sorted, compared_rows, link, played_rows
+from spsa.server.views import Sorted, compared_rows, link, played_rows
 from spsa.text import is_printable
 
 EVENTS = 100
@@ -160,7 +160,6 @@ class Pages:
                 "one": found,
                 "batches": self._store.batch_lines(found.id),
                 "purged": self._store.purged_batches(run.id, found.id) if run.purges else (),
-                "played": _linked(run)["played"],
                 "rows": played_rows(found),
             }
         raise NothingToDo(f"run {run.name} has no iteration {number}")
@@ -221,7 +220,6 @@ def _linked(run: Run) -> dict[str, View]:
         "iterations": ITERATIONS.linked(number),
         "matches": MATCHES.linked(match),
         "parameters": PARAMETERS.linked(to("/parameter", "name", lambda one: one.name)),
-        "played": PLAYED.linked(to("/parameter", "name", lambda row: row[0])),
     }
 
 

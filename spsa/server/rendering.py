@@ -26,7 +26,7 @@ from spsa.report.runs import RUNS
 from spsa.report.status import STATUS, Status
 from spsa.report.table import Column, record, records
 from spsa.report.workers import WORKERS, FleetMember
-from spsa.server.views import BATCHES, COMPARED, ITERATION, PURGED, link
+from spsa.server.views import BATCHES, COMPARED, ITERATION, PLAYED, PURGED, link
 from spsa.text import without_passwords
 
 REFRESH_SECONDS = 5
@@ -82,6 +82,7 @@ def _environment() -> Environment:
             "batches": BATCHES,
             "compared": COMPARED,
             "iteration": ITERATION,
+            "played": PLAYED,
             "purged": PURGED,
         },
     }

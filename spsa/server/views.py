@@ -25,16 +25,6 @@ def _voids(batch: Batch) -> str:
     return f"{batch.void_games}: {reasons}" if batch.void_games else ""
 
 
-def _a_game(name: str) -> Any:
-    """A sum of a batch, for each of its games."""
-
-    def mean(batch: Batch) -> float | None:
-        games = batch.tally.games
-        return float(getattr(batch, name)) / games if games else None
-
-    return mean
-
-
 BATCHES = View(
     "batches",
     (
@@ -51,8 +41,6 @@ BATCHES = View(
         Column("minus_time_losses", "of minus", show=unless_zero, rank=1),
         Column("void_games"),
         Column("", "void games", lambda batch: batch, _voids, kind="text", rank=1),
-        Column("", "seconds a game", _a_game("seconds"), by("{:.2f}"), rank=1),
-        Column("", "plies a game", _a_game("moves"), by("{:.0f}"), rank=1),
         Column("", "knps", "nodes_per_second", by("{:,.0f}", 1e-3), rank=1),
         Column("scale", "scale", show=by("{:.3g}"), note="by what its worker multiplied times"),
         Column("leased_at", "claimed", show=time_text, kind="word", rank=1),

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from builders import Stage
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
-from served import HOSTILE, hostile_run, people, serving, space
+from served import hostile_run, people, serving, space
 from tuned import play, tuned, validated
 
 from spsa.db import Store
@@ -114,13 +114,6 @@ def test_every_page_is_well_made(seen: Seen, address: str) -> None:
         assert found.violations_count == 0, f"{path}: {found.generate_report()}"
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         assert seen.page.locator("img[src=x]").count() == 0
-        folder = os.environ.get("SPSA_SCREENSHOTS")
-        if folder:
-            look = (
-                f"{seen.page.viewport_size['width']}-{path.strip('/').partition('?')[0] or 'runs'}"  # type: ignore[index]
-            )
-            scheme = seen.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-            seen.page.screenshot(path=f"{folder}/{look}-{scheme}.png", full_page=True)
     assert seen.complaints == []
 
 
@@ -190,13 +183,6 @@ def test_without_scripts_the_answer_and_the_tables_are_there(
     assert seen.get_by_text("The figure is drawn by a script").first.is_visible()
     assert seen.locator("#workers tbody tr").count() >= 2
     context.close()
-
-
-def test_a_hostile_name_is_text(seen: Seen, address: str) -> None:
-    seen.page.goto(f"{address}/parameters")
-    seen.page.get_by_role("link", name=HOSTILE, exact=True).click()
-    assert seen.page.locator("h1").inner_text() == f"Parameter {HOSTILE}"
-    assert seen.complaints == []
 
 
 def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, played: Stage) -> None:

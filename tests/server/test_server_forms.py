@@ -93,14 +93,6 @@ def test_other_forms_are_refused(
     assert status(run) is RunStatus.RUNNING
 
 
-def test_a_form_of_another_site_is_refused(operator: TestClient, run: Store) -> None:
-    fields = {"change": "pause"}
-    for foreign in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
-        answer = operator.post("/run?run=first", data=fields, headers=OWN | foreign)
-        assert answer.status_code == 403
-    assert status(run) is RunStatus.RUNNING
-
-
 def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
     who = people(TOKEN, OPERATOR)
     viewer = logged_in(client_of(run, who), TOKEN)
