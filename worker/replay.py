@@ -18,8 +18,7 @@ from spsa.output import echo
 from spsa.protocol import Claim
 from spsa.text import printable
 from spsa.uci.spawning import EngineLimits
-from worker.batches.jobs import JobMaker
-from worker.batches.service import engine_cache
+from worker.batches.service import job_maker
 from worker.direct import opened, private_url
 from worker.match.games import play_jobs
 from worker.match.report import pgn_writer
@@ -59,8 +58,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         closing(opened(url, lambda: received.count > 0)) as store,
     ):
         claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
-        job = JobMaker(engine_cache(settings, store), settings.syzygy).job(claim)
-        job = _part(job, pair).scaled(scale)
+        job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
         with (
             pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,

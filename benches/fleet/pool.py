@@ -13,6 +13,8 @@ import chess
 
 from benches.fleet.scene import Scene, Span
 from spsa.protocol import Claim
+from spsa.uci.spawning import EngineLimits
+from worker.batches.jobs import JobMaker
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
 from worker.runner.position import Ending, Termination
@@ -20,8 +22,11 @@ from worker.runner.position import Ending, Termination
 _ENGINE = Path("engine")
 
 
-class NoEngines:
-    """A cache whose engines nobody starts."""
+class NoEngines(JobMaker):
+    """Makes jobs whose engines nobody starts."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("nowhere"), lambda _: None)
 
     def binaries(self, _claim: Claim) -> tuple[Path, Path]:
         return _ENGINE, _ENGINE
@@ -32,6 +37,8 @@ class SleepingPool:
 
     `spans` are the times in which a slot was in a game.
     """
+
+    limits = EngineLimits()
 
     def __init__(self, size: int, scene: Scene, chance: Random) -> None:
         self.spans: list[Span] = []

@@ -19,7 +19,6 @@ from spsa import __version__
 from spsa.db import Store
 from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
-from worker.batches.jobs import EngineCache
 from worker.batches.loop import Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
@@ -50,7 +49,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
         Worker(
             DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),
-            cast(EngineCache, NoEngines()),
+            NoEngines(),
             Settings(),
             Interrupts(),
             poll=poll,

@@ -24,7 +24,7 @@ from spsa.errors import TuningError
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.protocol import Engine
-from worker.batches.jobs import EngineCache
+from worker.batches.jobs import JobMaker
 
 GAMES = 4
 
@@ -124,7 +124,7 @@ def test_a_cache_on_a_full_disk(small_disk: Path) -> None:
     content = bytes(1 << 16)
     new = new_engine(content.decode())
     wanted = Engine(sha256=new.sha256, path="/nowhere")
-    cache = EngineCache(small_disk / "cache", stored=lambda sha256: content)
+    cache = JobMaker(small_disk / "cache", stored=lambda sha256: content)
     ballast = fill(small_disk)
     with pytest.raises(TuningError, match="cannot be written: No space left on device"):
         cache.path(wanted)

@@ -40,7 +40,7 @@ from spsa.errors import (
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Engine
 from worker.batches.database_client import Backoff, DatabaseClient
-from worker.batches.jobs import EngineCache
+from worker.batches.jobs import JobMaker
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
@@ -93,7 +93,7 @@ def hired(
     interrupts, quick = Interrupts(), {"poll": QUICK, "after_failure": QUICK}
     with Pool(size, limits or PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
-        cache = EngineCache(folder / "cache", queries.file)
+        cache = JobMaker(folder / "cache", queries.file)
         settings = Settings(**options)
         yield Worker(client, pool, cache, settings, interrupts, view, **quick), interrupts
 
@@ -314,7 +314,7 @@ def test_an_engine_with_other_bytes_is_never_run(
 
 
 def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
-    cache = EngineCache(tmp_path / "cache", lambda _sha256: b"another program")
+    cache = JobMaker(tmp_path / "cache", lambda _sha256: b"another program")
     with pytest.raises(TuningError, match="hashes to"):
         cache.path(Engine(sha256="0" * 64, path="/nowhere"))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -327,7 +327,7 @@ def test_the_database_hands_out_what_no_shared_folder_has(
     content = path.read_bytes()
     row = published(path, content=content)
     path.unlink()
-    cache = EngineCache(tmp_path / "cache", {row.sha256: content}.get)
+    cache = JobMaker(tmp_path / "cache", {row.sha256: content}.get)
     fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
     assert fetched.read_bytes() == content
     assert fetched.parent == tmp_path / "cache"
@@ -352,7 +352,7 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     staged.open(plus=plus, minus=minus, variants=variants)
     claim = staged.claim("one")
     assert claim is not None
-    cache = EngineCache(tmp_path / "cache", staged.store.file, provides=provides)
+    cache = JobMaker(tmp_path / "cache", staged.store.file, provides=provides)
     assert [path.name for path in cache.binaries(claim)] == [side.sha256 for side in sides[taken]]
 
 
@@ -361,7 +361,7 @@ def test_a_cache_forgets_the_oldest_engines(
 ) -> None:
     monkeypatch.setattr("worker.batches.jobs._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
-    cache = EngineCache(tmp_path / "cache", stored.get)
+    cache = JobMaker(tmp_path / "cache", stored.get)
     for age, sha256 in enumerate(stored):
         fetched = cache.path(Engine(sha256=sha256, path="/nowhere"))
         os.utime(fetched, (age, age))  # what is fetched within one tick of a clock has one time

@@ -24,12 +24,13 @@ _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""
 
 
-class EngineCache:
-    """Finds the engines of a claim and keeps verified copies in `folder`.
+class JobMaker:
+    """Makes the jobs of one worker, with verified copies of their files in `folder`.
 
     It tries the path of the row first, and the database or the server (`stored`) when that path has
     no usable file. Of binaries for several levels or kinds of machines it takes the first one that
-    a machine with the words `provides` runs. Books and side files are found in the same way.
+    a machine with the words `provides` runs. Each book is read once, and tables, which are in the
+    folders `syzygy` of this machine, are opened once.
     """
 
     def __init__(
@@ -37,17 +38,38 @@ class EngineCache:
         folder: Path,
         stored: Callable[[str], bytes | None],
         provides: Collection[str] = (),
+        syzygy: Sequence[Path] = (),
     ) -> None:
         self._folder = folder
         self._stored = stored
         self._provides = provides
+        self._syzygy = syzygy
         self._copies: dict[str, HashedFile] = {}
+        self._books: dict[Book, OpeningBook] = {}
+        self._tables: dict[TablebaseRule, Tables] = {}
+
+    def job(self, claim: Claim) -> Job:
+        """TuningError where this machine lacks an engine, the book or tables of the batch."""
+        settings, binaries = claim.game_settings, self.binaries(claim)
+        files = {
+            option: str(self._file(file, claim)) for option, file in settings.engine_files.items()
+        }
+        book, rule = settings.book, settings.adjudication.syzygy
+        if book not in self._books:
+            # a built-in book has no file, and one without a hash may be any file
+            stored = builtin_book(book.name) is None and book.sha256
+            named = EngineFile(path=book.name, sha256=book.sha256 or "")
+            self._books[book] = load(book, self._file(named, claim) if stored else None)
+        if rule is not None and rule not in self._tables:
+            self._tables[rule] = open_tables(rule, self._syzygy)
+        tables = None if rule is None else self._tables[rule]
+        return job_of(claim, binaries, self._books[book], files, tables)
 
     def binaries(self, claim: Claim) -> tuple[Path, Path]:
         """Plus and minus of a claim.
 
         Raises:
-            TuningError: this machine finds no file with such a hash.
+            ArtifactMismatch: this machine finds no file with such a hash.
         """
         suited = (
             sides
@@ -57,7 +79,7 @@ class EngineCache:
         plus, minus = next(suited, (claim.plus, claim.minus))
         return self.path(plus), self.path(minus)
 
-    def file(self, file: EngineFile, claim: Claim) -> Path:
+    def _file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of a book or a side file, which may be beside the claim's binaries."""
         return self.path(file, Path(claim.plus.path).with_name(file.sha256))
 
@@ -95,40 +117,6 @@ class EngineCache:
             copies = [path for path in self._folder.iterdir() if len(path.name) == 64]
             for path in sorted(copies, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
                 path.unlink()
-
-
-class JobMaker:
-    """Makes the jobs of one worker; each book is read once, and tables are opened once.
-
-    `syzygy` are the folders of this machine's tables.
-    """
-
-    def __init__(self, engines: EngineCache, syzygy: Sequence[Path] = ()) -> None:
-        self._engines = engines
-        self._syzygy = syzygy
-        self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule, Tables] = {}
-
-    def job(self, claim: Claim) -> Job:
-        """TuningError where this machine lacks an engine, the book or tables of the batch."""
-        settings, binaries = claim.game_settings, self._engines.binaries(claim)
-        files = {
-            option: str(self._engines.file(file, claim))
-            for option, file in settings.engine_files.items()
-        }
-        if settings.book not in self._books:
-            self._books[settings.book] = load(settings.book, self._book(settings.book, claim))
-        rule = settings.adjudication.syzygy
-        if rule is not None and rule not in self._tables:
-            self._tables[rule] = open_tables(rule, self._syzygy)
-        tables = None if rule is None else self._tables[rule]
-        return job_of(claim, binaries, self._books[settings.book], files, tables)
-
-    def _book(self, book: Book, claim: Claim) -> Path | None:
-        """A verified copy of the book; None for a built-in one, or one that may be any file."""
-        if builtin_book(book.name) is not None or not book.sha256:
-            return None
-        return self._engines.file(EngineFile(path=book.name, sha256=book.sha256), claim)
 
 
 def job_of(

@@ -14,7 +14,7 @@ from spsa.protocol import Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, View
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
-from worker.batches.jobs import EngineCache, JobMaker
+from worker.batches.jobs import JobMaker
 from worker.batches.scaling import OutsideScale
 from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
 from worker.runner.interrupts import Interrupts
@@ -34,7 +34,7 @@ class Worker:
         self,
         client: DatabaseClient,
         pool: Pool,
-        engines: EngineCache,
+        jobs: JobMaker,
         settings: Settings,
         interrupts: Interrupts,
         view: View | None = None,
@@ -45,7 +45,7 @@ class Worker:
     ) -> None:
         self._client = client
         self._pool = pool
-        self._jobs = JobMaker(engines, settings.syzygy)
+        self._jobs = jobs
         self._settings = settings
         self._interrupts = interrupts
         self._view = view

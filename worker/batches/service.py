@@ -26,7 +26,7 @@ from spsa.text import NAME_LENGTH, printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, DatabaseClient
-from worker.batches.jobs import EngineCache
+from worker.batches.jobs import JobMaker
 from worker.batches.loop import Worker
 from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
@@ -190,9 +190,9 @@ class Service:
         tune_interpreter()
         with Pool(settings.concurrency, self._limits) as pool:
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
-            engines = engine_cache(settings, store)
+            jobs = job_maker(settings, store)
             with _view(self._info.name) as view, self._building(builds):
-                worker = Worker(client, pool, engines, settings, self._received, view, updates)
+                worker = Worker(client, pool, jobs, settings, self._received, view, updates)
                 if updates is not None:
                     updates.store.meanwhile = worker.keep_leases
                 return worker.run()
@@ -235,9 +235,9 @@ def _view(name: str) -> AbstractContextManager[View | None]:
     return LiveView(name)
 
 
-def engine_cache(settings: Settings, store: WorkerStore) -> EngineCache:
-    """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
-    return EngineCache(engine_folder(settings), store.file, _words(settings))
+def job_maker(settings: Settings, store: WorkerStore) -> JobMaker:
+    """InvalidInput, before any claim, where the folder for engines cannot be used."""
+    return JobMaker(engine_folder(settings), store.file, _words(settings), settings.syzygy)
 
 
 def engine_folder(settings: Settings) -> Path:
