@@ -25,7 +25,7 @@ _ELF_MACHINES = {62: "x86-64", 183: "aarch64", 243: "riscv64"}
 _ARCHITECTURES = {"amd64": "x86-64", "arm64": "aarch64"}
 _SYSTEMS = {"darwin": "macos"}
 
-_SYSTEM_WORDS = frozenset({*_ELF_SYSTEMS.values(), "macos", "windows"})
+_SYSTEM_WORDS = frozenset({*_ELF_SYSTEMS.values(), "macos"})
 _ARCHITECTURE_WORDS = frozenset(_ELF_MACHINES.values())
 
 BUILDS = "builds"
