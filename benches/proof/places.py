@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import tomlkit
 
-from spsa.builds.sources import element, parse
+from spsa.builds.sources.reading import parse
+from spsa.builds.sources.rewriting import element
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.config.projection import project_theta
 from spsa.core.params import Role

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import tomli_w
 
-from spsa.builds.sources import render, unified_patch
+from spsa.builds.sources.rewriting import render, unified_patch
 from spsa.cli.common import Command, FileInFolder, json_option, with_config
 from spsa.config import Config, load_space, other_values, read_sources, source_lines
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables

@@ -6,17 +6,10 @@ from math import ceil
 from pathlib import Path
 from statistics import fmean
 
-from spsa.builds.sources import (
-    ConstantRefused,
-    Element,
-    Kind,
-    SourceFile,
-    constant,
-    elements,
-    parse,
-    sources_of,
-)
-from spsa.builds.sources import element as element_at
+from spsa.builds.sources.constant import ConstantRefused, Element, Kind, SourceFile
+from spsa.builds.sources.reading import parse
+from spsa.builds.sources.rewriting import constant, elements, sources_of
+from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.core.params import (

@@ -15,7 +15,7 @@ from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Rendered
 from spsa.builds.source import Pinned
-from spsa.builds.sources import render
+from spsa.builds.sources.rewriting import render
 from spsa.core.params import Space
 from spsa.core.run_columns import Builds
 from spsa.db.master_queries import Sides

@@ -8,7 +8,7 @@ from checkouts import FIXTURES, Bench
 
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Rendered
-from spsa.builds.sources import rewrite
+from spsa.builds.sources.rewriting import rewrite
 from spsa.core.params import Location
 from spsa.errors import BuildFailed
 

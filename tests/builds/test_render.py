@@ -2,7 +2,8 @@
 
 import pytest
 
-from spsa.builds.sources import ConstantRefused, render, sources_of
+from spsa.builds.sources.constant import ConstantRefused
+from spsa.builds.sources.rewriting import render, sources_of
 from spsa.config import load_space
 from spsa.core.params import Space
 

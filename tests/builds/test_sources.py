@@ -7,19 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.sources import (
-    ConstantRefused,
-    Kind,
-    Opaque,
-    RewriteDiffers,
-    element,
-    elements,
-    parse,
-    rewrite,
-    unified_patch,
-)
-from spsa.builds.sources.constant import Notation
-from spsa.builds.sources.reading import LANGUAGES
+from spsa.builds.sources.constant import ConstantRefused, Kind, Notation, Opaque
+from spsa.builds.sources.reading import LANGUAGES, parse
+from spsa.builds.sources.rewriting import RewriteDiffers, element, elements, rewrite, unified_patch
 from spsa.config.suggestions import select
 from spsa.core.params import SOURCE_SUFFIXES, Location, Number
 

@@ -20,15 +20,9 @@ from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 
 from spsa.algorithms import settings_faults
-from spsa.builds.sources import (
-    ConstantRefused,
-    Element,
-    SourceFile,
-    elements,
-    parse,
-    render,
-    rewrite,
-)
+from spsa.builds.sources.constant import ConstantRefused, Element, SourceFile
+from spsa.builds.sources.reading import parse
+from spsa.builds.sources.rewriting import elements, render, rewrite
 from spsa.config import check_against_source, load_config, load_space, starter_params
 from spsa.config.section import Section
 from spsa.config.suggestions import select

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.sources import element, elements, parse
+from spsa.builds.sources.reading import parse
+from spsa.builds.sources.rewriting import element, elements
 from spsa.config import (
     check_against_source,
     load_config,

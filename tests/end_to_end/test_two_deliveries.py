@@ -10,7 +10,7 @@ import chess.pgn
 import pytest
 from tuned import space_from
 
-from spsa.builds.sources import render
+from spsa.builds.sources.rewriting import render
 
 ENGINE = Path(__file__).parents[2] / "engine"
 CONSTANTS = "src/engine_constants.rs"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor
 
-from spsa.builds.sources import Element, SourceConstant
+from spsa.builds.sources.constant import Element, SourceConstant
 from spsa.config.suggestions.objections import (
     NOT_DECLARED,
     ZERO,

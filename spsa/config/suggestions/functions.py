@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby, islice
 
-from spsa.builds.sources import ConstantRefused, Kind, SourceConstant, SourceFile, constant
+from spsa.builds.sources.constant import ConstantRefused, Kind, SourceConstant, SourceFile
+from spsa.builds.sources.rewriting import constant
 from spsa.config.source import line_of
 from spsa.config.suggestions.objections import rank_of_file, to_number
 

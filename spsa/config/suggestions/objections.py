@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from spsa.builds.sources import Element, Kind, SourceConstant
+from spsa.builds.sources.constant import Element, Kind, SourceConstant
 from spsa.core.params import Number
 
 

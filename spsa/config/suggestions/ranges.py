@@ -11,7 +11,7 @@ from itertools import groupby, product
 from math import ceil, floor
 from statistics import fmean, median
 
-from spsa.builds.sources import ConstantRefused, Element
+from spsa.builds.sources.constant import ConstantRefused, Element
 from spsa.config.suggestions.objections import Objection, to_number, words
 from spsa.core.params import Location, Number
 

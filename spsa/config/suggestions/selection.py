@@ -5,14 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from spsa.builds.sources import (
-    Element,
-    Kind,
-    SourceConstant,
-    SourceFile,
-    parse,
-    written,
-)
+from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
+from spsa.builds.sources.reading import parse
+from spsa.builds.sources.rewriting import written
 from spsa.config.suggestions.declared import is_declared, makers_of, of_declaration
 from spsa.config.suggestions.functions import inside_functions, is_found
 from spsa.config.suggestions.objections import (
