@@ -165,8 +165,11 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
         return text  # also one that the parser does not understand
     before = parse(text, name)
     wanted: dict[int, tuple[Element, Number]] = {}
+    owners = {replace(location, accesses=()) for location in numbers}
+    known = {place: one for owner in owners for place, one in written(before, owner).items()}
     for location, number in numbers.items():
-        place = element(before, location)
+        found = known.get(location)
+        place = found if isinstance(found, Element) else element(before, location)
         place.check(number)
         wanted[place.start] = place, float(number) if place.real else number
     spliced = _splice(text, [wanted[start] for start in sorted(wanted)])
