@@ -243,14 +243,25 @@ class Pacer:
 
     def pacing(self, view: RunView) -> Pacing:
         """The pacing for this view of the run."""
-        fixed = self.settings.iterations_in_flight
-        if fixed != AUTO:
-            return InOrder(fixed)
+        settings, builds = self.settings, self.build_threads
+        if settings.iterations_in_flight != AUTO:
+            return InOrder(settings.iterations_in_flight)
+        needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
+        most = in_flight_limit(settings.planned_iterations, needed)
+        games_needed = GamesNeeded(
+            # or leased batches, if they are more because some wait at their worker
+            slots=max(self._games_at_once(view), view.leased_batches),
+            game_seconds=view.game_seconds or self._assumed_seconds(),
+            games=settings.games_per_iteration,
+            batch_games=settings.batch_size,
+            build_seconds=builds.seconds,
+            builders=builds.builders,
+        )
         return AsNeeded(
-            in_flight=min(self._in_flight_limit(view), in_flight_after(view.run.applied)),
-            wanted=self._games_needed(view, self._busy_slots(view)).wanted,
-            games=self.settings.games_per_iteration,
-            builders=self.build_threads.builders,
+            in_flight=min(most, in_flight_after(view.run.applied)),
+            wanted=games_needed.wanted,
+            games=settings.games_per_iteration,
+            builders=builds.builders,
         )
 
     def batches(self, view: RunView) -> tuple[int, ...]:
@@ -265,30 +276,11 @@ class Pacer:
         fixed = self.settings.iterations_in_flight
         return k - opened_on if fixed == AUTO else fixed
 
-    def _busy_slots(self, view: RunView) -> int:
-        """Games at a time, or leased batches if they are more because some wait at their worker."""
-        return max(self._games_at_once(view), view.leased_batches)
-
     def _games_at_once(self, view: RunView) -> int:
         """A game takes a slot for each thread of an engine."""
         threads = whole_option(self.settings.game_settings.engine_options, "Threads")
         return view.active_slots // max(1, threads)
 
-    def _games_needed(self, view: RunView, slots: int) -> GamesNeeded:
-        settings = self.settings
-        return GamesNeeded(
-            slots=slots,
-            game_seconds=view.game_seconds or self._assumed_seconds(),
-            games=settings.games_per_iteration,
-            batch_games=settings.batch_size,
-            build_seconds=self.build_threads.seconds,
-            builders=self.build_threads.builders,
-        )
-
     def _assumed_seconds(self) -> float:
         control = self.settings.game_settings.time_control
         return game_seconds(control, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
-
-    def _in_flight_limit(self, view: RunView) -> int:
-        needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
-        return in_flight_limit(self.settings.planned_iterations, needed)
