@@ -521,12 +521,14 @@ def test_a_number_that_python_cannot_hold_or_print_is_refused(literal):
 
 
 MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")
-TOKENS = [*C.split(), *MARKS]
+TOKENS = [*C.split(), *HOSTILE.split(), *MARKS]
 
 
 @settings(max_examples=60, deadline=None)
 @example(["PARAMS_H", "PARAMS_H", "2,", "=", "200u;"], "a.c")
-@given(st.lists(st.sampled_from(TOKENS), max_size=60), st.sampled_from(["a.c", "a.h", "a.cpp"]))
+@given(
+    st.lists(st.sampled_from(TOKENS), max_size=60), st.sampled_from(["a.c", "a.h", "a.cpp", "a.rs"])
+)
 def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
     text = " ".join(tokens)
     file = parse(text, name)
