@@ -1,6 +1,7 @@
 """Who may ask what, and what a browser may do with the answers."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
@@ -55,18 +56,11 @@ class Proxy:
             return False
         headers = Headers(scope=scope)
         client = ",".join(headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
-        if _is_address(client):
-            scope["client"] = (client, 0)
+        with suppress(ValueError):
+            scope["client"] = (str(ip_address(client)), 0)
         if headers.get("x-forwarded-proto", "").strip() == "https":
             scope["scheme"] = "https"
         return True
-
-
-def _is_address(text: str) -> bool:
-    try:
-        return bool(ip_address(text))
-    except ValueError:
-        return False
 
 
 class Guard:

@@ -194,8 +194,8 @@ def _page(name: str, read: Read, request: Request) -> Response:
 
 def _json(name: str, read: Read, request: Request) -> Response:
     values = read(request)
-    own = {"run": values["run"].name} if "run" in values else {}
-    return _if_changed(request, JSONResponse(plain({**own, **IN_JSON[name](values)})))
+    own = {"run": plain(values["run"].name)} if "run" in values else {}
+    return _if_changed(request, JSONResponse({**own, **IN_JSON[name](values)}))
 
 
 def _if_changed(request: Request, answer: Response) -> Response:
