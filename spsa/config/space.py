@@ -1,6 +1,7 @@
 """params.toml: each table is a parameter; `constraints` orders them."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,7 +25,6 @@ from spsa.core.params import (
 from spsa.errors import Fault, InvalidInput
 
 MAX_PARAMETERS = 5000
-_MAX_CONSTRAINTS = 5000
 _MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart
 _MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
 _LONGEST_NAME = 100
@@ -181,15 +181,14 @@ def space_of(document: Document) -> Space:
 
 def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
     """The parameters in which nothing is wrong, and all faults of the document."""
-    faults = Faults(document)
-    parameters: tuple[Parameter, ...] = ()
-    try:
-        parameters = _parameters(document, faults)
+    faults, space = Faults(document), Space(())
+    with suppress(InvalidInput):  # there are so many that reading ends
+        space = Space(_parameters(document, faults))
         constraints = _constraints(document, faults)
-        _check_together(parameters, constraints, faults)
-    except InvalidInput:  # there are so many that reading has ended
-        return Space(parameters), faults.found
-    return Space(parameters, () if faults.found else constraints), faults.found
+        if not faults.found:
+            space = Space(space.parameters, constraints)
+            _check_together(space, faults)
+    return space, faults.found
 
 
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
@@ -227,39 +226,30 @@ def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
         remedy = 'write constraints = ["a < b", "c <= d"]'
         faults.note(_ORDERS, f"{shown(written)} is not a list", remedy)
         return ()
-    if len(written) > _MAX_CONSTRAINTS:
-        faults.note(_ORDERS, f"{len(written)} are too many", f"write at most {_MAX_CONSTRAINTS}")
-        return ()
     names = set(document.data) - {"constraints"}
-    return tuple(one for text in written for one in _constraint(text, names, faults))
+    found = []
+    for text in written:
+        try:
+            constraint = Constraint.parse(str(text))
+        except ValueError as error:
+            faults.note(_ORDERS, str(error), 'write "a < b" or "a <= b"')
+            continue
+        unknown = {constraint.less, constraint.greater} - names
+        for name in sorted(unknown):
+            faults.note(_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names))
+        if not unknown:
+            found.append(constraint)
+    return tuple(found)
 
 
-def _constraint(text: object, names: set[str], faults: Faults) -> Iterator[Constraint]:
-    try:
-        constraint = Constraint.parse(str(text))
-    except ValueError as error:
-        faults.note(_ORDERS, str(error), 'write "a < b" or "a <= b"')
-        return
-    unknown = [name for name in (constraint.less, constraint.greater) if name not in names]
-    for name in unknown:
-        faults.note(_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names))
-    if not unknown:
-        yield constraint
-
-
-def _check_together(
-    parameters: tuple[Parameter, ...], constraints: tuple[Constraint, ...], faults: Faults
-) -> None:
-    """Note the faults between several parameters; each knob of an array needs its partner."""
-    complete = not faults.found
-    names = {parameter.name for parameter in parameters}
-    space = Space(parameters, tuple(c for c in constraints if {c.less, c.greater} <= names))
+def _check_together(space: Space, faults: Faults) -> None:
+    """Note the faults between parameters, each of which is right by itself."""
     _check_order(space, faults)
     _check_options(space, faults)
     for earlier, later in ((one.name, two) for one, two in conflicts(space)):
         found = f"{later.place.location} is written by {earlier} already"
         faults.note((later.name,), found, "leave it to one of them")
-    for knob in space.parameters if complete else ():
+    for knob in space.parameters:
         if knob.place.kind == "array":
             _check_partner(space, knob.name, knob.place, faults)
 
