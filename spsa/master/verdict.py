@@ -26,6 +26,7 @@ from spsa.errors import UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.session import RunSettings, tuning_of
 from spsa.planning.strength import StrengthCurve, strength_curve
+from spsa.text import plural
 
 _PARTS = 60  # of the games to come, for the integration of the variances
 _AT_BOUND = 0.01  # steps
@@ -98,9 +99,7 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
         return None, f"{run.algorithm} does not estimate it"
     bounded = at_a_bound(theta, space.lower, space.upper)
     if is_bounded(bounded):
-        names = [p.name for p, at in zip(space.active, bounded.tolist(), strict=True) if at]
-        more = f" and of {len(names) - 3} more" if len(names) > 3 else ""
-        return None, f"theta is at a bound of {', '.join(names[:3])}{more}"
+        return None, f"theta is at a bound of {plural(int(bounded.sum()), 'parameter')}"
     return Filters(rule.rule, state.rule), ""
 
 
@@ -178,7 +177,7 @@ class MoreGames:
     elo: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """`gained`, in Elo over the start, is None where `unknown` says why.
 
@@ -194,26 +193,23 @@ class Verdict:
 
 def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
     """The verdict on a run; `said_stop` where the last one that was recorded said to stop."""
-    limit = _STAYS if said_stop else 1.0
+    limit, planned = _STAYS if said_stop else 1.0, _as_planned(run)
     filters, why = filters_of(run)
     if filters is None:
-        advice, reason = _as_planned(run)
-        return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
+        return Verdict(None, why, None, *planned)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
     gained, misfit = gain_of(filters.bank, path)[-1], filters.misfit(run.applied)
     if misfit > MAX_MISFIT * limit:
-        advice, reason = _as_planned(run)
-        reason += (
-            f"; results scatter {sqrt(misfit):.1f} times as widely as the rule predicts, "
-            "so it cannot say what more games bring"
+        scatter = (
+            f"{planned[1]}; results scatter {sqrt(misfit):.1f} times as widely as the rule "
+            "predicts, so it cannot say what more games bring"
         )
-        return Verdict(gained=gained, unknown="", more=None, advice=advice, reason=reason)
+        return Verdict(gained, "", None, planned[0], scatter)
     more = MoreGames(games=round(2 * filters.pairs), elo=filters.elo_of(filters.pairs))
     settings = RunSettings.from_json(run.settings, run.game_settings)
     worthwhile = (settings.stop_when or WORTHWHILE) * limit
-    advice, reason = _advice(run, more, worthwhile)
-    return Verdict(gained=gained, unknown="", more=more, advice=advice, reason=reason)
+    return Verdict(gained, "", more, *_advice(run, more, worthwhile))
 
 
 def _as_planned(run: Run) -> tuple[Advice, str]:

@@ -86,7 +86,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them() -> None:
     [
         ({"applied": 0}, "there is no result yet"),
         ({"algorithm": "spsa"}, "cannot read"),
-        ({"theta": {"margin": 200.0, "depth": 400.0}}, "theta is at a bound of depth"),
+        ({"theta": {"margin": 200.0, "depth": 400.0}}, "theta is at a bound of 1 parameter"),
         ({"state": {"mean": 1}}, "cannot read"),
         ({"settings": {}}, "cannot read"),
     ],
