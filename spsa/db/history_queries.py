@@ -13,7 +13,7 @@ from spsa.core.scoring import Tally
 from spsa.db.base import COUNTS, sums_of, tally_of
 from spsa.db.database import Database
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values, Worker
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+from spsa.lifecycle import BatchStatus, Purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +23,6 @@ class ThetaPoint:
     k: int
     theta: Values
     at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultGroup:
-    """The results of the complete tuning iterations from `first_k` to `last_k`, summed."""
-
-    first_k: int
-    last_k: int
-    tally: Tally
-    void_games: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,27 +83,6 @@ class HistoryQueries(Database):
                         if k not in found or at >= found[k].at:
                             found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
         return [found[k] for k in ks if k in found]
-
-    def result_groups(self, run_id: int, iterations_per_group: int) -> list[ResultGroup]:
-        """The results of every so many iterations, summed; in order."""
-        group = (Iteration.k - 1) // iterations_per_group
-        ends = (func.min(Iteration.k).label("first_k"), func.max(Iteration.k).label("last_k"))
-        complete = (
-            Iteration.run_id == run_id,
-            Iteration.purpose == Purpose.TUNE,
-            Iteration.status == IterationStatus.COMPLETE,
-        )
-        sums = select(*ends, *sums_of(Iteration, (*COUNTS, "void_games"))).where(*complete)
-        with self._read() as connection:
-            return [
-                ResultGroup(
-                    first_k=row.first_k,
-                    last_k=row.last_k,
-                    tally=tally_of(row),
-                    void_games=int(row.void_games),
-                )
-                for row in connection.execute(sums.group_by(group).order_by(group))
-            ]
 
     def worker_parts(
         self, run_id: int, iterations_per_group: int, after: int = 0, through: int | None = None

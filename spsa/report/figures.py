@@ -26,10 +26,10 @@ _COLOURS = 8
 _ROW = 22  # pixels
 
 
-def figures(history: RunHistory, planned_games: int) -> dict[str, Figure]:
+def figures(history: RunHistory) -> dict[str, Figure]:
     """The figures of a run by name, without those that have nothing to show yet."""
     found = {
-        "elo": elo_figure(history, planned_games),
+        "elo": elo_figure(history),
         "parameters": parameters_figure(history),
         "moved": moved_figure(history),
     }
@@ -67,19 +67,19 @@ def _band(name: str, x: Sequence[float], lower: Sequence[float], upper: Sequence
     }
 
 
-def elo_figure(history: RunHistory, planned_games: int) -> Figure:
+def elo_figure(history: RunHistory) -> Figure:
     """Elo over the start by games: matches, the curve through all of them, the rule's estimate."""
     traces: list[Trace] = []
     if (curve := history.strength) is not None:
-        elo, errors = curve.curve.elo, curve.curve.errors
+        elo, errors, games = curve.elo, curve.errors, history.games(curve.ks)
         lower = [value - error for value, error in zip(elo, errors, strict=True)]
         upper = [value + error for value, error in zip(elo, errors, strict=True)]
-        traces.append(_band("95% interval of all matches together", curve.games, lower, upper))
-        traces.append(_line("all matches together", curve.games, elo, "first"))
+        traces.append(_band("95% interval of all matches together", games, lower, upper))
+        traces.append(_line("all matches together", games, elo, "first"))
     if (gain := history.gain) is not None and len(gain) > 1:
         traces.append(_estimate("estimate of the rule's model", history, gain))
     traces += _matches("a match, with its 95% interval", history, "measured")
-    end = max(planned_games, *history.games)
+    (end,) = history.games([max(history.planned_iterations, history.ks[-1])])
     axis = {"range": [0, end], "rangemode": "tozero"}
     return _figure(
         traces,
@@ -98,7 +98,7 @@ def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [match.games for match in played],
+        "x": history.games([match.iteration.opened_on for match in played]),
         "y": [one.value for one in found],
         "error_y": {"type": "data", "array": [one.error for one in found], "width": 5},
         "marker": {"size": 9, "color": f"var(--{colour})"},
@@ -125,7 +125,7 @@ def _estimate(
 ) -> Trace:
     return _line(
         name,
-        history.games,
+        history.games(history.ks),
         gain,
         colour,
         line={"dash": "dash"},
@@ -146,7 +146,7 @@ def _path(history: RunHistory, path: ParameterStatus, i: int) -> Trace:
     name = _name(path.name)
     return _line(
         name,
-        history.games,
+        history.games(history.ks),
         path.in_steps,
         f"path{i % _COLOURS}",
         line={"width": 1.5, "dash": ("solid", "dot", "dashdot")[i // _COLOURS % 3]},
@@ -192,11 +192,14 @@ def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
     low, high = min(path.path), max(path.path)
     margin = max(high - low, path.step)
     bounds = [one for one in (path.minimum, path.maximum) if low - margin < one < high + margin]
-    ends, hover = [0, max(1, history.games[-1])], "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games"
+    ends, hover = (
+        [0, max(1, history.games(history.ks)[-1])],
+        "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games",
+    )
     lines = [_line("bound", ends, [one, one], "faint", line={"dash": "dot"}) for one in bounds]
     theta = _line(
         "theta",
-        history.games,
+        history.games(history.ks),
         path.path,
         "first",
         customdata=path.in_steps,

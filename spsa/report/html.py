@@ -26,7 +26,7 @@ from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
 from spsa.report.runs import RUNS
-from spsa.report.status import STATUS, wanted_games
+from spsa.report.status import STATUS
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 
@@ -105,7 +105,7 @@ def take(run: Run) -> Sequence[tuple[str, str]]:
 def page(report: Report) -> str:
     """The HTML of a report, in one file with its style, its figures and the script that draws."""
     scripts = [asset("assets/figures.js"), plotly_script()]
-    drawn = figures(report.history, wanted_games(report.run))
+    drawn = figures(report.history)
     data = dumps(drawn, allow_nan=False)
     html: str = (
         environment()

@@ -216,8 +216,12 @@ def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
 
 def wanted_games(run: Run) -> int:
     """The games of all its iterations."""
+    return run.max_iterations * games_per_iteration(run)
+
+
+def games_per_iteration(run: Run) -> int:
     with as_written("a column `settings`"):
-        return run.max_iterations * int(run.settings["games_per_iteration"])
+        return int(run.settings["games_per_iteration"])
 
 
 def _seconds_left(

@@ -12,7 +12,7 @@ from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.figures import Figure, figures
 from spsa.report.history import POINTS, RunHistory, history
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
-from spsa.report.status import Status, status, wanted_games
+from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 
 MIN_KEPT_SECONDS = 2.0
@@ -75,7 +75,7 @@ class Reader:
         return self._histories.get(run.id, lambda: history(self._store, run, points))
 
     def figures(self, run: Run) -> dict[str, Figure]:
-        return self._figures.get(run.id, lambda: figures(self.history(run), wanted_games(run)))
+        return self._figures.get(run.id, lambda: figures(self.history(run)))
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
         """All workers, with what each has played of a run."""

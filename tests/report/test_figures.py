@@ -12,7 +12,7 @@ from spsa.db import Store
 from spsa.planning.strength import StrengthCurve
 from spsa.report.figures import figures, parameter_figures
 from spsa.report.formats import estimate, number
-from spsa.report.history import RunHistory, Strength, history
+from spsa.report.history import RunHistory, history
 
 HOSTILE = "</text><script>alert(1)</script>\u202e"
 PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))
@@ -29,7 +29,7 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
 
 
 def traces(found: RunHistory, name: str) -> list[dict[str, object]]:
-    drawn = figures(found, 800)
+    drawn = figures(found)
     json.dumps(drawn, allow_nan=False)
     return list(drawn[name]["data"])
 
@@ -42,13 +42,13 @@ def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: R
     assert found is not None
     assert (matches["x"], matches["y"]) == ([80], [found.value])
     assert matches["error_y"]["array"] == [found.error]  # type: ignore[index]
-    layout = figures(told, 800)["elo"]["layout"]
-    assert layout["xaxis"]["range"] == [0, 800] and layout["yaxis"]["zeroline"] is True
+    layout = figures(told)["elo"]["layout"]
+    assert layout["xaxis"]["range"] == [0, 80] and layout["yaxis"]["zeroline"] is True
 
 
 def test_several_matches_have_one_curve_with_its_band(told: RunHistory) -> None:
     curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))
-    band, line, *_ = traces(replace(told, strength=Strength(games=(0, 40, 80), curve=curve)), "elo")
+    band, line, *_ = traces(replace(told, strength=curve), "elo")
     assert (line["x"], line["y"]) == ([0, 40, 80], [0.0, 8.0, 12.0])
     lower, upper = 12.0 - curve.errors[2], 12.0 + curve.errors[2]
     assert band["x"] == [0, 40, 80, 80, 40, 0] and band["fill"] == "toself"
@@ -79,11 +79,11 @@ def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
 
 def test_a_run_without_anything_has_no_figure(sqlite_url: str) -> None:
     with Store(sqlite_url, durable=False) as store:
-        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now()), 800) == {}
+        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now())) == {}
 
 
 def test_hostile_names_are_text(told: RunHistory) -> None:
     odd = replace(told, parameters=(replace(told.parameters[0], name=HOSTILE),))
-    text = json.dumps(figures(odd, 800), ensure_ascii=False)
+    text = json.dumps(figures(odd), ensure_ascii=False)
     assert "<script" not in text and "\u202e" not in text
     assert "&lt;/text&gt;&lt;script&gt;alert(1)" in text

@@ -50,26 +50,23 @@ def space() -> Space:
 def test_a_path_has_every_result(store: Store, space: Space) -> None:
     run = tuned(store, space, 8).now()
     found = history(store, run)
-    assert found.ks == tuple(range(9)) and found.games == tuple(range(0, 65, 8))
+    assert found.ks == tuple(range(9)) and found.games(found.ks) == [*range(0, 65, 8)]
     assert [path.name for path in found.parameters] == ["margin", "depth"]
     margin = found.parameters[0]
     steps = store.steps(run.id)
     assert margin.path == (200.0, *(step.theta_after["margin"] for step in steps))
 
 
-def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> None:
+def test_a_long_run_is_thinned(store: Store, space: Space) -> None:
     run = tuned(store, space, 13).now()
     whole, thin = history(store, run), history(store, run, points=5)
     assert thin.ks == (0, 3, 6, 9, 12, 13)
-    assert [(group.first_k, group.last_k) for group in thin.results][-1] == (13, 13)
-    assert thin.games == tuple(whole.games[k] for k in thin.ks)
     assert thin.parameters[0].path == tuple(whole.parameters[0].path[k] for k in thin.ks)
-    assert sum(group.tally.games for group in thin.results) == 13 * 8
 
 
 def test_a_run_without_a_result_is_its_start(store: Store, space: Space) -> None:
     found = history(store, tuned(store, space, 0).now())
-    assert (found.ks, found.games, found.results, found.gain) == ((0,), (0,), (), None)
+    assert (found.ks, found.gain) == ((0,), None)
     assert found.parameters[0].path == (200.0,)
     assert found.validations == ()
 
@@ -81,12 +78,12 @@ def test_a_path_in_steps_begins_at_the_start(store: Store, space: Space) -> None
     assert path.in_steps[-1] == pytest.approx((path.path[-1] - 200.0) / 20)
 
 
-def test_validations_stand_at_the_games_that_theta_held(store: Store, space: Space) -> None:
+def test_validations_say_which_theta_they_measured(store: Store, space: Space) -> None:
     staged = tuned(store, space, 4)
     validated(staged)
     (match,) = history(store, staged.now()).validations
-    assert (match.k, match.games, match.tally.games) == (4, 32, 8)
-    assert "present" in match.thetas
+    assert (match.iteration.opened_on, match.tally.games) == (4, 8)
+    assert "present" in match.measured
 
 
 def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
@@ -95,7 +92,6 @@ def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
     rules = tuning_of(run)
     carry_out(store, rules, plan(store, run, rules, Selection(iterations=(1, 2))), "me", "why")
     found = history(store, staged.now())
-    assert found.games == (0, 0, 0)
     assert found.parameters[0].path[-1] == 200.0 != run.theta["margin"]
 
 

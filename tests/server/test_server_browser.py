@@ -146,7 +146,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     seen.page.goto(f"{address}/run")
     found = history(played.store, played.now())
     assert found.strength is not None
-    match, curve = estimate(found.validations[0].tally), found.strength.curve
+    match, curve = estimate(found.validations[0].tally), found.strength
     assert match is not None
     assert drawn(seen, "elo", "all matches together")["y"] == pytest.approx(list(curve.elo))
     matches = drawn(seen, "elo", "a match, with its 95% interval")
