@@ -91,7 +91,6 @@ class Builder:
         compiler = self.compiler
         compiler.commands.wait(0)
         with disk_errors_as_tuning_errors():
-            compiler.pinned.restore()
             compiler.pinned.verify()
             key = compiler.key(rendered)
             with _explained(*_described(side, rendered)):
@@ -202,7 +201,6 @@ class BuildOrder:
 def archive_of(pinned: Pinned) -> bytes:
     """The archive of a pinned source, which is verified first."""
     with disk_errors_as_tuning_errors():
-        pinned.restore()
         pinned.verify()
         return archived(pinned.tree())
 

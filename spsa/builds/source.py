@@ -97,17 +97,12 @@ class Pinned:
         return tree_at(self.path)
 
     def verify(self) -> None:
-        """Raise TuningError if the pinned copy was modified."""
+        """Make a missing copy again, and compare its hash.
+
+        Raises TuningError if it was modified, or is missing and the checkout has changed.
+        """
         if self.path.is_symlink():
             raise TuningError(f"the pinned source {self.path} is a symbolic link: delete it")
-        if digest(self.tree()) != self.sha256:
-            raise TuningError(
-                f"the pinned source {self.path} was altered; delete that directory and resume: "
-                "it is made again if the checkout still has its content"
-            )
-
-    def restore(self) -> None:
-        """Make a missing copy; TuningError if the checkout has not its content (any more)."""
         if not self.path.exists():
             with becoming(self.path) as draft:
                 draft.lay_out(self.checkout.tree())
@@ -116,6 +111,11 @@ class Pinned:
                         f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
                         "has changed since; put it back as it was, or start a new run"
                     )
+        elif digest(self.tree()) != self.sha256:
+            raise TuningError(
+                f"the pinned source {self.path} was altered; delete that directory and resume: "
+                "it is made again if the checkout still has its content"
+            )
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
@@ -150,6 +150,5 @@ def pin(
             refuse_unbuildable(checkout.source)
         name = sha256 or digest(checkout.tree())
         pinned = Pinned(work.resolve() / "pinned" / name, name, checkout)
-        pinned.restore()
         pinned.verify()
     return pinned
