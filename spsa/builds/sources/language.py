@@ -5,7 +5,7 @@ node plays here: `@constant`, `@list`, `@number`. What else a pattern captures (
 are the parts of that node. `Language` lists the marks.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -159,11 +159,12 @@ class Tree:
 
     def types(self) -> dict[str, ValueType]:
         """What the types and structs of the text are; a name with two meanings is left out."""
-        meanings: dict[str, set[ValueType]] = {}
-        for _, name, parts in self.marks:
-            if name in ("alias", "structure"):
-                meanings.setdefault(text_of(parts["name"]), set()).add(self._meaning(parts))
-        return {name: found.pop() for name, found in meanings.items() if len(found) == 1}
+        named = [
+            (text_of(parts["name"]), self._meaning(parts))
+            for _, name, parts in self.marks
+            if name in ("alias", "structure")
+        ]
+        return unambiguous(named)
 
     def _meaning(self, parts: Parts) -> ValueType:
         if "type" in parts:
@@ -203,3 +204,11 @@ def _mark(captures: Mapping[str, list[Node]]) -> Mark:
     parts = {part: captures[part][0] for part in _PARTS if part in captures}
     name = next(name for name in captures if name not in parts and name[0] != "_")
     return Mark(captures[name][0], name, parts)
+
+
+def unambiguous(named: Iterable[tuple[str, ValueType]]) -> dict[str, ValueType]:
+    """The types by name, without the names of several."""
+    meanings: dict[str, set[ValueType]] = {}
+    for name, meaning in named:
+        meanings.setdefault(name, set()).add(meaning)
+    return {name: found.pop() for name, found in meanings.items() if len(found) == 1}

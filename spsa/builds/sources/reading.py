@@ -1,16 +1,18 @@
 """From the text of a source to its constants, by the marks of its language."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
 from spsa.builds.sources.constant import Element, Kind, Opaque, SourceConstant, SourceFile
-from spsa.builds.sources.language import Mark, Tree, ValueType, declared, text_of
+from spsa.builds.sources.language import Mark, Tree, ValueType, declared, text_of, unambiguous
 from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Values
 from spsa.core.params import MAX_SCOPES, Location, Number
@@ -19,15 +21,21 @@ LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 
 
-def parse(text: str, name: str = "the constants file") -> SourceFile:
-    """Read a file, called `name` in messages; one whose name tells no language is Rust."""
-    language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
-    tree = Tree(language, text.encode("utf-8", "surrogatepass"))
+def parse(
+    text: str,
+    name: str = "the constants file",
+    known: Mapping[str, ValueType] = MappingProxyType({}),
+) -> SourceFile:
+    """Read a file, called `name` in messages; one whose name tells no language is Rust.
+
+    `known` are types that other files declare.
+    """
+    tree = _tree(name, text)
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
     return SourceFile(
         name=name,
         text=text,
-        constants=tuple(_constants(Values(tree, tree.types()))),
+        constants=tuple(_constants(Values(tree, {**known, **tree.types()}))),
         comments=tuple(text_of(mark.node) for mark in tree.marked("comment")),
         broken=min(broken, default=None),
         lengths=frozenset(
@@ -36,6 +44,21 @@ def parse(text: str, name: str = "the constants file") -> SourceFile:
             for word in re.findall(r"[^\W\d]\w*", text_of(mark.node))
         ),
     )
+
+
+def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
+    """Read files by their names. A type of one may be declared in another.
+
+    Each is parsed twice: the syntax trees of all are too large to be kept.
+    """
+    types = (_tree(name, text).types().items() for name, text in texts.items())
+    known = unambiguous(chain.from_iterable(types))
+    return {name: parse(text, name, known) for name, text in texts.items()}
+
+
+def _tree(name: str, text: str) -> Tree:
+    language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
+    return Tree(language, text.encode("utf-8", "surrogatepass"))
 
 
 class _Around(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
-from spsa.builds.sources.reading import parse
+from spsa.builds.sources.reading import parse_all
 from spsa.builds.sources.rewriting import written
 from spsa.config.suggestions.declared import is_declared, makers_of, of_declaration
 from spsa.config.suggestions.functions import inside_functions, is_found
@@ -79,7 +79,7 @@ class Selection:
 
 def select(texts: Mapping[str, str]) -> Selection:
     """Choose from all files, the likeliest first."""
-    files = {name: parse(text, name) for name, text in texts.items()}
+    files = parse_all(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     makers = makers_of(one for file in files.values() for one in file.constants)
     indexes = (name for text in texts.values() for name in _SUBSCRIPT.findall(text))
