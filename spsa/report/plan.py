@@ -54,12 +54,12 @@ RECOVERIES = View(
         Column("elo", "Elo to gain", lambda row: row[0], number),
         Column("mean", "", lambda row: row[0] * row[1].mean),
         Column("error", "", lambda row: row[0] * row[1].error),
-        Column("spread", "one run (1 sd)", lambda row: row[0] * row[1].spread, by("± {:.1f}")),
         Column(
             "",
             "recovered (95%)",
             lambda row: f"{row[0] * row[1].mean:z.1f} ± {1.96 * row[0] * row[1].error:.1f}",
         ),
+        Column("spread", "one run (1 sd)", lambda row: row[0] * row[1].spread, by("± {:.1f}")),
         Column("", "part", lambda row: row[1].mean, by("{:z.0%}")),
     ),
 )
