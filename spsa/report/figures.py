@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from spsa.db.history_queries import WorkerShare
 from spsa.report.formats import estimate, number, plain
 from spsa.report.history import RunHistory
 from spsa.report.parameters import ParameterStatus
@@ -182,6 +183,30 @@ def moved_figure(history: RunHistory) -> Figure:
         showlegend=False,
         hovermode="closest",
     )
+
+
+def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
+    """Games an hour of each worker's slots, as a strip of groups of iterations."""
+    groups = sorted({part.group for part in parts})
+    workers = sorted({part.worker for part in parts}, reverse=True)
+    rate = {(part.worker, part.group): part.games_per_hour for part in parts}
+    if not any(rate.values()):
+        return {}
+    trace: Trace = {
+        "type": "heatmap",
+        "x": list(range(1, len(groups) + 1)),
+        "y": list(range(len(workers))),
+        "z": [[rate.get((worker, group)) for group in groups] for worker in workers],
+        "text": [[_name(worker)] * len(groups) for worker in workers],
+        "colorscale": "Viridis",
+        "zmin": 0,
+        "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
+        "colorbar": {"title": {"text": "games/h"}, "thickness": 12},
+    }
+    ticks = {"tickvals": trace["y"], "ticktext": list(map(_name, workers)), "automargin": True}
+    height = max(160, 90 + _ROW * len(workers))
+    axis = {**ticks, "zeroline": False}
+    return {"workers": plain(_figure([trace], "part of the run", "", height=height, yaxis=axis))}
 
 
 def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:

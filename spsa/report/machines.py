@@ -91,9 +91,14 @@ class MachineReport:
 
 def compared_machines(store: Store, run: Run, last: int | None = None) -> tuple[MachineReport, ...]:
     """The machines of a run, by its `last` iterations, if given, else by all; open ones count."""
+    return machine_reports(worker_parts(store, run, last))
+
+
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
+    """What workers have played, in groups of iterations; of the `last` ones, if given."""
     after = max(0, run.applied - last) if last else 0
     size = max(1, ceil((run.applied - after) / _GROUPS))
-    return machine_reports(store.worker_parts(run.id, size, after))
+    return store.worker_parts(run.id, size, after)
 
 
 _Finding = tuple[float, Alarm]

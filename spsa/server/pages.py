@@ -16,7 +16,7 @@ from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.report.alarm import Alarm
-from spsa.report.figures import compared_figures, parameter_figures
+from spsa.report.figures import compared_figures, parameter_figures, worker_figures
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
@@ -54,7 +54,7 @@ class Pages:
         """The pages, the same under /api as JSON, and the metrics."""
         found = {name: getattr(self, name) for name in IN_JSON}
         pages = {name: read for name, read in found.items() if name not in ("history", "figures")}
-        pages |= {"parameters": self.parameters, "compare": self.compare}
+        pages |= {"parameters": self.parameters, "compare": self.compare, "worker": self.worker}
         return [
             *(
                 Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
@@ -97,8 +97,11 @@ class Pages:
         return {"run": run, "history": self._reader.history(run)}
 
     def figures(self, request: Request) -> Values:
-        """Those of a run, of one of its parameters, or of it beside another run."""
+        """Those of a run, of one of its parameters, of its workers, or of it beside another run."""
         run, name = self._run(request), text(request, "name")
+        if (worker := text(request, "worker")) is not None:
+            parts = self._reader.parts(run)
+            return {"figures": worker_figures([one for one in parts if worker in ("", one.worker)])}
         if (other := text(request, "with")) is not None:
             histories = [self._reader.history(one) for one in (run, self._store.run(other))]
             return {"figures": compared_figures(histories)}
@@ -135,11 +138,22 @@ class Pages:
         order = sorted_by(request, run)
         return {
             "run": run,
+            "view": _linked(run)["workers"],
             "sorted": order,
             "workers": order.rows(WORKERS, members),
             "outliers": sorted((r for r in reports if r.alarms), key=lambda r: r.machine),
             "voids": self._store.void_games(run.id, EVENTS)[::-1],
         }
+
+    def worker(self, request: Request) -> Values:
+        """One worker: what it is and has played, why it is set aside, its machine's void games."""
+        run, name = self._run(request), needed(request, "name")
+        found = next((one for one in self._reader.workers(run) if one.worker.name == name), None)
+        if found is None:
+            raise NothingToDo(f"there is no worker {name!r}")
+        host, voids = found.worker.host, self._store.void_games(run.id, EVENTS)
+        its = [one for one in voids if one.machine == host]
+        return {"run": run, "member": found, "workers": [found], "voids": its[::-1]}
 
     def iterations(self, request: Request) -> Values:
         """The newest first."""
@@ -218,6 +232,7 @@ def _linked(run: Run) -> dict[str, View]:
     match = to("/iteration", "number", lambda one: one.iteration.iteration_number)
     return {
         "iterations": ITERATIONS.linked(number),
+        "workers": WORKERS.linked(to("/worker", "name", lambda one: one.worker.name)),
         "matches": MATCHES.linked(match),
         "parameters": PARAMETERS.linked(to("/parameter", "name", lambda one: one.name)),
     }

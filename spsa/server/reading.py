@@ -11,7 +11,7 @@ from spsa.db.tables import Run
 from spsa.report.alarms import with_alarms, with_machines
 from spsa.report.figures import Figure, figures
 from spsa.report.history import POINTS, RunHistory, history
-from spsa.report.machines import COMPARED, MachineReport, compared_machines
+from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 
@@ -55,6 +55,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
+        self._parts: ShortCache[Sequence[WorkerShare]] = ShortCache(COMPARED_SECONDS)
         self._machines: ShortCache[Sequence[MachineReport]] = ShortCache(COMPARED_SECONDS)
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._figures: ShortCache[dict[str, Figure]] = ShortCache()
@@ -84,4 +85,8 @@ class Reader:
 
     def machines(self, run: Run) -> Sequence[MachineReport]:
         """By the last iterations."""
-        return self._machines.get(run.id, lambda: compared_machines(self._store, run, COMPARED))
+        return self._machines.get(run.id, lambda: machine_reports(self.parts(run)))
+
+    def parts(self, run: Run) -> Sequence[WorkerShare]:
+        """What workers have played of the last iterations, in groups of them."""
+        return self._parts.get(run.id, lambda: worker_parts(self._store, run, COMPARED))

@@ -8,9 +8,11 @@ from shutil import copy
 import pytest
 from tuned import space_from, tuned, validated
 
+from spsa.core.scoring import Tally
 from spsa.db import Store
+from spsa.db.history_queries import WorkerShare
 from spsa.planning.strength import StrengthCurve
-from spsa.report.figures import figures, parameter_figures
+from spsa.report.figures import figures, parameter_figures, worker_figures
 from spsa.report.formats import estimate, number
 from spsa.report.history import RunHistory, history
 
@@ -64,6 +66,23 @@ def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunH
     moved = {path.name: path.steps_moved for path in told.parameters}
     assert dots["text"] == sorted(moved, key=lambda name: abs(moved[name]))
     assert dots["x"] == [moved[name] for name in dots["text"]]  # type: ignore[attr-defined]
+
+
+def test_workers_have_a_strip_of_games_an_hour() -> None:
+    part = WorkerShare(
+        worker=HOSTILE,
+        machine="machine",
+        batches=2,
+        tally=Tally(4, 2, 2, (0, 1, 2, 1, 0)),
+        void_games=0,
+        time_losses=0,
+        nodes=1,
+        seconds=8.0,
+        think_seconds=6.0,
+    )
+    (strip,) = worker_figures((part, replace(part, group=1, seconds=0.0)))["workers"]["data"]
+    assert strip["z"] == [[3600.0, None]] and "<script" not in json.dumps(strip)
+    assert worker_figures(()) == {}
 
 
 def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:

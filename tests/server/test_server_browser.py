@@ -27,6 +27,7 @@ PAGES = (
     "/parameters?sort=steps+moved",
     "/parameter?name=margin",
     "/workers?sort=name",
+    "/worker?name=machine-1",
     "/iterations",
     "/iteration?number=8",
     "/events",

@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import replace
+from html import escape
+from urllib.parse import urlencode
 
 import pytest
 from builders import Stage
@@ -225,6 +227,22 @@ def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
     store.extend("first", "owner", 2)
     staged.open()
     assert browser.get("/iterations", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_a_worker_has_a_page_with_what_it_plays_and_spoils(
+    browser: TestClient, played: Stage
+) -> None:
+    ((name, host),) = ((one.name, one.host) for one in played.store.workers() if one.host == "evil")
+    address = f"/worker?{urlencode({'name': name})}"
+    assert escape(address) in html(browser, "/workers").replace("run=first&amp;", "")
+    page = html(browser, address)
+    assert cells(page, "machine") == host and cells(page, "void") == "2"
+    assert 'data-figure="workers"' in page
+    found = {
+        one: browser.get("/api/figures", params={"worker": one}).json() for one in ("", "other")
+    }
+    assert set(found[""]) <= {"run", "workers"} and "workers" not in found["other"]
+    assert "there is no worker" in browser.get("/worker?name=nobody").text
 
 
 def test_a_database_without_runs(store: Store) -> None:
