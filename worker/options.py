@@ -1,6 +1,5 @@
 """Options of a command as fields of a frozen dataclass: name, type, default and help, once each."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field, fields
@@ -41,6 +40,7 @@ def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[An
     return tuple(dict.fromkeys(values))
 
 
+FilePath = partial(click.Path, path_type=Path)
 flag = partial(field_of, default=False)
 repeated = partial(field_of, default=(), callback=_once_each)
 """Of equal values the first is kept."""
@@ -67,23 +67,6 @@ class FiniteRange(click.FloatRange):
         if not isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
-
-
-class FilePath(click.Path):
-    """A path that this system accepts; click's own takes one of 5,000 characters."""
-
-    def __init__(self, **kinds: bool) -> None:
-        super().__init__(path_type=Path, **kinds)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            os.lstat(value)
-        except FileNotFoundError:
-            pass  # click refuses it where it has to exist
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            self.fail(f"'{printable(str(value), 80)}': {reason}.", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 def _refused(text: str, why: str) -> click.BadParameter:
