@@ -1,13 +1,10 @@
 """The status tables: sane in themselves, and what the database and the store really follow."""
 
-import ast
 import re
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-import spsa.db
 from spsa.db.base import _statement, named_texts
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
@@ -19,7 +16,6 @@ from spsa.lifecycle import (
     IterationStatus,
     Purpose,
     RunStatus,
-    sources,
     terminal,
 )
 
@@ -56,20 +52,6 @@ def _reachable(table, start):
     return known
 
 
-@pytest.mark.parametrize("table", TABLES.values())
-def test_sources_turn_the_table_round(table):
-    assert all(
-        (to in table[source]) == (source in sources(table, to)) for to in table for source in table
-    )
-
-
-def test_what_is_over_stays_over():
-    assert terminal(RUN) == {RunStatus.STOPPED}
-    assert RUN[RunStatus.FINISHED] == {RunStatus.RUNNING}, "`set --iterations` continues it"
-    assert terminal(ITERATION) == {IterationStatus.COMPLETE, IterationStatus.ABANDONED}
-    assert terminal(BATCH) == {BatchStatus.PURGED}
-
-
 def test_the_database_takes_just_these_words(database_url):
     engine = create_engine(parse_url(database_url), durable=False)
     with engine.begin() as connection:
@@ -85,33 +67,6 @@ def test_the_database_takes_just_these_words(database_url):
             default = next(c["default"] for c in seen.get_columns(table) if c["name"] == column)
             assert default.split("'")[1] in quoted
     engine.dispose()
-
-
-def _updates_of_status():
-    """Every chain `update(...).where(...).values(status=...)` of the store: (place, its source)."""
-    for path in sorted(Path(spsa.db.__file__).parent.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if _writes_status(node) and not _inserts(node):
-                yield f"{path.name}:{node.lineno}", ast.unparse(node)
-
-
-def _writes_status(node):
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "values"
-        and any(keyword.arg == "status" for keyword in node.keywords)
-    )
-
-
-def _inserts(node):
-    return ".insert()" in ast.unparse(node)
-
-
-def test_every_change_of_a_status_asks_the_table():
-    found = dict(_updates_of_status())
-    assert len(found) == 2
-    assert {place: text for place, text in found.items() if "may_become(" not in text} == {}
 
 
 _UPDATE = re.compile(r"UPDATE spsa_(batch|iteration)\s+(SET .*?)\sWHERE (.*)", re.DOTALL)
@@ -150,8 +105,3 @@ def test_every_change_of_a_status_in_sql_is_in_the_table():
             (IterationStatus, ITERATION) if name == "claim.begin" else (BatchStatus, BATCH)
         )
         assert all(words(to) in table[words(source)] for source, to in changes), name
-
-
-def test_only_statements_of_the_protocol_set_the_status_of_a_batch():
-    found = [text for _, text in _updates_of_status() if "update(Batch)" in text]
-    assert found == []

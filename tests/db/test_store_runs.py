@@ -4,16 +4,12 @@ import hashlib
 import math
 import struct
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import pytest
 from builders import LEASE, THETA, new_run, stage, step_from
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spsa.core.run_columns import NOTHING_KNOWN, Estimates
-from spsa.db import Store
-from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
+from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import RUN, RunStatus
 
 BOUNDARIES = [-0.0, 0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 0.1 + 0.2, 1e22]
@@ -179,24 +175,6 @@ def test_estimates_are_those_of_the_last_step(store):
         assert run.now().estimates == known
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
-
-
-def test_any_float_comes_back_to_the_bit(database_url):
-    with Store(database_url, durable=False) as store:
-        numbers = count()
-
-        @settings(max_examples=25, deadline=None)
-        @given(
-            st.dictionaries(st.text(st.characters(codec="ascii", exclude_characters="\0")), finite)
-        )
-        def survives(values):
-            run = store.create_run(new_run(name=f"run {next(numbers)}", theta=values))
-            assert bits(run.theta) == bits(values)
-
-        survives()
-
-
 def test_the_order_of_the_parameters_is_kept(store):
     theta = {"zulu": 1.0, "alpha": 2.0, "mike": 3.0}
     assert list(store.create_run(new_run(theta=theta)).theta) == list(theta)
@@ -233,24 +211,6 @@ def test_the_ledger_narrows_as_asked(store):
     assert [i.k for i in store.open_iterations(run.run.id)] == [4]
     assert [s.k for s in store.steps(run.run.id)] == [1, 2, 3]
     assert store.iterations(run.run.id + 1) == []
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://u:hunter2@h/d", "sqlite+odd:///x"],
-)
-def test_a_wrong_url_is_refused_without_being_quoted(url):
-    with pytest.raises(InvalidInput) as refused:
-        Store(url)
-    assert "hunter2" not in str(refused.value)
-    assert "postgresql://" in str(refused.value)
-
-
-def test_a_store_names_its_database_without_the_password(sqlite_url):
-    with Store(sqlite_url) as store:
-        assert store.is_file
-        assert store.where == sqlite_url
-        store.acquire_master_lease(store.create_run(new_run()).id, "m1", LEASE)
 
 
 def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
