@@ -20,25 +20,8 @@ Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
 
-class FileToWrite(click.Path):
-    """A path that names a file, which need not be there."""
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        return path if path.name else self.fail("it names no file", param, ctx)
-
-
-class FileInFolder(FileToWrite):
-    """A file to write, in a folder that is there."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        if not path.absolute().parent.is_dir():
-            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
-        return path
+FILE = click.Path(dir_okay=False, path_type=Path)
+"""A file to write."""
 
 
 class Within(click.FloatRange):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import FileToWrite, with_store, with_url
+from spsa.cli.common import FILE, with_store, with_url
 from spsa.db import Store, migrate
 from spsa.db.tables import Run
 from spsa.history.doctor import check_run
@@ -33,7 +33,7 @@ def upgrade(url: str) -> None:
 
 @db.command()
 @with_store
-@click.argument("file", type=FileToWrite())
+@click.argument("file", type=FILE)
 def backup(store: Store, file: Path) -> None:
     """Copy an SQLite database to FILE.
 

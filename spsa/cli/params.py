@@ -8,7 +8,7 @@ import click
 import tomli_w
 
 from spsa.builds.sources.rewriting import render, unified_patch
-from spsa.cli.common import Command, FileInFolder, json_option, with_config
+from spsa.cli.common import FILE, Command, json_option, with_config
 from spsa.config import Config, load_space, other_values, read_sources, source_lines
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
@@ -117,7 +117,7 @@ def _chosen(
 @params.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--output", type=FileInFolder(), default="params.toml", show_default=True, help="What to write."
+    "--output", type=FILE, default="params.toml", show_default=True, help="What to write."
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spsa.cli.common import FileInFolder, json_option, with_run
+from spsa.cli.common import FILE, json_option, with_run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @with_run
 @click.option(
     "--html",
-    type=FileInFolder(),
+    type=FILE,
     metavar="FILE",
     help="Write one HTML file with figures and tables; it opens without a network.",
 )

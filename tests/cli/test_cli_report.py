@@ -103,7 +103,7 @@ def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
     ("line", "code", "said"),
     [
         ("report --html engine", 2, "is a directory"),
-        ("report --html none/out.html", 2, "there is no folder 'none'"),
+        ("report --html none/out.html", 1, "No such file or directory"),
         ("report --csv config.toml", 2, "is a file"),
         ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
         ("status --all --events", 2, "exclude each other"),
