@@ -19,8 +19,7 @@ from math import floor
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.core.scoring import Tally
-from spsa.core.sprt import Sprt, sprt
+from spsa.core.scoring import Sprt, Tally, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView

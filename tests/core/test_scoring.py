@@ -15,9 +15,9 @@ from spsa.core.scoring import (
     null_variance,
     pair_variance,
     score,
+    sprt,
     standard_error,
 )
-from spsa.core.sprt import sprt
 
 unhurried = settings(deadline=None)  # the machine may be busy with games
 

@@ -9,8 +9,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from spsa.core.scoring import ELO_PER_SCORE, Tally
-from spsa.core.sprt import sprt
+from spsa.core.scoring import ELO_PER_SCORE, Tally, sprt
 
 TESTS = 2000
 PAIRS_A_LOOK = 4

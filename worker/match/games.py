@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from spsa.core.scoring import Tally
-from spsa.core.sprt import Sprt, sprt
+from spsa.core.scoring import Sprt, Tally, sprt
 from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
 from spsa.protocol import BatchResult
 from spsa.uci.engine import EngineSpec
