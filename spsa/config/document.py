@@ -13,7 +13,6 @@ from spsa.files import content
 
 Key = tuple[str, ...]
 
-LONGEST_TEXT = 4096
 _MAX_COMPARED = 5000
 """Names that a misspelt name is compared with."""
 
@@ -124,11 +123,6 @@ def _lines(text: str) -> dict[Key, int]:
 
 def _parts(written: str) -> Key:
     return tuple(part.strip("\"'") for part in re.findall(_PART, written))
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text can go to a terminal, a command line or an engine unchanged."""
-    return text.isprintable() and len(text) <= LONGEST_TEXT
 
 
 def shown(value: object) -> str:

@@ -16,7 +16,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from spsa.config.document import LONGEST_TEXT, Faults, Key, is_plain, shown, suggestion
+from spsa.config.document import Faults, Key, shown, suggestion
+from spsa.text import is_printable
+
+_LONGEST_TEXT = 4096
 
 Found = tuple[Key, str, str]
 """The path of a key, what was found, and what would be right."""
@@ -55,19 +58,16 @@ def refusal(found: str, remedy: str) -> PydanticCustomError:
 
 
 def _plain(text: str) -> str:
-    if not is_plain(text):
-        limit = f"at most {LONGEST_TEXT} printable characters on one line"
+    """A text that can go to a terminal, a command line or an engine unchanged."""
+    if text and not is_printable(text, _LONGEST_TEXT):
+        limit = f"at most {_LONGEST_TEXT} printable characters on one line"
         raise refusal(f"{{given}} is not a text of {limit}", 'write {key} = "..."')
     return text
 
 
-_BREAKS = {ord(mark): " " for mark in "\r\n\t"}
-
-
 def _plain_lines(text: str) -> str:
-    if not is_plain(text.translate(_BREAKS)):
-        limit = f"at most {LONGEST_TEXT} printable characters"
-        raise refusal(f"{{given}} is not a text of {limit}", 'write {key} = "..."')
+    for line in text.split("\n"):
+        _plain(line.replace("\t", " ").rstrip("\r"))
     return text
 
 
