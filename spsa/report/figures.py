@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from spsa.db.history_queries import WorkerShare
-from spsa.report.formats import estimate, number, plain
+from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
 from spsa.report.history import RunHistory
 from spsa.report.parameters import ParameterStatus
 from spsa.text import NAME_LENGTH, plural, printable
@@ -88,7 +88,22 @@ def elo_figure(history: RunHistory) -> Figure:
         "Elo over the start",
         xaxis=axis,
         yaxis={"zeroline": True},
+        annotations=_last_label(history),
     )
+
+
+def _last_label(history: RunHistory) -> list[dict[str, Any]]:
+    """The last measured Elo beside its point."""
+    if (curve := history.strength) is not None:
+        k, elo, told = curve.ks[-1], curve.elo[-1], plus_minus(curve.elo[-1], curve.errors[-1])
+    elif history.validations and (found := estimate(history.validations[-1].tally)) is not None:
+        match = history.validations[-1]
+        k, elo, told = match.iteration.opened_on, found.value, elo_text(match.tally)
+    else:
+        return []
+    look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "yshift": 8, "xshift": -6}
+    (x,) = history.games([k])
+    return [{"x": x, "y": elo, "text": told, "font": {"color": "var(--text)"}, **look}]
 
 
 def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:

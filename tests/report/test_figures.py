@@ -46,6 +46,7 @@ def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: R
     assert matches["error_y"]["array"] == [found.error]  # type: ignore[index]
     layout = figures(told)["elo"]["layout"]
     assert layout["xaxis"]["range"] == [0, 80] and layout["yaxis"]["zeroline"] is True
+    assert layout["annotations"][0]["text"] == f"{found.value:+.1f} ± {found.error:.1f}"
 
 
 def test_several_matches_have_one_curve_with_its_band(told: RunHistory) -> None:
