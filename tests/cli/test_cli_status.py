@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from builders import LEASE, Stage, new_validation, new_worker, stage
-from console import CONFIG, PARAMS, Ask, environment, master, write_project
+from console import PARAMS, Ask, environment, master, write_project
 from screen import on_terminal
 from shell import Shell
 
-from spsa.config import load_config, load_space
+from spsa.config import load_space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.protocol import BatchResult
@@ -148,13 +148,6 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
     assert (run.priority, run.share) == (-3, 2.5)
     (told,) = [e for e in project_store.events(run.id) if e.kind == "prioritize"]
     assert told.detail == {"priority": -3, "share": 2.5}
-
-
-def test_the_configuration_says_how_a_new_run_is_served(project: Path) -> None:
-    served = "[run]\npriority = -2\nshare = 0.25"
-    (project / "config.toml").write_text(CONFIG.replace("[run]", served))
-    run = load_config(project / "config.toml", {}).run
-    assert (run.priority, run.share) == (-2, 0.25)
 
 
 @pytest.mark.slow

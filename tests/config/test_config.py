@@ -98,6 +98,8 @@ def test_everything_can_be_said(write, tmp_path):
             name = "margins"
             seed = 7
             params = "other.toml"
+            priority = -2
+            share = 0.25
             [database]
             url = "postgres://u@h/db"
             [time_control]
@@ -141,6 +143,7 @@ def test_everything_can_be_said(write, tmp_path):
     assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
     run = config.run
     assert (run.name, run.seed, run.params.name) == ("margins", 7, "other.toml")
+    assert (run.priority, run.share) == (-2, 0.25)
     assert config.database.url == "postgres://u@h/db"
     assert config.games.batch_size == 4
     assert config.game_settings.book.name == str(tmp_path / "book.epd")
