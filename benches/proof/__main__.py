@@ -55,7 +55,6 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option(
     "--between-games",
     type=_FEW,
-    default=0,
     help="At most, of each two results of a seed; default: none.",
 )
 @click.option("--nodes", type=_ONE, help="A move.")
@@ -71,7 +70,11 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 )
 @click.option("-c", "--concurrency", type=_ONE, help="Default: one game a core.")
 def proof(
-    folder: Path, thetas: Sequence[str], between_games: int, concurrency: int | None, **plan: Any
+    folder: Path,
+    thetas: Sequence[str],
+    between_games: int | None,
+    concurrency: int | None,
+    **plan: Any,
 ) -> int:
     """An engine, detuned, is tuned by several rules and measured against the original.
 
@@ -92,7 +95,7 @@ def proof(
 
 
 def _played(
-    where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int, slots: int
+    where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int | None, slots: int
 ) -> Proof | None:
     """Everything there is to play; None when it was stopped before the end."""
     first = where[0].config()
@@ -107,7 +110,7 @@ def _played(
 
 
 def _proof(
-    hall: Hall, where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int
+    hall: Hall, where: Sequence[Place], thetas: Sequence[ThetaChoice], between_games: int | None
 ) -> Proof | None:
     matches: list[Against] = []
     for place in where:

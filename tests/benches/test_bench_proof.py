@@ -188,7 +188,7 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
     with playing(tmp_path) as second:
         out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
-    assert f"{before}/3 iterations" in err
+    assert f"{before} of 3 iterations" in err
     assert "| mixture, seed 1 | 24 |" in out and "| start |" in out
     with playing(tmp_path) as third:
         again, err = third.communicate(timeout=240)
