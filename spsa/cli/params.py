@@ -8,7 +8,16 @@ import click
 import tomli_w
 
 from spsa.builds.sources.rewriting import render, unified_patch
-from spsa.cli.common import FILE, Command, json_option, with_config
+from spsa.cli.common import (
+    FILE,
+    Command,
+    config_option,
+    database_of,
+    json_option,
+    settings,
+    url_option,
+    with_config,
+)
 from spsa.config import Config, load_space, other_values, read_sources, source_lines
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
@@ -101,11 +110,19 @@ def _chosen(
     config: Config, run: str | None, theta: str | None
 ) -> tuple[Space, Mapping[str, object]]:
     """The space with the chosen values, and the settings of its rule."""
-    if run is None:
-        if theta is not None:
-            raise click.UsageError("--theta is about a run: name it with --run NAME")
-        return load_space(config.run.params), config.spsa.settings
-    with Store(config.database.url) as store:
+    if run is not None:
+        return _of_run(config.database.url, run, theta)
+    _refuse_theta(theta)
+    return load_space(config.run.params), config.spsa.settings
+
+
+def _refuse_theta(theta: str | None) -> None:
+    if theta is not None:
+        raise click.UsageError("--theta is about a run: name it with --run NAME")
+
+
+def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, object]]:
+    with Store(url) as store:
         row = store.run(run)
     is_start = theta == START
     values = row.start_theta if is_start else chosen_theta(row, ThetaChoice(theta or "final"))
@@ -169,7 +186,8 @@ def import_(
 
 
 @params.command()
-@with_config
+@config_option
+@url_option
 @click.option(
     "--format",
     "kind",
@@ -178,16 +196,28 @@ def import_(
     help="What to write to stdout.",
 )
 @_values_options
-def export(config: Config, kind: str, run: str | None, theta: str | None) -> None:
+def export(
+    config: str | None, database_url: str | None, kind: str, run: str | None, theta: str | None
+) -> None:
     """The parameters in the format of another tuner, or of this one.
 
-    `params diff` prints the values alone, as the engine gets them.
+    A params.toml alone is enough, and for a run its database. `params diff` prints the values
+    alone, as the engine gets them.
     """
-    space, rule = _chosen(config, run, theta)
+    file = Path("params.toml")
+    rule: Mapping[str, object] = {}
+    if run is not None:
+        file = Path(f"run {run}")
+        space, rule = _of_run(database_of(config, database_url), run, theta)
+    else:
+        _refuse_theta(theta)
+        if config is not None or Path("config.toml").exists():
+            found = settings(config, database_url)
+            file, rule = found.run.params, found.spsa.settings
+        space = load_space(file)
     if kind == "toml":
         echo_raw(params_file(space))
         return
-    file = f"run {run}" if run else str(config.run.params)
-    echo_raw(exported(kind, space, rule, file))
+    echo_raw(exported(kind, space, rule, str(file)))
     if left := len(space.parameters) - len(space.active):
         echo(f"{plural(left, 'frozen parameter')} left out", err=True)

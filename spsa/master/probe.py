@@ -23,6 +23,7 @@ from spsa.uci.engine import Limit, UciEngine
 A_GAME = 6
 """Positions of one game."""
 
+_NEARLY_ALL = 0.9  # of the moves: what changes so many is no strength
 _APART = 9
 """Plies between two positions of a game: odd, so that both sides are to move."""
 
@@ -92,10 +93,12 @@ class Probed:
             for p, one in self.tried.items()
             if one.failure
         ]
-        if not self.is_dead:
-            bounds = ((Point.MIN, Point.MINUS), (Point.MAX, Point.PLUS))
-            return (*failed, *(said for pair in bounds for said in self._clamped(*pair)))
-        return (*failed, "dead: in no position does a step change anything")
+        if self.is_dead:
+            return (*failed, "dead: in no position does a step change anything")
+        if self.moves_changed > _NEARLY_ALL:
+            failed.append("a step changes nearly every move: an index or a size?")
+        bounds = ((Point.MIN, Point.MINUS), (Point.MAX, Point.PLUS))
+        return (*failed, *(said for pair in bounds for said in self._clamped(*pair)))
 
     @property
     def is_dead(self) -> bool:

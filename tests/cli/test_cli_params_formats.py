@@ -38,6 +38,13 @@ def test_an_export_is_what_was_imported(ask: Ask) -> None:
     assert heard.code == 0 and "value = 446.5" in heard.out
 
 
+def test_a_params_toml_alone_is_enough(ask: Ask) -> None:
+    Path("tune.txt").write_text(LINES)
+    assert ask("params", "import", "tune.txt", "--force").code == 0
+    Path("config.toml").unlink(missing_ok=True)
+    assert ask("params", "export", "--format", "fishtest").out == LINES
+
+
 def test_scaled_parameters_are_exported_as_the_engine_gets_them(folder: Path, ask: Ask) -> None:
     (folder / "params.toml").write_text(
         '[base]\nvalue = 0.75\nmin = 0.29\nmax = 2\nstep = 0.05\nscale = 100\noption = "Base"\n'

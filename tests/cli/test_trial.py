@@ -84,18 +84,19 @@ def test_what_the_trial_teaches_is_written(
 
 
 @pytest.mark.parametrize(
-    ("makefile", "words"),
+    ("makefile", "code", "words", "advice"),
     [
-        ("all:\n\tcc -o small search.c\n", "NEEDS_CLOCK"),
-        ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", "host: x"),
+        ("all:\n\tcc -o small search.c\n", 4, "NEEDS_CLOCK", ""),
+        ("small: net.nnue\n", 4, "net.nnue", "a network that it includes is missing"),
+        ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", 4, "host: x", "it downloads"),
     ],
 )
 def test_a_build_that_fails_ends_with_the_words_of_the_tool(
-    ask: Ask, folder: Path, makefile: str, words: str
+    ask: Ask, folder: Path, makefile: str, code: int, words: str, advice: str
 ) -> None:
     engine(makefile)
     heard = ask("init", "small")
-    assert heard.code == 4 and words in heard.err
+    assert heard.code == code and words in heard.err and advice in heard.err
     assert "Its values" not in heard.err
     assert Path("params.toml").exists(), "to go on by hand"
     assert ask("init", "small", "--force", "--no-try").code == 0

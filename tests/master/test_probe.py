@@ -9,7 +9,7 @@ from spsa.builds.smoke import limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Sides
 from spsa.errors import BuildFailed
-from spsa.master.probe import Point, Prober
+from spsa.master.probe import Point, Probed, Prober, Search, Tried
 
 ENGINE = """#!/bin/sh
 while read -r line; do
@@ -51,3 +51,17 @@ def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
     assert found.tried[Point.MINUS].searches == start.searches != ()
     assert found.fails and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
+
+
+def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size() -> None:
+    def tried(*moves: str) -> Tried:
+        return Tried(value=1, searches=tuple(Search(move=one, score=1, nodes=1) for one in moves))
+
+    start = tried(*("e2e4" for _ in range(20)))
+    others = {
+        "an index or a size": tried(*("d2d4" for _ in range(20))),
+        "": tried("e2e4", "e2e4", *("d2d4" for _ in range(18))),
+    }
+    for said, side in others.items():
+        probed = Probed(parameter=parameter("margin"), start=start, tried={Point.PLUS: side})
+        assert said in "".join(probed.findings) and bool(said) == bool(probed.findings)

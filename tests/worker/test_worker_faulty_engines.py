@@ -1,6 +1,7 @@
 """Each way an engine can misbehave ends as defined, in time, and leaves nothing behind."""
 
 import os
+import random
 import resource
 import sys
 import time
@@ -204,6 +205,31 @@ def test_who_answers_twice_at_the_end_of_a_pair_spoils_that_pair(
     # ply 2 is its own in the second game only, and there it is its last
     animal = Animal("garbage", {"fault": fault, "at_ply": 2, "moves": LOSER})
     assert told(animal, tmp_path) == ("garbage", "minus")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("SPSA_TEST_LONG"), reason="SPSA_TEST_LONG is not set")
+@pytest.mark.timeout(3600)
+def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> None:
+    rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
+    quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
+    files, pids = open_files(), list[int]()
+    with cage(2, PATIENT) as pool:
+        for number in range(500):
+            name = rng.choice(quick)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            first, _ = events(pool, prepared(ANIMALS[name], folder))
+            ended = first.fault.reason if isinstance(first, PairVoid) else "played"
+            assert ended == ANIMALS[name].outcome, (name, first)
+            pids += named(folder)
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+    assert open_files() == files
+    assert not children()
+    assert peak() < 400
+    assert pids and not any(map(alive, pids))
 
 
 @pytest.mark.slow
