@@ -20,9 +20,12 @@ _USAGE_LENGTH = 1_000
 
 
 def echo(*lines: str, err: bool = False) -> None:
-    """Write each text as one line, to stdout or to stderr."""
+    """Write each text as one line, to stdout or to stderr.
+
+    The stream is named, because click itself would write past a live view that takes its place.
+    """
     for line in lines:
-        click.echo(printable(line, LINE_LENGTH), err=err)
+        click.echo(printable(line, LINE_LENGTH), file=sys.stderr if err else sys.stdout)
 
 
 def echo_json(value: Any, *, indent: int | None = None) -> None:

@@ -75,7 +75,7 @@ def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
         on_terminal(master("run"), folder, DATABASE_URL=url) as lead,
         on_terminal(play, folder, columns=120, DATABASE_URL=url) as hand,
     ):
-        view = ("games an hour", "no faults", "slot 0", "slot 1", "pairs +")
+        view = ("games an hour", "void games: none", "slot 0", "slot 1", "pairs, ")
         hand.wait_for(lambda text: all(part in text for part in view))
         assert "claimed, " in hand.everything, "the log is above"
         view = ("games an hour", "▁", "━", "steps moved")
@@ -88,4 +88,4 @@ def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
         hand.type(b"\x03")
         assert hand.wait() == 130
         assert hand.cursor_is_shown and "slot 0" not in hand.shown[-1]
-        assert "no more claims" in hand.everything and ": played, " in hand.everything
+        assert "no more claims" in hand.everything and " batch 0: +" in hand.everything
