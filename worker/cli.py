@@ -34,7 +34,14 @@ from worker.update import Restart
     context_settings={"help_option_names": ["-h", "--help"]}, params=click_options(Settings)
 )
 @click.argument("engines", nargs=-1, type=FILE, metavar="[ENGINE1 ENGINE2]")
-@click.version_option(__version__)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, asked: _say_version(context) if asked else None,
+    help="Show the version and exit.",
+)
 def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
 
@@ -59,6 +66,15 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
             echo(f"warning: {platform.system()} has {loss}", err=True)
         limits = settings.engine_limits(isolation=namespaces, worker_id=worker_id, folders=folders)
         return _play(engines, settings, limits)
+
+
+def _say_version(context: click.Context) -> None:
+    """Say it after importing all that plays: a worker tries its new version by this."""
+    import worker.batches.service
+    import worker.remote  # noqa: F401
+
+    echo(f"compete, version {__version__}")
+    context.exit()
 
 
 def check(engines: tuple[Path, ...], settings: Settings) -> None:

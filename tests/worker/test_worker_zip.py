@@ -126,6 +126,22 @@ def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz: Path, pyth
         assert done.stderr.startswith("worker.pyz needs Python 3.11 or newer, and this is ")
 
 
+@pytest.mark.parametrize(
+    "lacking", ["worker/runner/pool.py", "worker/remote.py", "chess/__init__.py"]
+)
+def test_one_that_could_not_play_does_not_say_its_version(
+    pyz: Path, tmp_path: Path, lacking: str
+) -> None:
+    """A worker tries its new version so before it replaces itself."""
+    broken = tmp_path / "worker.pyz"
+    with zipfile.ZipFile(pyz) as whole, zipfile.ZipFile(broken, "w") as part:
+        for name in whole.namelist():
+            if name not in (lacking, f"{lacking}c"):
+                part.writestr(name, whole.read(name))
+    assert run(pyz, "--version").returncode == 0
+    assert run(broken, "--version").returncode != 0
+
+
 def test_it_plays_for_a_server_with_the_built_in_book(
     pyz: Path, server: WorkerServer, tmp_path: Path
 ) -> None:
