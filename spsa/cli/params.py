@@ -88,8 +88,10 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
-    chosen = _chosen(config, run, theta)[0].parameters
-    values = space.rounded(space.steps({p.name: p.value for p in chosen}))
+    if run is None:
+        _refuse_theta(theta)
+    chosen = space if run is None else _of_run(config.database.url, run, theta)[0]
+    values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
@@ -104,16 +106,6 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
 def _checked(config: Config) -> Space:
     with working("checking params.toml against the engine"):
         return checked_space(config)
-
-
-def _chosen(
-    config: Config, run: str | None, theta: str | None
-) -> tuple[Space, Mapping[str, object]]:
-    """The space with the chosen values, and the settings of its rule."""
-    if run is not None:
-        return _of_run(config.database.url, run, theta)
-    _refuse_theta(theta)
-    return load_space(config.run.params), config.spsa.settings
 
 
 def _refuse_theta(theta: str | None) -> None:
