@@ -109,6 +109,7 @@ def _works(wrapper: tuple[str, ...]) -> bool:
     try:
         done = subprocess.run(
             [*wrapper, "true"],
+            env={"PATH": os.environ.get("PATH", os.defpath)},  # without passwords
             preexec_fn=partial(bind_engine, os.getpid(), isolated=True),
             stdin=quiet,
             stdout=quiet,
