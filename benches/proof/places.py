@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import tomlkit
 
-from spsa.builds.sources.reading import parse
-from spsa.builds.sources.rewriting import element
-from spsa.config import Config, load_config, load_space, read_sources
+from spsa.config import Config, load_config, load_space, read_sources, source_values
 from spsa.config.projection import project_theta
-from spsa.core.params import Role
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
@@ -164,10 +161,6 @@ def _values_in_the_source(config: Config) -> dict[str, float]:
     """The values in the engine's source of the parameters that are single numbers."""
     space, constants = checked_space(config), config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
-    files = {name: parse(text, name) for name, text in texts.items()}
-    return {
-        p.name: element(files[p.place.location.file or constants], p.place.location).number
-        / (p.scale or 1)
-        for p in space.parameters
-        if p.place.role is Role.VALUE
-    }
+    scales = {p.name: p.scale or 1 for p in space.parameters}
+    found = source_values(space, texts, constants)
+    return {name: number / scales[name] for name, number in found.items()}

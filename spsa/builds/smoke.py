@@ -30,8 +30,10 @@ _COUNTS = (
 
 
 _HANDSHAKE_SECONDS = 10.0
-_LISTING_SECONDS = 2.0
 """What an engine is given for each of `uci` and `isready`."""
+
+_LISTING_SECONDS = 2.0
+"""What an engine is given to list its parameters."""
 
 _BENCH_SECONDS = 60.0
 

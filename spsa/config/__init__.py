@@ -9,6 +9,7 @@ from spsa.config.source import (
     other_values,
     read_sources,
     source_lines,
+    source_values,
 )
 from spsa.config.space import load_space
 from spsa.config.starter import (
@@ -37,6 +38,7 @@ __all__ = [
     "setup_of_binary",
     "setup_of_source",
     "source_lines",
+    "source_values",
     "starter_config",
     "starter_params",
 ]

@@ -84,19 +84,23 @@ def source_lines(
     return found
 
 
+def source_values(space: Space, texts: Mapping[str, str], constants_file: str) -> dict[str, Number]:
+    """The numbers in the source of the parameters that are single numbers, by name."""
+    files = {name: parse(text, name) for name, text in texts.items()}
+    places = {p.name: p.place.location for p in space.parameters if p.place.role is Role.VALUE}
+    return {
+        name: element_at(files[location.file or constants_file], location).number
+        for name, location in places.items()
+    }
+
+
 def other_values(
     space: Space, texts: Mapping[str, str], constants_file: str
 ) -> dict[str, tuple[Number, Number]]:
     """The number in the source, and the one that stands for `value`, where these differ."""
-    files = {name: parse(text, name) for name, text in texts.items()}
-    found = {}
-    for p in space.parameters:
-        if p.place.role is Role.VALUE:
-            location = p.place.location
-            there = element_at(files[location.file or constants_file], location).number
-            if there != p.to_engine(p.value):
-                found[p.name] = there, p.to_engine(p.value)
-    return found
+    there = source_values(space, texts, constants_file)
+    own = {p.name: p.to_engine(p.value) for p in space.parameters if p.name in there}
+    return {name: (there[name], own[name]) for name in own if there[name] != own[name]}
 
 
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
