@@ -442,8 +442,10 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
     tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
 ) -> None:
     first = with_a_stray(tmp_path, stop_signal)
+    wait_until(lambda: len(strays()) == 1)
     (one,) = strays()
     second = with_a_stray(tmp_path, stop_signal)
+    wait_until(lambda: len(strays()) == 2)
     (other,) = set(strays()) - {one}
     assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
     first.close()
