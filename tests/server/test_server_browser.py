@@ -119,14 +119,14 @@ def test_every_page_is_well_made(seen: Seen, address: str) -> None:
 
 
 def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
-    """The values that Plotly has of a series, once it is drawn."""
-    place = f"[data-figure={name}]"
-    seen.page.locator(f"{place}.js-plotly-plot").wait_for()
-    found: dict[str, object] = seen.page.locator(place).evaluate(
-        "(place, name) => (({x, y, line}) => ({x, y, line}))"
-        "(place.data.find((one) => one.name === name))",
-        trace,
-    )
+    """The values that Plotly has of a series, as soon as the live page has drawn it."""
+    found: dict[str, object] = seen.page.wait_for_function(
+        """([place, name]) => {
+          const series = document.querySelector(place)?.data?.find((one) => one.name === name);
+          return series && (({x, y, line}) => ({x, y, line}))(series);
+        }""",
+        arg=[f"[data-figure={name}].js-plotly-plot", trace],
+    ).json_value()
     return found
 
 
@@ -156,7 +156,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert box is not None and box["width"] > 100 and box["height"] > 20
     assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
     told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
-    assert told in seen.page.locator("#measured").inner_text()
+    expect(seen.page.locator("#measured")).to_contain_text(told)
     assert seen.complaints == []
 
 
