@@ -1,10 +1,9 @@
 """The tables of config.toml. A field is a key: its type, range, default and documentation."""
 
-import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, InstanceOf, ValidationInfo, model_validator
 
@@ -123,36 +122,13 @@ class ValidationSection(Section):
             yield ("share",), found, "add every = 100"
 
 
-Format = Literal["text", "slack", "discord"]
-_FORMATS: Mapping[str, Format] = {
-    "hooks.slack.com": "slack",
-    "discord.com": "discord",
-    "discordapp.com": "discord",
-}
-
-
-def _address(url: str) -> str:
-    if url and not re.match(r"https?://[^\s/]", url):
-        remedy = 'write url = "https://ntfy.sh/TOPIC", or the webhook of Slack or Discord'
-        raise refusal("url is no address of http or https", remedy)
-    return url
-
-
 class AlarmsSection(Section):
-    """Who is notified of alarms; with no command and no URL, events are all there is."""
+    """Who is notified of alarms; without a command, events are all there is."""
 
     command: Text = ""
     """a shell command that gets the message on its standard input"""
-    url: Annotated[Text, AfterValidator(_address)] = Field("", repr=False)  # often a password
-    """an address that gets the message by a POST: ntfy, Slack, Discord"""
-    format: Format = Field(default_factory=lambda data: _usual_format(data["url"]))
-    """the body of the POST; by default that of the URL's host"""
     after: Annotated[float, Field(ge=0.0, le=86_400.0)] = 60.0
     """seconds that an alarm lasts before it is reported, and is gone before it is over"""
-
-
-def _usual_format(url: str) -> Format:
-    return next((known for host, known in _FORMATS.items() if f"//{host}/" in url), "text")
 
 
 def _words(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,15 +1,19 @@
-"""Watches the alarms of a run beside its master: records them as events, and notifies the owner.
+"""Watches the alarms of a run beside its master: records them as events, and tells a command.
 
 A thread with a database connection of its own: whatever it waits for, the master's loop goes on.
 What has been told is in the events, so another master of the run does not tell it again.
 """
 
 import logging
+import os
 import shutil
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.config import Config
@@ -21,11 +25,11 @@ from spsa.db.url import parsed
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail, told_alarms
-from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import with_alarms
+from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.status import said_stop, status
+from spsa.report.table import record
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
@@ -36,7 +40,37 @@ _COST = 10.0  # looks take a tenth of the time at most
 _LEAVE_SECONDS = 5.0
 _MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 
+COMMAND_SECONDS = 20.0
+"""For the command that gets a message; it is then killed."""
+
+_LENGTH, _LINE = 1_500, 300  # characters of a message, and of a line: Discord takes 2,000
+
 log = logging.getLogger("spsa.alarms")
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmChanges:
+    """The alarms that have begun, and those that are over."""
+
+    begun: Sequence[Alarm] = ()
+    over: Sequence[Alarm] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.begun or self.over)
+
+    def message(self, run: str) -> str:
+        """The run, and a line for each alarm as far as they fit."""
+        lines = [
+            *(f"alarm: {alarm}" for alarm in self.begun),
+            *(f"over: {alarm.subject}: {alarm.found}" for alarm in self.over),
+        ]
+        text = f"run {printable(run, _LINE)}"
+        for i, line in enumerate(lines):
+            longer = f"{text}\n{printable(line, _LINE)}"
+            if len(longer) > _LENGTH:
+                return f"{text}\n{len(lines) - i} more: see `spsa-master status`"
+            text = longer
+        return text
 
 
 def changes(
@@ -73,7 +107,7 @@ class AlarmWatch:
         self._master_lease = master_lease
         self._stopping = stopping
         self._since: dict[AlarmKey, float] = {}
-        self._of_machines: Sequence[Alarm] = ()
+        self._machines: Sequence[MachineReport] = ()
         self._compared_at = -_MACHINE_SECONDS
 
     def run(self, name: str) -> None:
@@ -92,10 +126,9 @@ class AlarmWatch:
             self._stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
 
     def _look(self, run: Run, now: float) -> None:
-        look = with_alarms(self._store, status(self._store, run))
+        look = with_alarms(self._store, status(self._store, run), self._machines_at(run, now))
         self._record_verdict(run, look.verdict)
-        found = (*look.alarms, *self._machine_alarms(look.run, now))
-        seen = {alarm.key: alarm for alarm in found if alarm.kind is not AlarmKind.DISK}
+        seen = {alarm.key: alarm for alarm in look.alarms if alarm.kind is not AlarmKind.DISK}
         self._record(run, now, (*seen.values(), *of_disks(run.name, self._folders())))
 
     def _record_verdict(self, run: Run, found: Verdict) -> None:
@@ -105,15 +138,14 @@ class AlarmWatch:
             detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
             self._store.record(self._master_lease, [(VERDICT, detail)])
 
-    def _machine_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
-        """Those of the last comparison of the machines, which is seldom."""
+    def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
+        """The last comparison of the machines, which is seldom."""
         if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self._config.alarms.after):
-            found = compared_machines(self._store, run, COMPARED)
-            self._of_machines = [alarm for machine in found for alarm in machine.alarms]
+            self._machines = compared_machines(self._store, run, COMPARED)
             self._compared_at = now
             if self._config.fleet.set_aside:
-                set_aside(self._store, run, found)
-        return self._of_machines
+                set_aside(self._store, run, self._machines)
+        return self._machines
 
     def _folders(self) -> list[Path]:
         """Where the master writes: its files, the binaries, and the database if it is a file."""
@@ -127,11 +159,31 @@ class AlarmWatch:
         found = changes(self._since, told, alarms, now, after)
         if not found:
             return
-        begun = ((ALARM, event_detail(alarm)) for alarm in found.begun)
-        over = ((ALARM_OVER, event_detail(alarm)) for alarm in found.over)
+        begun = ((ALARM, record(ALARMS, alarm)) for alarm in found.begun)
+        over = ((ALARM_OVER, record(ALARMS, alarm)) for alarm in found.over)
         self._store.record(self._master_lease, (*begun, *over))
-        for failure in send(self._config.alarms, message(run.name, found)):
-            log.warning(failure)
+        command = self._config.alarms.command
+        if command and (failure := run_command(command, found.message(run.name))):
+            log.warning("the command of [alarms] failed: %s", failure)
+
+
+def run_command(command: str, text: str) -> str:
+    """Run a shell command with the text as its input; why it failed, empty if it did not."""
+    line, pipe = ["/bin/sh", "-c", command], subprocess.PIPE
+    with subprocess.Popen(
+        line, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(
+                f"{text}\n".encode(errors="replace"), timeout=COMMAND_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with all that it started
+            return f"it was killed after {COMMAND_SECONDS:g} s"
+    if process.returncode == 0:
+        return ""
+    told = f"exit code {process.returncode} {said.decode(errors='replace').strip()}"
+    return printable(told.strip(), _LINE)
 
 
 def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
@@ -143,7 +195,7 @@ def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
             continue
         if disk.free < min(_MIN_FREE, _SHARE_FREE * disk.total):
             found = f"{disk.free / 10**9:.2f} GB are free on the master's disk of {folder}"
-            yield Alarm(AlarmKind.DISK, run, found, "make room before it is full")
+            yield Alarm(AlarmKind.DISK, run, found)
             return
 
 

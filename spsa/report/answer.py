@@ -10,7 +10,7 @@ from rich.table import Table
 
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose
-from spsa.report.alarm import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
+from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.formats import count, duration, elo_text, plus_minus
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, ParameterStatus

@@ -1,17 +1,163 @@
-"""What happened to a run: who changed what and when, and which games engines have spoilt.
+"""What happened to a run: alarms, who changed what and when, and games that engines have spoilt.
 
 What a worker has sent of a void game is text to show and never to trust.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER
 from spsa.db.tables import Event, Run
-from spsa.report.alarm import alarm_of
 from spsa.report.formats import time_text
 from spsa.report.table import Column, View, values
+
+_ALONE = 3
+"""So many alarms of a kind are told one by one; more of them in one sentence."""
+
+_NAMED = 4
+_MAX_EVENTS = 100_000
+_AGAIN = "and go on with `spsa-master run --from`"
+_MACHINE = (
+    "`spsa-master workers exclude {}` gives it no more games, "
+    "`spsa-master purge --host {}` removes its results"
+)
+
+
+class AlarmKind(StrEnum):
+    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject."""
+
+    advice: str
+
+    def __new__(cls, name: str, advice: str) -> "AlarmKind":
+        kind = str.__new__(cls, name)
+        kind._value_, kind.advice = name, advice
+        return kind
+
+    PAUSED = "paused", "continue it with `spsa-master resume`"
+    NO_MASTER = "no_master", "start `spsa-master run`"
+    NO_WORKER = "no_worker", "start `compete --spsa -c 8`"
+    WAITING_FOR_BUILDS = "waiting_for_builds", "use more games an iteration"
+    STALLED = "stalled", "check the logs of the workers"
+    DEAD = (
+        "dead",
+        f"stop the run, give it a larger step or `active = false` in params.toml, {_AGAIN}",
+    )
+    AT_BOUND = (
+        "at_bound",
+        f"a wider bound may be better: stop the run, change it in params.toml, {_AGAIN}",
+    )
+    NOISE = (
+        "noise",
+        "use larger steps or more games; or the start was close to the best values",
+    )
+    WORSE = "worse", "do not use them; look for faults of engines or workers"
+    ONE_SIDED = (
+        "one_sided",
+        "use smaller steps; if values break the engine, `spsa-master probe` finds them",
+    )
+    DRAWS = (
+        "draws",
+        "a less balanced book teaches more: [games] book, and `spsa-master run --from`",
+    )
+    TIME_LOSSES = (
+        "time_losses",
+        "start fewer slots on that machine (-c), or raise the margin of [time_control]",
+    )
+    VOID_GAMES = "void_games", "`spsa-master workers exclude {}` if it goes on"
+    WORKER_RESULTS = "worker_results", _MACHINE
+    WORKER_VOIDS = "worker_voids", _MACHINE
+    WORKER_TIME_LOSSES = "worker_time_losses", _MACHINE
+    WORKER_SPEED = (
+        "worker_speed",
+        "start fewer slots on that machine (-c) if other programs use its cores",
+    )
+    DISK = "disk", "make room before it is full"
+
+
+STANDSTILL = frozenset(
+    {AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER, AlarmKind.STALLED}
+)
+"""Why nothing is played."""
+
+MINOR = frozenset(
+    {
+        *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.DEAD, AlarmKind.AT_BOUND),
+        *(AlarmKind.NOISE, AlarmKind.DRAWS, AlarmKind.WORKER_SPEED),
+    }
+)
+"""What makes a run slower or teaches it less, and spoils no result."""
+
+AlarmKey = tuple[str, str]
+"""Kind and subject: what makes an alarm the same one at the next look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """`subject` is the run, a parameter, a worker or a machine; `found` has the number.
+
+    `alike` are all subjects of many alarms of one kind, that are told as one.
+    """
+
+    kind: AlarmKind
+    subject: str
+    found: str
+    alike: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> AlarmKey:
+        return self.kind, self.subject
+
+    @property
+    def advice(self) -> str:
+        return self.kind.advice.replace("{}", self.subject)
+
+    @property
+    def who(self) -> str:
+        """The subject; `5 alike, a, b, c, d and 1 more`."""
+        if not self.alike:
+            return self.subject
+        more = f" and {len(self.alike) - _NAMED} more" if len(self.alike) > _NAMED else ""
+        return f"{len(self.alike)} alike, {', '.join(self.alike[:_NAMED])}{more}"
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.found}; {self.advice}"
+
+
+ALARMS = View("alarms", values("kind", "subject", "found", "advice"))
+
+
+def alarm_of(event: Event) -> Alarm | None:
+    """The alarm that an event is about; None for one of another version, or written by hand."""
+    kind, subject, found = (str(event.detail.get(one)) for one in ("kind", "subject", "found"))
+    known = next((one for one in AlarmKind if one == kind), None)
+    return None if known is None else Alarm(known, subject, found)
+
+
+def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
+    """The alarms whose beginning is an event of the run, and whose end is not."""
+    told: dict[AlarmKey, Alarm] = {}
+    for event in store.events(run.id, _MAX_EVENTS, kinds=(ALARM, ALARM_OVER)):
+        if (alarm := alarm_of(event)) is not None:
+            told.pop(alarm.key, None)
+            if event.kind == ALARM:
+                told[alarm.key] = alarm
+    return told
+
+
+def grouped(alarms: Sequence[Alarm]) -> Iterator[Alarm]:
+    """In the order of their kinds; one for all where many are alike, with the figures of one."""
+    for kind in AlarmKind:
+        same = [alarm for alarm in alarms if alarm.kind is kind]
+        if len(same) <= _ALONE:
+            yield from same
+        else:
+            first, names = same[0], tuple(alarm.subject for alarm in same)
+            yield Alarm(kind, first.subject, f"{first.found} ({first.subject})", names)
+
 
 Leaf = tuple[str, str]
 """A name, as `time_control.low`, and its value."""

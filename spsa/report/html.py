@@ -17,9 +17,8 @@ from spsa import __version__
 from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
-from spsa.report.alarm import grouped
 from spsa.report.answer import answer, ends, moved, notes
-from spsa.report.events import EVENTS, SETTINGS, VOIDS
+from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
 from spsa.report.formats import shown
 from spsa.report.matches import ITERATIONS, MATCHES

@@ -23,7 +23,7 @@ from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.events import Alarm, AlarmKind
 from spsa.report.formats import by, percent
 from spsa.report.table import Column, View
 
@@ -200,7 +200,7 @@ def _of_results(name: str, own: Vector, others: Vector, level: float) -> Iterato
             f"of its {mine.sum():.0f} pairs {_shares(mine)}; of the others' {_shares(theirs)} "
             f"(chi-square {value:.0f}, p = {chance:.1g})"
         )
-        yield chance, _alarm(AlarmKind.WORKER_RESULTS, name, found)
+        yield chance, Alarm(AlarmKind.WORKER_RESULTS, name, found)
 
 
 def _shares(counts: Vector) -> str:
@@ -226,15 +226,7 @@ def _of_faults(name: str, own: Vector, others: Vector, level: float) -> Iterator
                 f"{often:.1%} of its {mine.sum():.0f} batches had {what}, of the others' "
                 f"{usual:.1%} (p = {chance:.1g})"
             )
-            yield chance, _alarm(kind, name, found)
-
-
-def _alarm(kind: AlarmKind, machine: str, found: str) -> Alarm:
-    advice = (
-        f"`spsa-master workers exclude {machine}` gives it no more games, "
-        f"`spsa-master purge --host {machine}` removes its results"
-    )
-    return Alarm(kind, machine, found, advice)
+            yield chance, Alarm(kind, name, found)
 
 
 def exact_chance(own: Vector, others: Vector) -> float:
@@ -264,8 +256,7 @@ def _of_speed(machine: str, speeds: dict[str, float]) -> Iterator[Alarm]:
     usual = median(speeds.values()) if len(speeds) >= _MIN_MACHINES else 0.0
     if (speed := speeds.get(machine, usual)) < _SLOW * usual:
         found = f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual"
-        advice = "start fewer slots on that machine (-c) if other programs use its cores"
-        yield Alarm(AlarmKind.WORKER_SPEED, machine, found, advice)
+        yield Alarm(AlarmKind.WORKER_SPEED, machine, found)
 
 
 MACHINES = View(

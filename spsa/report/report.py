@@ -8,7 +8,7 @@ from typing import Any
 from spsa import __version__
 from spsa.db import Store
 from spsa.db.tables import Event, Run
-from spsa.report.alarms import with_alarms, with_machines
+from spsa.report.alarms import with_alarms
 from spsa.report.events import EVENTS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.history import HISTORY, THETA, RunHistory, history
@@ -88,7 +88,7 @@ def report(store: Store, run: Run) -> Report:
     workers = fleet(store, store.worker_shares(run.id), machines)
     return Report(
         made_at=store.clock(),
-        status=with_machines(with_alarms(store, status(store, run)), machines),
+        status=with_alarms(store, status(store, run), machines),
         history=history(store, run),
         machines=machines,
         validations=tuple(Match(one, measured(run, one)) for one in store.matches(run.id)),

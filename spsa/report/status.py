@@ -15,7 +15,7 @@ from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
-from spsa.report.alarm import Alarm
+from spsa.report.events import ALARMS, Alarm
 from spsa.report.formats import count, duration, estimate, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
@@ -157,7 +157,7 @@ STATUS = View(
         Column("earlier_run", "", lambda status: status.earlier and status.earlier.to_json()),
         Column("verdict", "", _verdict_json),
         Column("building", "", lambda status: status.builds.to_json()),
-        Column("alarms"),
+        Column("alarms", "", lambda status: records(ALARMS, status.alarms)),
     ),
 )
 

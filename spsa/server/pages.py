@@ -15,7 +15,7 @@ from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Run
 from spsa.errors import NothingToDo, TuningError
-from spsa.report.alarm import Alarm
+from spsa.report.events import Alarm
 from spsa.report.figures import compared_figures, parameter_figures, worker_figures
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.report.alarms import with_alarms, with_machines
+from spsa.report.alarms import with_alarms
 from spsa.report.figures import Figure, figures
 from spsa.report.history import POINTS, RunHistory, history
 from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
@@ -65,8 +65,7 @@ class Reader:
         """With all alarms."""
 
         def read() -> Status:
-            found = with_alarms(self._store, status(self._store, run))
-            return with_machines(found, self.machines(run))
+            return with_alarms(self._store, status(self._store, run), self.machines(run))
 
         return self._statuses.get((run.id, run.status), read)
 

@@ -16,8 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from spsa.db.read_queries import RunOverview
 from spsa.lifecycle import RunStatus
-from spsa.report.alarm import AlarmKind
-from spsa.report.events import EVENTS
+from spsa.report.events import EVENTS, AlarmKind
 from spsa.report.history import HISTORY
 from spsa.report.html import environment, plotly_script
 from spsa.report.matches import ITERATIONS

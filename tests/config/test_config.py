@@ -274,7 +274,6 @@ FAULTS = [
     ("[games]", "plies = 1001", "less than or equal to 1000"),
     ("[time_control]", "timehigh = 86401.0", "less than or equal to 86400"),
     ("[validation]", "share = 0.5", "share is that of validations in the background; add every"),
-    ("[alarms]", "url = 'ftp://h'", "url is no address of http or https"),
     ("[delivery]", "kind = 'uci'", "[delivery] engine is missing"),
     ("[delivery]", "engine = 'x'", 'engine does not go with kind = "build"'),
     ("[delivery]", 'kind = "uci"\nengine = "e"\n[build]\nwhere = "worker"', "remove where"),

@@ -1,20 +1,18 @@
-"""Alarms reach somebody: a real HTTP server, real commands, events in a real database."""
+"""Alarms are told once: to a real command, and by events in a real database."""
 
 import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from builders import Stage, stage
 from tuned import space_from, tuned
-from tuner import Tuner
 from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
@@ -22,59 +20,17 @@ from spsa.config.settings import AlarmsSection
 from spsa.db import Store
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
-from spsa.report import alarm_messages
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, told_alarms
-from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarm_watch import AlarmWatch, changes, of_disks
+from spsa.report import alarm_watch
+from spsa.report.alarm_watch import AlarmChanges, AlarmWatch, changes, of_disks, run_command
 from spsa.report.alarms import with_alarms
+from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.status import status
 
 SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
 
 
-def alarm(subject: str = "margin", kind: AlarmKind = AlarmKind.AT_BOUND) -> Alarm:
-    return Alarm(
-        kind=kind, subject=subject, found="theta is 400, at its max 400", advice="widen it"
-    )
-
-
-@dataclass
-class Server:
-    """Answers POSTs with a status, and keeps what it got."""
-
-    url: str = ""
-    status: int = 200
-    posts: list[tuple[str, str, str]] = field(default_factory=list)  # path, type, body
-
-
-@contextmanager
-def listening(**over: object) -> Iterator[Server]:
-    server = Server(**over)  # type: ignore[arg-type]
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            server.posts.append((self.path, self.headers["Content-Type"], body))
-            self.send_response(server.status)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-
-        def do_GET(self) -> None:
-            raise AssertionError("a redirect was followed")
-
-        def log_message(self, *_: object) -> None: ...
-
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listener.daemon_threads = True
-    thread = threading.Thread(target=listener.serve_forever)
-    thread.start()
-    server.url = f"http://127.0.0.1:{listener.server_address[1]}/secret-topic"
-    try:
-        yield server
-    finally:
-        listener.shutdown()
-        listener.server_close()
-        thread.join()
+def alarm(subject: str = "margin") -> Alarm:
+    return Alarm(AlarmKind.AT_BOUND, subject, "theta is 400, at its max 400")
 
 
 def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_long() -> None:
@@ -98,60 +54,28 @@ def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_l
 
 
 def test_a_message_fits_whatever_it_is_about() -> None:
-    text = message("nightly", AlarmChanges([alarm("a\n\x1b[2J")], [alarm("b")]))
+    text = AlarmChanges([alarm("a\n\x1b[2J")], [alarm("b")]).message("nightly")
     assert text.splitlines() == [
         "run nightly",
-        r"alarm: a\n\x1b[2J: theta is 400, at its max 400; widen it",
+        rf"alarm: a\n\x1b[2J: theta is 400, at its max 400; {alarm().advice}",
         "over: b: theta is 400, at its max 400",
     ]
-    many = message("r" * 999, AlarmChanges([alarm("x" * 999) for _ in range(50)]))
+    many = AlarmChanges([alarm("x" * 999) for _ in range(50)]).message("r" * 999)
     assert len(many) < 1600 and many.splitlines()[-1].startswith("47 more")
-
-
-@pytest.mark.parametrize(
-    ("format_", "content", "expected"),
-    [
-        ("text", "text/plain; charset=utf-8", "run <!all> & ½"),
-        ("slack", "application/json", {"text": "run &lt;!all&gt; &amp; ½"}),
-        (
-            "discord",
-            "application/json",
-            {"content": "run <!all> & ½", "allowed_mentions": {"parse": []}},
-        ),
-    ],
-)
-def test_a_post_has_the_body_that_the_service_takes(
-    format_: str, content: str, expected: object
-) -> None:
-    with listening() as server:
-        assert list(send(AlarmsSection(url=server.url, format=format_), "run <!all> & ½")) == []
-    ((path, content_type, body),) = server.posts
-    assert (path, content_type) == ("/secret-topic", content)
-    assert (body if format_ == "text" else json.loads(body)) == expected
-
-
-def test_what_fails_is_told_without_the_address() -> None:
-    for code in (500, 302):
-        with listening(status=code) as server:
-            (failure,) = send(AlarmsSection(url=server.url), "text")
-        assert failure == f"the POST to 127.0.0.1 failed: status {code}"
-    (failure,) = send(AlarmsSection(url=server.url), "text")  # nobody listens any more
-    assert failure == "the POST to 127.0.0.1 failed: NewConnectionError"
 
 
 def test_a_command_gets_the_message_and_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    got = tmp_path / "got"
-    assert list(send(AlarmsSection(command=f"cat > '{got}'"), "run x\nalarm: ½")) == []
-    assert got.read_text() == "run x\nalarm: ½\n"
-    (failure,) = send(AlarmsSection(command="printf 'no\\033[2Jmail' >&2; exit 3"), "text")
-    assert failure == r"the command of [alarms] failed: exit code 3 no\x1b[2Jmail"
-    assert list(send(AlarmsSection(command="exit 0"), "text" * 99_999)) == [], "it reads nothing"
-    monkeypatch.setattr(alarm_messages, "SECONDS", 0.3)
+    assert run_command(f"cat > '{tmp_path}/got'", "run x\nalarm: ½") == ""
+    assert (tmp_path / "got").read_text() == "run x\nalarm: ½\n"
+    failure = run_command("printf 'no\\033[2Jmail' >&2; exit 3", "text")
+    assert failure == r"exit code 3 no\x1b[2Jmail"
+    assert run_command("exit 0", "text" * 99_999) == "", "it reads nothing"
+    monkeypatch.setattr(alarm_watch, "COMMAND_SECONDS", 0.3)
     os.mkfifo(tmp_path / "alive")
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    (failure,) = send(AlarmsSection(command=f"sleep 90 > '{tmp_path}/alive' & sleep 90"), "text")
+    failure = run_command(f"sleep 90 > '{tmp_path}/alive' & sleep 90", "text")
     assert "killed after 0.3 s" in failure
 
     def has_no_writer() -> bool:
@@ -182,10 +106,10 @@ def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found() == [], "5% of a small disk is enough"
 
 
-def config(folder: Path, url: str, **alarms: object) -> Config:
+def config(folder: Path, url: str) -> Config:
     (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
     found = load_config(folder / "config.toml", {})
-    return found.model_copy(update={"alarms": AlarmsSection(after=0.0, **alarms)})  # type: ignore[arg-type]
+    return found.model_copy(update={"alarms": AlarmsSection(after=0.0)})
 
 
 @contextmanager
@@ -201,9 +125,9 @@ def watched(staged: Stage, wanted: Config) -> Iterator[None]:
         thread.join(120)
 
 
-def until(is_so: object, seconds: float = 120.0) -> None:
+def until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
-    while not is_so():  # type: ignore[operator]
+    while not is_so():
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -228,7 +152,7 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
 
 def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store) -> None:
     staged = stage(sqlite_store, space=SPACE.to_json(), theta={"margin": 200.0})
-    full = {"kind": "disk", "subject": "first", "found": "1.00 GB are free", "advice": "make room"}
+    full = {"kind": "disk", "subject": "first", "found": "1.00 GB are free"}
 
     def shown() -> list[str]:
         found = with_alarms(sqlite_store, status(sqlite_store, staged.now()))
@@ -236,38 +160,32 @@ def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store)
 
     later = {"kind": "of a later version"}
     sqlite_store.record(staged.master, [(ALARM, full), (ALARM, later)])
-    assert shown() == ["first: 1.00 GB are free; make room"]
+    assert shown() == ["first: 1.00 GB are free; make room before it is full"]
     sqlite_store.record(staged.master, [(ALARM_OVER, full)])
     assert shown() == [] and told_alarms(sqlite_store, staged.now()) == {}
 
 
 @pytest.mark.slow
-def test_a_master_tells_of_a_run_that_is_paused(tmp_path: Path, sqlite_url: str) -> None:
+def test_masters_of_a_paused_run_tell_it_once(tmp_path: Path, sqlite_url: str) -> None:
     tuner = uci_tuner(tmp_path / "run", sqlite_url, iterations=200)
-    with listening() as server, (tuner.folder / "config.toml").open("a") as file:
-        file.write(f"[alarms]\nafter = 1\nurl = '{server.url}'\ncommand = 'cat >> told'\n")
-        file.flush()
-        try:
-            _told_once(tuner, server)
-        finally:
-            tuner.kill_all()
-
-
-def _told_once(tuner: Tuner, server: Server) -> None:
-    def told() -> list[str]:
-        return [line for _, _, body in server.posts for line in body.splitlines()[1:]]
-
-    master = tuner.master()
-    tuner.wait_for_work()
-    assert tuner.ask("pause").returncode == 0
-    until(lambda: told() != [])
-    master.terminate()
-    assert tuner.ended(master) == 130
-    tuner.master()
-    assert tuner.ask("resume").returncode == 0
-    until(lambda: len(told()) == 2)
-    assert told()[0].startswith("alarm: small: it is paused")
-    assert told()[1].startswith("over: small: it is paused")
-    assert (tuner.folder / "told").read_text().count("it is paused") == 2
-    asked = json.loads(tuner.ask("status", "--events", "--json").stdout)["events"]
-    assert [e["kind"] for e in asked if "it is paused" in str(e)] == ["alarm", "alarm_over"]
+    with (tuner.folder / "config.toml").open("a") as file:
+        file.write("[alarms]\nafter = 1\ncommand = 'tail -n +2 >> told'\n")
+    file = tuner.folder / "told"
+    try:
+        master = tuner.master()
+        tuner.wait_for_work()
+        assert tuner.ask("pause").returncode == 0
+        until(file.exists)
+        master.terminate()
+        assert tuner.ended(master) == 130
+        tuner.master()
+        assert tuner.ask("resume").returncode == 0
+        until(lambda: "over" in file.read_text())
+        begun, over = file.read_text().splitlines()
+        assert begun.startswith("alarm: small: it is paused")
+        assert over.startswith("over: small: it is paused")
+        asked = json.loads(tuner.ask("status", "--events", "--json").stdout)["events"]
+        told = [event["kind"] for event in asked if "it is paused" in str(event)]
+        assert told == ["alarm", "alarm_over"]
+    finally:
+        tuner.kill_all()

@@ -19,8 +19,8 @@ from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
-from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
+from spsa.report.events import AlarmKind
 from spsa.report.machines import (
     cochran_mantel_haenszel,
     compared_machines,

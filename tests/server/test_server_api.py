@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from builders import Stage
@@ -12,10 +12,11 @@ from tuned import play, tuned
 
 from spsa.core.params import Space
 from spsa.db import Store
+from spsa.report.events import ALARMS
 from spsa.report.history import history
 from spsa.report.report import report
 from spsa.report.status import STATUS, status
-from spsa.report.table import record
+from spsa.report.table import record, records
 
 ADDRESSES = (
     "/api/runs",
@@ -52,7 +53,7 @@ def test_the_alarms_are_those_of_the_command(store: Store) -> None:
     store.pause("first", "owner", "lunch")
     found = client_of(store).get("/api/run").json()["alarms"]
     expected = report(store, staged.now()).status.alarms
-    assert found == json.loads(json.dumps([asdict(alarm) for alarm in expected]))
+    assert found == records(ALARMS, expected)
     kinds = ("paused", "at_bound", "step", "void_games", "void_games")
     assert tuple(alarm["kind"] for alarm in found) == kinds
 
