@@ -12,10 +12,10 @@ from statistics import median
 
 import click
 
+from spsa.uci import system
 from spsa.uci.engine import EngineSpec, Limit, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import isolation
 
 NOTHING = "/bin/true"
 SEARCH = b"position startpos", Limit(b"go nodes 2000\n", 60.0)
@@ -28,7 +28,7 @@ SEARCH = b"position startpos", Limit(b"go nodes 2000\n", 60.0)
 def main(engine: Path | None, starts: int, searches: int) -> None:
     """Measure it."""
     began = time.perf_counter()
-    found = isolation()
+    found = system.isolation()
     made = time.perf_counter() - began
     if found is None:
         raise click.ClickException("this system gives no namespaces")

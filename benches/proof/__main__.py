@@ -18,7 +18,7 @@ from spsa.db import Store, migrate
 from spsa.errors import TuningError
 from spsa.report.table import terminal
 from spsa.report.theta import ThetaChoice
-from spsa.uci.system import logical_cores
+from spsa.uci import system
 
 _FEW = click.IntRange(min=2)
 _ONE = click.IntRange(min=1)
@@ -86,7 +86,7 @@ def proof(
         list(places(Plan(**plan), folder.resolve())),
         [ThetaChoice(name) for name in thetas],
         between_games,
-        concurrency or len(logical_cores()),
+        concurrency or len(system.logical_cores()),
     )
     if found is None:
         return 130

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
+from spsa.uci import system
 from spsa.uci.engine import EngineSpec, Limit, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, working_folders
-from spsa.uci.system import isolation
 
 _TAIL = 65_536
 _GRACE = 10.0
@@ -160,7 +160,7 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
         yield (
             stop_signal,
             EngineLimits(
-                isolation=isolation(),
+                isolation=system.isolation(),
                 folders=folders,
                 start=_HANDSHAKE_SECONDS,
                 ready=_HANDSHAKE_SECONDS,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spsa.errors import BuildFailed, TuningError
-from spsa.uci.system import kill
+from spsa.uci.process import kill
 
 _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
 _ELSE = "install it, or put the directory that has it into PATH"

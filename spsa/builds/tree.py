@@ -3,6 +3,7 @@
 Names, execute permission, content and links count; modification times do not.
 """
 
+import fcntl
 import hashlib
 import io
 import os
@@ -11,14 +12,13 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import sync_folder
-from spsa.uci.system import lock
 
 _AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1
@@ -188,7 +188,7 @@ class WorkCopy:
         _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as file:
-            while not lock(file.fileno()):
+            while not _lock(file.fileno()):
                 if time.monotonic() > end:
                     raise BuildFailed(f"another builder has held {self.home} for {timeout:g} s")
                 wait(_RETRY_SECONDS)
@@ -265,3 +265,11 @@ def _remove_empty(directory: Path) -> None:
             _remove_empty(child)
             if not any(child.iterdir()):
                 child.rmdir()
+
+
+def _lock(file: int) -> bool:
+    """Try to lock an open file until it is closed."""
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

@@ -35,7 +35,7 @@ from spsa.report.html import page
 from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.report import report
 from spsa.report.table import TextTable, terminal
-from spsa.uci.system import logical_cores
+from spsa.uci import system
 
 _MARK = ".spsa-demo"
 _DRAIN_SECONDS = 20.0
@@ -58,7 +58,7 @@ def demo(seed: int, folder: Path) -> int:
     """
     began = time.monotonic()
     config = fresh(folder, seed)
-    slots = len(logical_cores())
+    slots = len(system.logical_cores())
     games, iterations = config.games.games_per_iteration, config.spsa.max_iterations
     echo(
         f"tuning the bundled engine: {iterations} iterations of {games} games, {slots} at a time, "

@@ -48,7 +48,7 @@ if sys.version_info < (3, 11):
     sys.stderr.write("worker.pyz needs Python 3.11 or newer, and this is %s\\n" % found)
     sys.exit(2)
 
-from worker.__main__ import main
+from worker.cli import main
 
 main()
 """

@@ -1,4 +1,4 @@
-"""What only Linux has; `spsa.uci.system` alone imports it, and only there.
+"""What Linux gives an engine; `spsa.uci.plain` has the same names for other systems.
 
 Every engine is started by `bwrap` or `unshare` in namespaces of its own: it reaches no network,
 sees and signals only itself and what it has started, and all of that dies with it.
@@ -38,6 +38,7 @@ _KILL_SECONDS = 5.0  # how long killed processes, and what they still started, m
 _KILL_PAUSE = 0.005
 _TRIAL_SECONDS = 30.0
 _FOLDER_SECONDS = 1.0  # between two checks of the working folders
+_AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # The kernel ignores signals that the first process of a PID namespace sends to itself, as in
 # abort(). So that is a shell.
@@ -87,6 +88,16 @@ def isolation() -> Isolation | None:
         if _works(wrapper)
     )
     return next(found, None)
+
+
+def missing(isolation: Isolation | None) -> Iterator[str]:
+    """What the sandbox lacks with this isolation, and what that means."""
+    kinds = isolation.kinds if isolation else ()
+    tools = "namespaces that bwrap or unshare can make"
+    if "net" not in kinds:
+        yield f"no network {tools}: engines can use the network"
+    if "pid" not in kinds:
+        yield f"no PID {tools}: engines can signal other processes of their user"
 
 
 def _wrappers(kinds: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -144,16 +155,54 @@ def hide_memory() -> None:
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def bind_engine(worker: int, *, isolated: bool) -> None:
+def bind_engine(worker: int, *, isolated: bool, as_usual: bool = False) -> None:
     """Called in a child: the kernel kills it when the thread that started it ends.
 
-    No program that an isolated one starts gains rights, as sudo would.
+    No program that an isolated one starts gains rights, as sudo would. With `as_usual` it is not
+    scheduled like the thread that starts it.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:  # it died before the call
         os._exit(127)
     if isolated and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _os_error(ctypes.get_errno())
+    if as_usual:
+        schedule(os.SCHED_OTHER)
+
+
+def logical_cores() -> set[int]:
+    """The logical cores that this process may use."""
+    return os.sched_getaffinity(0)
+
+
+def has_autogroups() -> bool:
+    """Whether every session is scheduled as a group.
+
+    Then an engine gets a process group of its own and no session: every move would switch between
+    the groups of engine and worker, and on busy cores a game lasts half as long again.
+    """
+    return _AUTOGROUPS.exists() and _AUTOGROUPS.read_text().strip() == "1"
+
+
+def let_engines_run_on() -> None:
+    """Let this thread wait for a core instead of taking one from an engine that thinks.
+
+    Otherwise each line that an engine writes about its search interrupts it on a busy machine. A
+    worker that its owner has started with a scheduling policy of its own keeps that.
+    """
+    if is_scheduled_as_usual():
+        schedule(os.SCHED_BATCH)
+
+
+def is_scheduled_as_usual() -> bool:
+    """Whether the first thread of this process has the usual policy."""
+    return os.sched_getscheduler(os.getpid()) == os.SCHED_OTHER
+
+
+def schedule(policy: int) -> None:
+    """Give this thread or child another policy, where the container allows that."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 def _os_error(number: int) -> OSError:

@@ -6,6 +6,7 @@ This module knows pipes and process groups, but not UCI.
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -15,8 +16,8 @@ from threading import Event
 
 from spsa.errors import EngineFault
 from spsa.text import printable
+from spsa.uci import system
 from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.system import kill, kill_all_of
 
 CHUNK = 65_536
 """The most bytes that one look at a pipe returns."""
@@ -93,11 +94,9 @@ class EngineProcess:
         self._in, self._out, self._errors = (stream.fileno() for stream in streams if stream)
         _unblock(self._in, self._out, self._errors)
         self._stop_signal = stop_signal.fileno()
-        self._end = _exit_descriptor(self._process.pid)
         self._poller = select.poll()
-        for readable in (self._out, self._errors, self._stop_signal, self._end):
-            if readable is not None:
-                self._poller.register(readable, select.POLLIN)
+        for readable in (self._out, self._errors, self._stop_signal):
+            self._poller.register(readable, select.POLLIN)
         self._output_alone = [(self._out, select.POLLIN)]
         self._last: tuple[bytes, bytes] = (b"", b"")
         self._last_errors = b""
@@ -142,9 +141,6 @@ class EngineProcess:
             self._hear_errors()
             if ready == {self._errors}:
                 return False
-        # A child of the engine may keep the output open after the engine has ended.
-        if self._out not in ready:
-            raise self._ended()
         return True
 
     def _hear_errors(self) -> bool:
@@ -198,9 +194,7 @@ class EngineProcess:
         kill(self._process)
         self._process.wait()
         if not self._limits.own_pids:
-            kill_all_of(self._id)
-        if self._end is not None:
-            os.close(self._end)
+            system.kill_all_of(self._id)
 
     def _is_overfull(self) -> bool:
         """Whether its working folder holds more than it may."""
@@ -224,17 +218,16 @@ class EngineProcess:
         return EngineFault("exit", "it exited with status 0")
 
 
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process that nobody has reaped yet, and its group."""
+    # For an empty group Linux raises the first of these errors, macOS the second.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _unblock(*pipes: int) -> None:
     for pipe in pipes:
         os.set_blocking(pipe, False)
-
-
-def _exit_descriptor(pid: int) -> int | None:
-    """A descriptor that is readable when the process has ended; None where there is none."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def _last_lines(written: bytes) -> list[str]:

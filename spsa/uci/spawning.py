@@ -6,9 +6,10 @@ folder is limited: an engine may write wherever its user may.
 
 import errno
 import os
+import resource
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from tempfile import mkdtemp
 from typing import Self
 
 from spsa.errors import EngineFault
-from spsa.uci.system import ENGINE_ID, Isolation, has_autogroups, preparation
+from spsa.uci import system
 
 GIB = 2**30
 MAX_BYTES = GIB
@@ -88,10 +89,10 @@ def working_folders(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
-    """The limits of one engine: bytes of memory and of each file it writes, cores, and seconds.
+    """The limits of one engine: bytes of memory and of each file it writes, and seconds.
 
     The memory is that of an engine with one thread; one with more threads takes more slots and gets
-    their shares. Without `memory` it is not limited, and without `cores` it may use all of them.
+    their shares. Without `memory` it is not limited.
     Without `isolation` it has the worker's network, and without `folders` the worker's working
     folder. `worker_id` is that of the orphan reaper, if there is one.
     Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
@@ -103,8 +104,7 @@ class EngineLimits:
 
     memory: int | None = None
     file_size: int = GIB
-    cores: tuple[int, ...] = ()
-    isolation: Isolation | None = None
+    isolation: system.Isolation | None = None
     worker_id: str = ""
     folders: WorkingFolders | None = None
     start: float = 30.0
@@ -125,11 +125,6 @@ class EngineLimits:
         """Whether each engine has a PID namespace, with which all ends that it has started."""
         return self.isolation is not None and "pid" in self.isolation.kinds
 
-    def of_slot(self, number: int) -> Self:
-        """The limits of slot `number`, which gets one core, shared with others if there are few."""
-        cores = self.cores
-        return replace(self, cores=(cores[number % len(cores)],)) if cores else self
-
     def of_threads(self, threads: int) -> Self:
         """The limits of an engine that takes as many slots as it has threads."""
         return self if self.memory is None else replace(self, memory=self.memory * threads)
@@ -148,9 +143,9 @@ def spawn(
     temporary files.
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
-    added = {ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
-    prepare = preparation(limits.isolation, limits.memory, limits.file_size, limits.cores)
-    grouped = has_autogroups()
+    added = {system.ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
+    prepare = _preparation(limits)
+    grouped = system.has_autogroups()
     pipe = subprocess.PIPE
     words = [path, *arguments]
     for _ in range(_BUSY_TRIES):
@@ -176,6 +171,28 @@ def spawn(
             raise EngineFault("cannot start", f"{path}: {error}") from None
         time.sleep(_BUSY_PAUSE)
     raise EngineFault("cannot start", f"{path}: it is still open for writing")
+
+
+def _preparation(limits: EngineLimits) -> Callable[[], None]:
+    """What the child that becomes an engine does before exec: it takes on its limits."""
+    worker, isolated = os.getpid(), limits.isolation is not None
+    as_usual = bool(system.is_scheduled_as_usual())
+    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits.file_size)]
+    if limits.memory is not None:
+        wanted.append((resource.RLIMIT_DATA, limits.memory))
+    lowered = [(what, _lowered(what, limit)) for what, limit in wanted]
+
+    def prepare() -> None:
+        system.bind_engine(worker, isolated=isolated, as_usual=as_usual)
+        for what, limit in lowered:
+            resource.setrlimit(what, (limit, limit))
+
+    return prepare
+
+
+def _lowered(what: int, limit: int) -> int:
+    ceiling = resource.getrlimit(what)[1]
+    return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

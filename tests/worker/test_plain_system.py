@@ -17,7 +17,7 @@ from trials import opened
 from spsa.db import Store
 
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
-LACKING = ["network namespaces", "PID namespaces", "orphan reaper"]
+LACKING = ["sandbox", "orphan reaper"]
 
 
 def plain(*words: object) -> list[str]:

@@ -26,8 +26,8 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.openings.book import Opening
+from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
-from spsa.uci.system import orphan_reaper
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
@@ -99,7 +99,6 @@ ANIMALS = {
     ),
     "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * FLAG),
     "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * FLAG),
-    "leaves a child": Animal("crash", {"fault": "crash", "at_ply": 1, "child": "child"}),
     "leaves a child and plays on": Animal("played", {"child": "child"}),
     "leaves a daemon": Animal("crash", {"fault": "crash", "at_ply": 1, "stray": "stray"}),
     "leaves a daemon and plays on": Animal("played", {"stray": "stray"}),
@@ -233,17 +232,14 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's affinity of a process")
-def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
-    core = min(os.sched_getaffinity(0))
+@pytest.mark.skipif(sys.platform != "linux", reason="needs what the kernel says of a process")
+def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
-    sandbox = EngineLimits(memory=2**30, cores=(core, core))
-    with Pool(1, sandbox) as pool:
+    with Pool(1, EngineLimits(memory=2**30)) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))
         number = int(pid.read_text())
-        assert os.sched_getaffinity(number) == {core}
         assert os.getpgid(number) == number
         assert os.sched_getscheduler(number) == os.sched_getscheduler(os.getpid())
         threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
