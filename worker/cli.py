@@ -22,18 +22,19 @@ from spsa.output import (
     exit_code,
     write_any_text,
 )
+from spsa.uci import system
 from spsa.uci.spawning import EngineLimits, working_folders
-from spsa.uci.system import hide_memory, isolation, missing, orphan_reaper
 from worker.machine import usable_cores
-from worker.options import FILE, click_options
-from worker.settings import NO_DATABASE, Settings
+from worker.settings import NO_DATABASE, FilePath, Settings, click_options
 from worker.update import Restart
 
 
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"]}, params=click_options(Settings)
 )
-@click.argument("engines", nargs=-1, type=FILE, metavar="[ENGINE1 ENGINE2]")
+@click.argument(
+    "engines", nargs=-1, type=FilePath(exists=True, dir_okay=False), metavar="[ENGINE1 ENGINE2]"
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -59,10 +60,10 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     wanted = not settings.no_sandbox
     with (
         working_folders(wanted=settings.is_worker) as folders,
-        orphan_reaper(folders) as worker_id,
+        system.orphan_reaper(folders) as worker_id,
     ):
-        namespaces = isolation() if wanted else None
-        for loss in missing(namespaces) if wanted else ():
+        namespaces = system.isolation() if wanted else None
+        for loss in system.missing(namespaces) if wanted else ():
             echo(f"warning: {platform.system()} has {loss}", err=True)
         limits = settings.engine_limits(isolation=namespaces, worker_id=worker_id, folders=folders)
         return _play(engines, settings, limits)
@@ -104,7 +105,7 @@ def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -
     if settings.is_worker:
         from worker.batches.service import run_worker
 
-        hide_memory()
+        system.hide_memory()
         return run_worker(settings, limits)
     if settings.replay:
         try:

@@ -1,12 +1,10 @@
 """What this machine has: cores and memory."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from spsa.uci.spawning import EngineLimits
-from spsa.uci.system import logical_cores
+from spsa.uci import system
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
@@ -15,7 +13,7 @@ _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 def usable_cores() -> int:
     """Logical cores that this process may use under its affinity and its container's limits."""
-    allowed = len(logical_cores())
+    allowed = len(system.logical_cores())
     try:
         share, period = _CPU_QUOTA.read_text().split()
         return allowed if share == "max" else max(1, min(allowed, int(share) // int(period)))
@@ -25,23 +23,7 @@ def usable_cores() -> int:
 
 def default_concurrency() -> int:
     """One game a physical core: two games on the siblings of a core halve each other's speed."""
-    return max(1, min(usable_cores(), physical(logical_cores())))
-
-
-def pinning_order(
-    logical: Iterable[int] | None = None, topology: Path = _TOPOLOGY
-) -> tuple[int, ...]:
-    """The cores that this process may use, in the order in which slots get them.
-
-    The first logical core of each physical one, then the second of each, and so on.
-    """
-    seen: Counter[str] = Counter()
-    ranked = []
-    for number in sorted(logical_cores() if logical is None else logical):
-        siblings = _siblings(number, topology)
-        ranked.append((seen[siblings], number))
-        seen[siblings] += 1
-    return tuple(number for _, number in sorted(ranked))
+    return max(1, min(usable_cores(), physical(system.logical_cores())))
 
 
 def memory() -> int | None:
@@ -54,13 +36,11 @@ def memory() -> int | None:
     return installed if granted == "max" else min(installed, int(granted))
 
 
-def room_objection(threads: int, slots: int, limits: EngineLimits) -> str | None:
+def room_objection(threads: int, slots: int) -> str | None:
     """Why games whose engines have so many threads do not fit in `slots` slots; None if they do.
 
     A game takes one slot for each of its engines' threads.
     """
-    if limits.cores and threads > 1:
-        return f"Threads = {threads} does not go with --pin, which gives an engine one core"
     if threads > slots:
         return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
     return None

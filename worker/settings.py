@@ -1,12 +1,19 @@
-"""The settings of `compete`: what its command line says, and the limits of engines from it."""
+"""The settings of `compete`: each option of its command line is a field, and engines' limits.
 
-import os
-from dataclasses import dataclass
+A field has the name, type, range, default and help of its option, once each.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
 
+from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings import (
     MAX_CENTIPAWNS,
     MAX_DEPTH_TO_SEARCH,
@@ -14,31 +21,127 @@ from spsa.core.game_settings import (
     MAX_MOVES,
     MAX_NELO,
     MAX_NODES_TO_SEARCH,
+    MAX_OPTION_LENGTH,
     MAX_PIECES,
     MAX_PLIES,
     MAX_SECONDS,
     MIN_PIECES,
     TimeControl,
+    TimeKind,
 )
 from spsa.protocol import DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_SLOTS
+from spsa.text import NAME_LENGTH, is_printable, printable
 from spsa.uci.spawning import EngineLimits
-from worker.machine import default_concurrency, memory, pinning_order
-from worker.options import (
-    COUNT,
-    MAX_COUNT,
-    NEW_FILE,
-    SECONDS,
-    FilePath,
-    FiniteRange,
-    clock,
-    engine_option,
-    field_of,
-    flag,
-    label,
-    printable_name,
-    repeated,
+from worker.machine import default_concurrency, memory
+
+NO_DATABASE = (
+    "this file plays for a server: give --server URL; what needs a database needs an installation "
+    "of spsa-tuner"
 )
 
+
+def field_of(
+    text: str,
+    kind: Any = None,
+    default: Any = None,
+    *,
+    flags: tuple[str, ...] = (),
+    computed: Callable[[], Any] | None = None,
+    **more: Any,
+) -> Any:
+    """A field that is an option of this type, `--its-name` unless `flags` say otherwise.
+
+    `text` is its help. One with the default False is a flag, one with () may be repeated; every
+    other default is shown, but for one that is `computed` on the command line. `more` is what
+    click.Option takes beside these.
+    """
+    more |= {"help": text, "type": kind, "default": computed or default}
+    more["is_flag"], more["multiple"] = default is False, default == ()
+    more["show_default"] = bool(default) and computed is None
+    return field(default=default, metadata={"flags": flags, "click": more})
+
+
+def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+FilePath = partial(click.Path, path_type=Path)
+flag = partial(field_of, default=False)
+repeated = partial(field_of, default=(), callback=_once_each)
+"""Of equal values the first is kept."""
+
+
+def click_options(settings: type) -> list[click.Parameter]:
+    """The options that the fields of a dataclass describe, in their order."""
+    return [
+        click.Option(
+            [*(each.metadata["flags"] or [f"--{each.name.replace('_', '-')}"]), each.name],
+            **each.metadata["click"],
+        )
+        for each in fields(settings)
+    ]
+
+
+class FiniteRange(click.FloatRange):
+    """A range without inf and nan, which click's own accepts."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+def _refused(text: str, why: str) -> click.BadParameter:
+    return click.BadParameter(f"'{printable(text, 80)}' {why}")
+
+
+def printable_name(text: str) -> str:
+    """A name that fits a column of the database and a line of a report."""
+    if not is_printable(text, NAME_LENGTH):
+        raise _refused(text, f"is not a text of 1 to {NAME_LENGTH} printable characters")
+    return text
+
+
+def label(text: str) -> str:
+    """A word that a run may require, and that does not claim what the machine may lack."""
+    if not WORD.fullmatch(text):
+        raise _refused(text, "is not a word of at most 40 small letters, digits, `.` and `-`")
+    if text in MACHINE_WORDS:
+        raise _refused(text, "says what a machine is; the worker knows that by itself")
+    return text
+
+
+def engine_option(text: str) -> tuple[str, str]:
+    """NAME=VALUE on one line, as an option of UCI has to be: it can quote no line break."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and name):
+        raise _refused(text, "is not NAME=VALUE")
+    for what in (name, value):
+        if what and not is_printable(what, MAX_OPTION_LENGTH):
+            most = f"at most {MAX_OPTION_LENGTH} printable characters on one line"
+            raise _refused(what, f"is not a text of {most}")
+    return name, value
+
+
+def clock(text: str) -> TimeControl:
+    """A clock in its usual form; `TimeControl.parse` reads other limits, too."""
+    with suppress(ValueError):
+        if (control := TimeControl.parse(text)).kind is TimeKind.CLOCK:
+            return control
+    raise _refused(
+        text,
+        "is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, with at least 0.001 and at "
+        f"most {MAX_SECONDS:g} seconds",
+    )
+
+
+_MAX_COUNT = 10**9
+_COUNT = click.IntRange(1, _MAX_COUNT)
+_SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
+_NEW_FILE = FilePath(dir_okay=False)
 _YEAR = 366 * 86_400.0
 _MIB = 2**20
 _MIN_SHARE = 256 * _MIB
@@ -57,12 +160,7 @@ _MEMORY = click.IntRange(1, 2**24)  # mebibytes; as bytes it fits what setrlimit
 _FOLDER = FilePath(file_okay=False)
 _TABLES = FilePath(exists=True, file_okay=False)
 
-NO_DATABASE = (
-    "this file plays for a server: give --server URL; what needs a database needs an installation "
-    "of spsa-tuner"
-)
-
-Options = tuple[tuple[str, str], ...]
+_Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -77,14 +175,14 @@ class Settings:
         "URL of `spsa-master serve`, for a machine with a token.  [env: SPSA_SERVER]", metavar="URL"
     )
     token_file: Path | None = field_of(
-        "File that holds this machine's token and nothing else.  [env: SPSA_TOKEN]", NEW_FILE
+        "File that holds this machine's token and nothing else.  [env: SPSA_TOKEN]", _NEW_FILE
     )
     plain_http: bool = flag("Send the token unencrypted, in a network that you trust.")
     database_url: str | None = field_of(
         "URL of the database.  [env: DATABASE_URL; else config.toml]"
     )
     database_url_file: Path | None = field_of(
-        "File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]", NEW_FILE
+        "File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]", _NEW_FILE
     )
     name: str | None = field_of(
         "Name of this worker.  [default: host-pid-random]", printable_name, metavar="NAME"
@@ -106,7 +204,7 @@ class Settings:
     )
     once: bool = flag("Exit when no work is left, with code 3 if there was none.")
     idle_timeout: float | None = field_of("Exit after this many seconds without work.", _WAIT)
-    max_batches: int | None = field_of("Exit after this many batches.", COUNT)
+    max_batches: int | None = field_of("Exit after this many batches.", _COUNT)
     drain: float = field_of(
         "Seconds that active batches may go on after the first Ctrl-C.", _DRAIN, 60.0
     )
@@ -125,8 +223,8 @@ class Settings:
         metavar="[RUN/]ITERATION.BATCH[:PAIR]",
     )
 
-    games: int | None = field_of("Games to play; an even number.", click.IntRange(2, MAX_COUNT))
-    movetime: float | None = field_of("Seconds per move.  [default: 0.1]", SECONDS)
+    games: int | None = field_of("Games to play; an even number.", click.IntRange(2, _MAX_COUNT))
+    movetime: float | None = field_of("Seconds per move.  [default: 0.1]", _SECONDS)
     tc: TimeControl | None = field_of(
         "Seconds per game, or per MOVES moves, plus seconds per move, as in 10+0.1.",
         clock,
@@ -144,14 +242,13 @@ class Settings:
         "Plies to play of each game of a PGN book.  [default: all]", click.IntRange(1, MAX_PLIES)
     )
     order: str = field_of("Order of the openings; --seed decides a random one.", _ORDER, "random")
-    start: int = field_of("Number of the first opening in this order.", COUNT, 1)
     seed: int = field_of("Seed of the openings and their order.", _SEED, 1)
     chess960: bool = flag("Play Chess960; --book has its positions.")
-    option: Options = field_of("Option for both engines.", engine_option, (), metavar="NAME=VALUE")
-    option1: Options = field_of(
+    option: _Options = field_of("Option for both engines.", engine_option, (), metavar="NAME=VALUE")
+    option1: _Options = field_of(
         "Option for the first engine.", engine_option, (), metavar="NAME=VALUE"
     )
-    option2: Options = field_of(
+    option2: _Options = field_of(
         "Option for the second engine.", engine_option, (), metavar="NAME=VALUE"
     )
     draw: tuple[int, int, int] = field_of(
@@ -180,9 +277,8 @@ class Settings:
         (_NELO, _NELO),
         metavar="ELO0 ELO1",
     )
-    pgn: Path | None = field_of("File to append the games to.", NEW_FILE)
+    pgn: Path | None = field_of("File to append the games to.", _NEW_FILE)
     json: bool = flag("Print the final report as JSON.")
-    progress: int = field_of("Pairs between two lines of progress.", COUNT, 10)
 
     concurrency: int = field_of(
         "Slots for games of engines with one thread.  [default: one per physical core]",
@@ -192,7 +288,6 @@ class Settings:
         computed=default_concurrency,
     )
     force: bool = flag("Allow more games at a time than cores.")
-    pin: bool = flag("Keep each slot's engines on one core of their own.")
     engine_memory: int | None = field_of(
         "Memory of an engine for each of its Threads.  [default: its share of the machine's]",
         _MEMORY,
@@ -215,13 +310,7 @@ class Settings:
         An engine gets a quarter of a slot's share of the memory by default: each slot has two
         engines that play and two that start.
         """
-        if self.pin and not hasattr(os, "sched_setaffinity"):
-            raise click.UsageError("--pin: this system cannot keep a process on a core")
         share, wanted = memory(), self.engine_memory
         if share is not None:
             share = max(_MIN_SHARE, share // (4 * self.concurrency))
-        return EngineLimits(
-            memory=share if wanted is None else wanted * _MIB,
-            cores=pinning_order() if self.pin else (),
-            **sandbox,
-        )
+        return EngineLimits(memory=share if wanted is None else wanted * _MIB, **sandbox)

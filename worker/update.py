@@ -8,7 +8,6 @@ said, or does not run here. A worker that was installed is replaced by whoever i
 import hashlib
 import logging
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,27 +29,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-UPDATED = "SPSA_WORKER_UPDATED"
-"""The variable that says when this worker was updated, in Unix time."""
-
 CHECK_SECONDS = 300.0
-QUIET_SECONDS = 600.0
-"""After an update so long no other: two servers of different versions behind one address, or a file
-that stays as it was, would otherwise make a worker restart without an end."""
-
 TRIAL_SECONDS = 60.0
 
 
 class Restart(Exception):
-    """The worker has another file now, and has to start it in its own place."""
+    """The worker has another file now, and has to start it in its own place, with `environment`."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = dict(environment)
-        super().__init__("this worker starts its new version")
+        self.environment = environment
+        super().__init__()
 
     def carry_out(self) -> NoReturn:
         """Become the new version."""
-        sys.stdout.flush()
         sys.stderr.flush()
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], self.environment)
 
@@ -107,7 +98,7 @@ class SelfUpdate(Updates):
         self._server = server = self.store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
         self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL
-        where, since = self.store.where, self._environment.get(UPDATED, "")
+        where = self.store.where
         if self._zipapp is None:
             if self.is_needed:
                 raise OutdatedWorker(
@@ -120,11 +111,6 @@ class SelfUpdate(Updates):
         elif server.sha256 in self._failed:
             if self.is_needed:
                 self._go_on(f"the update to {_named(server)} has failed before")
-        elif since.isdigit() and 0 <= time.time() - int(since) < QUIET_SECONDS:
-            self._go_on(
-                f"this worker was updated less than {QUIET_SECONDS:.0f} s ago, and {where} has "
-                f"{_named(server)}: are there servers of different versions behind this address?"
-            )
         else:
             log.info("%s has %s: updating after the batches of now", where, _named(server))
             self.is_wanted = True
@@ -140,12 +126,9 @@ class SelfUpdate(Updates):
         assert self._zipapp is not None and self._server is not None
         wanted = self._server.sha256
         try:
-            # Another worker that runs from the same file may have replaced it.
-            if _sha256(self._zipapp) != wanted:
-                data = _verified(self.store.worker_file(), wanted)
-                _try(data)
-                shutil.copy2(self._zipapp, self._zipapp.with_name(f"{self._zipapp.name}.previous"))
-                write_whole(self._zipapp, data)
+            data = _verified(self.store.worker_file(), wanted)
+            _try(data)
+            write_whole(self._zipapp, data)
         except DatabaseUnreachable:
             raise
         except (TuningError, OSError, subprocess.SubprocessError) as error:
@@ -154,7 +137,7 @@ class SelfUpdate(Updates):
             self._go_on(f"this worker cannot be updated to {_named(self._server)}: {error}")
             return
         log.info("updated to %s, starting it", _named(self._server))
-        raise Restart({**self._environment, UPDATED: f"{time.time():.0f}"})
+        raise Restart(self._environment)
 
     def _go_on(self, why: str) -> None:
         """Go on as this version with a warning; TuningError if the server does not allow it."""

@@ -67,7 +67,7 @@ def fastchess(path: Path) -> Contender:
 
 
 _NAIVE = "benches.runner.naive"
-_OURS = ("--force", "--order", "sequential", "--no-adjudication", "--progress", "1000000")
+_OURS = ("--force", "--order", "sequential", "--no-adjudication")
 
 
 def _module(name: str, plan: Plan, pgn: Path, more: Sequence[str]) -> list[str]:

@@ -238,7 +238,7 @@ def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> 
         engine(tmp_path, "liar", moves=WINNER, says=says),
         engine(tmp_path, "two\nlines\x1b[2J", moves=LOSER),
         *("--games", 4, "--nodes", 3000, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
-        *("-c", 1, "--progress", 1, "--no-adjudication"),
+        *("-c", 1, "--no-adjudication"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

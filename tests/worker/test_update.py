@@ -23,7 +23,6 @@ import worker
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed
 from worker.batches.loop import NOTHING_TO_DO
-from worker.update import QUIET_SECONDS, UPDATED
 
 QUICK = {"CHECK_SECONDS = 300.0": "CHECK_SECONDS = 0.2"}
 BATCHES = 4
@@ -94,8 +93,7 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(
     pid = running.process.pid
     assert running.ended() == 0
     assert file.read_bytes() == new
-    assert file.with_name("worker.pyz.previous").read_bytes() == old
-    assert left(file) == {"worker.pyz.previous"}
+    assert left(file) == set()
     # the old one asked nothing but the version and the file
     paths = [request.path for request in server.requests]
     assert paths[:4] == ["/worker/version", "/worker.pyz", "/worker/version", "/worker/register"]
@@ -206,25 +204,6 @@ def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
         assert "this version cannot speak with the server" in running.log
 
 
-@pytest.mark.slow
-def test_a_worker_does_not_change_between_two_servers_for_ever(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
-) -> None:
-    old = repacked("old")
-    server.offer(repacked("another"))
-    play()
-    just_now = f"{time.time():.0f}"
-    running = start(old, "--max-batches", "1", **{UPDATED: just_now})
-    assert running.ended() == 0
-    assert "are there servers of different versions behind this address?" in running.log
-    assert (server.asked("/worker.pyz"), len(server.reports())) == ([], 1)
-    long_ago = f"{time.time() - QUIET_SECONDS - 1:.0f}"
-    play()
-    again = start(old, "--max-batches", "1", **{UPDATED: long_ago})
-    assert again.ended() == 0
-    assert len(server.asked("/worker.pyz")) == 1
-
-
 BROKEN = {
     "at once": ({"main()": "sys.exit('it has a defect')"}, "exit code 1: it has a defect"),
     "never": ({"main()": "import time; time.sleep(1000)"}, "timed out after 3.0 seconds"),
@@ -276,27 +255,6 @@ def test_a_server_that_is_away_is_waited_for_before_and_after_an_update(
 
 
 @pytest.mark.slow
-def test_workers_that_share_a_file_fetch_it_once(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    tmp_path: Path,
-    file: Path,
-) -> None:
-    old, new = quick("old"), repacked("new")
-    server.offer(old)
-    both = [start(old, "--idle-timeout", "60") for _ in range(2)]
-    for running in both:
-        running.until(lambda running=running: "plays for" in running.log)
-    (tmp_path / "draft").write_bytes(new)
-    (tmp_path / "draft").replace(file)  # as another worker does that was faster
-    server.offer(new)
-    for running in both:
-        running.until(lambda running=running: running.log.count("plays for") == 2)
-    assert server.asked("/worker.pyz") == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("by_file", [False, True])
 def test_the_token_survives(
     start: Callable[..., Running],
@@ -327,21 +285,6 @@ def test_an_installed_worker_says_which_version_to_install(server: WorkerServer)
     assert "install version 7.0 here" in done.stderr
     assert f"{server.url}/worker.pyz" in done.stderr
     assert [request.path for request in server.requests] == ["/worker/version"]
-
-
-@pytest.mark.slow
-def test_an_installed_worker_of_another_version_that_understands_the_server_plays(
-    server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
-    server.offer(b"another", version="7.0")
-    play()
-    cache = ("--engines-cache", str(tmp_path / "cache"))
-    done = compete(
-        "--server", server.url, "-c", "1", "--max-batches", "1", *cache, SPSA_TOKEN=TOKEN
-    )
-    assert done.returncode == 0, done.stderr
-    assert worker.__spec__ is not None and server.asked("/worker.pyz") == []
-    assert len(server.reports()) == 1
 
 
 def test_the_request_for_the_version_never_changes(server: WorkerServer) -> None:
