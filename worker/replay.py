@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -20,10 +21,9 @@ from spsa.text import printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.service import job_maker
 from worker.direct import opened, private_url
-from worker.match.games import play_jobs
 from worker.match.report import pgn_writer
 from worker.runner.game import Pair
-from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
+from worker.runner.loop import INTERRUPTED, JobList, interrupts
 from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.settings import Settings
 
@@ -64,10 +64,11 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
             pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,
             Pool(1, limits) as pool,
         ):
-            tally = _played(job, claim.first_pair, pool, received, write)
+            loop = JobList(iter([job]), pool, received, partial(_told, claim.first_pair, write))
+            loop.play()
     if received.count:
         return received.exit_code or INTERRUPTED
-    return 0 if pair is not None else _compared(tally, reported, claim)
+    return 0 if pair is not None else _compared(loop.played.tally, reported, claim)
 
 
 def _part(job: Job, pair: int | None) -> Job:
@@ -81,26 +82,17 @@ def _part(job: Job, pair: int | None) -> Job:
     return replace(job, pairings=(job.pairings[pair - 1],))
 
 
-def _played(
-    job: Job, first: int, pool: Pool, received: Interrupts, write: Callable[[Pair], None]
-) -> Tally:
-    """The counts of all pairs, or of those before an interrupt. The batch begins with `first`."""
-    tallies = [Tally()]
-
-    def handle(event: Event) -> bool:
-        match event:
-            case PairPlayed(pair=pair):
-                write(pair)
-                tallies.append(pair.tally)
-                echo(f"  pair {pair.pairing.number - first + 1}: {_results(pair.tally)}")
-            case PairVoid(pairing=pairing):
-                echo(f"  pair {pairing.number - first + 1} void: {event.fault}")
-            case JobFailed(reason=reason):
-                raise TuningError(f"the batch cannot be played: {reason}")
-        return True
-
-    play_jobs(iter([job]), pool, received, handle)
-    return sum(tallies[1:], tallies[0])
+def _told(first: int, write: Callable[[Pair], None], event: Event) -> bool:
+    """Write down what was played of a batch that begins with this pair."""
+    match event:
+        case PairPlayed(pair=pair):
+            write(pair)
+            echo(f"  pair {pair.pairing.number - first + 1}: {_results(pair.tally)}")
+        case PairVoid(pairing=pairing, fault=fault):
+            echo(f"  pair {pairing.number - first + 1} void: {fault}")
+        case JobFailed(reason=reason):
+            raise TuningError(f"the batch cannot be played: {reason}")
+    return True
 
 
 def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:

@@ -13,13 +13,14 @@ import chess
 
 from benches.fleet.scene import Scene, Span
 from spsa.protocol import Claim
+from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.batches.jobs import JobMaker
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
 from worker.runner.position import Ending, Termination
 
-_ENGINE = Path("engine")
+_ENGINE = EngineSpec(name="plus", path="engine", options={})
 
 
 class NoEngines(JobMaker):
@@ -28,7 +29,7 @@ class NoEngines(JobMaker):
     def __init__(self) -> None:
         super().__init__(Path("nowhere"), lambda _: None)
 
-    def binaries(self, _claim: Claim) -> tuple[Path, Path]:
+    def specs(self, _claim: Claim) -> tuple[EngineSpec, EngineSpec]:
         return _ENGINE, _ENGINE
 
 

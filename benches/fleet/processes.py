@@ -20,7 +20,7 @@ from spsa.db import Store
 from spsa.protocol import WorkerInfo
 from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.loop import Worker
-from worker.runner.interrupts import Interrupts
+from worker.runner.loop import Interrupts
 from worker.runner.pool import Pool
 from worker.settings import Settings
 

@@ -1,6 +1,5 @@
-"""What a worker adds up of a batch, what it says of its end, and which games it plays for it."""
+"""What a worker adds up of a batch, and which games it plays for it."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening, OpeningBook, drawn_time
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.uci.engine import SearchReply
-from worker.batches.active_batch import ActiveBatch
-from worker.batches.jobs import job_of
+from worker.batches.jobs import JobMaker
 from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, counts, nps, with_pair
-from worker.runner.pool import JobDone, JobFailed, JobStopped, PairVoid
+from worker.runner.loop import ActiveJob
+from worker.runner.pool import PairVoid
 from worker.runner.position import Termination, won_by
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)
@@ -59,30 +58,14 @@ def test_the_sums_of_pairs():
     assert counts(total.tally) == "+2 -2 =0 [0 0 2 0 0]"
 
 
-def test_a_batch_knows_its_last_pair(claim):
-    batch = ActiveBatch(claim, started=0.0)
-    assert not batch.on_last_pair
-    batch.result = with_pair(batch.result, pair())
-    assert batch.on_last_pair
-    assert str(batch) == "first it 1 batch 0"
-
-
-def void(claim, culprit, reason="crash", white="plus"):
-    fault = VoidGame(culprit, EngineFault(reason, "why"), "position startpos", white)
-    return PairVoid(claim.claim_id, pair().pairing, fault, "its last words")
-
-
-def test_a_batch_that_was_played_is_reported_with_its_costs_and_void_games(claim, monkeypatch):
-    batch = ActiveBatch(claim, started=100.0, result=with_pair(NOTHING_PLAYED, pair()))
+def test_void_games_are_counted_and_the_first_few_kept():
+    batch = ActiveJob(None, since=0.0)
     for reason in ("crash", "hang", "crash", "crash"):
-        batch.add_void(void(claim, "minus", reason))
-    monkeypatch.setattr(time, "monotonic", lambda: 107.5)
-    result = batch.end(JobDone(claim.claim_id))
-    assert (result.plus_nodes, result.minus_nodes, result.moves) == (130, 27, 5)
-    assert (result.seconds, result.think_seconds) == (7.5, 2.0)
-    assert result.voids == {"crash": 3, "hang": 1}
-    assert len(result.kept_voids) == MAX_KEPT_VOIDS
-    assert result.kept_voids[1] == KeptVoid(
+        fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", "plus")
+        batch.add_void(PairVoid("key", pair().pairing, fault, "its last words"))
+    assert batch.result.voids == {"crash": 3, "hang": 1}
+    assert len(batch.result.kept_voids) == MAX_KEPT_VOIDS
+    assert batch.result.kept_voids[1] == KeptVoid(
         pair=4,
         culprit="minus",
         white="plus",
@@ -92,31 +75,25 @@ def test_a_batch_that_was_played_is_reported_with_its_costs_and_void_games(claim
     )
 
 
-@pytest.mark.parametrize("culprit", ["plus", "minus", ""])
-def test_a_batch_that_failed_says_why_and_whose_fault_it_is(claim, culprit):
-    batch = ActiveBatch(claim, started=0.0)
-    for _ in range(3):
-        batch.add_void(void(claim, culprit))
-    failure = batch.end(JobFailed(claim.claim_id, "x" * 3000))
-    blamed = {"plus": claim.plus.sha256, "minus": claim.minus.sha256}.get(culprit)
-    assert (failure.reason, failure.void_games) == ("x" * 1999 + "…", 3)
-    assert (failure.sha256, len(failure.kept_voids)) == (blamed, 3)
-
-
-def test_a_batch_that_was_stopped_says_nothing(claim):
-    assert ActiveBatch(claim, started=0.0).end(JobStopped(claim.claim_id)) is None
-
-
-def test_a_job_follows_from_the_claim_alone(claim):
-    job = job_of(claim, (Path("/p"), Path("/m")), BOOK)
+def test_a_job_follows_from_the_claim_alone(claim, monkeypatch):
+    monkeypatch.setattr(JobMaker, "path", lambda _, engine: f"/{engine.sha256}")
+    monkeypatch.setattr(JobMaker, "_book", lambda *_: BOOK)
+    job = JobMaker(Path("/none"), lambda _: None).job(claim)
     assert job.key == claim.claim_id
-    assert (job.plus.name, job.plus.path, job.plus.options) == ("plus", "/p", {"Margin": "220"})
-    assert (job.minus.name, job.minus.path, job.minus.options) == ("minus", "/m", {"Margin": "180"})
+    assert (job.plus.name, job.plus.path, job.plus.options) == (
+        "plus",
+        f"/{claim.plus.sha256}",
+        {"Margin": "220"},
+    )
+    assert (job.minus.name, job.minus.path, job.minus.options) == (
+        "minus",
+        f"/{claim.minus.sha256}",
+        {"Margin": "180"},
+    )
     first, last = claim.first_pair, claim.first_pair + claim.pairs
     assert [pairing.number for pairing in job.pairings] == list(range(first, last))
     for index, pairing in enumerate(job.pairings):
         assert pairing.opening == BOOK.opening(claim.run_seed, first + index)
         assert pairing.time == drawn_time(claim.game_settings.time_control, claim.seed, index)
-    conditions = job.conditions
-    assert conditions.time_control == claim.game_settings.time_control
-    assert conditions.adjudication == claim.game_settings.adjudication
+    assert job.conditions.time_control == claim.game_settings.time_control
+    assert str(job.label) == "first it 1 batch 0"

@@ -13,8 +13,7 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator
-from worker.runner.clock import ChessClock, game_clock
+from worker.runner.adjudication import Adjudicator, ChessClock, game_clock
 from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,

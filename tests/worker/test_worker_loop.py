@@ -42,7 +42,7 @@ from spsa.protocol import Engine
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
 from worker.batches.loop import NOTHING_TO_DO, Worker
-from worker.runner.interrupts import Interrupts
+from worker.runner.loop import Interrupts
 from worker.runner.pool import Pool
 from worker.settings import Settings
 
@@ -353,7 +353,9 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     claim = staged.claim("one")
     assert claim is not None
     cache = JobMaker(tmp_path / "cache", staged.store.file, provides=provides)
-    assert [path.name for path in cache.binaries(claim)] == [side.sha256 for side in sides[taken]]
+    assert [Path(spec.path).name for spec in cache.specs(claim)] == [
+        side.sha256 for side in sides[taken]
+    ]
 
 
 def test_a_cache_forgets_the_oldest_engines(

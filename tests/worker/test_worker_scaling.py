@@ -14,9 +14,8 @@ from test_worker_loop import hired
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db import Store
-from spsa.uci.spawning import EngineLimits
-from worker.batches import scaling
-from worker.batches.active_batch import Activity
+from worker.batches import jobs as scaling
+from worker.batches.loop import Worker
 
 PAUSE = 0.03
 NPS = 77 / PAUSE
@@ -35,8 +34,8 @@ class Watching:
         self._gate, self._enough = gate, enough
         self._note(0)
 
-    def show(self, activity: Activity) -> None:
-        self._note(sum(batch is not None for batch in activity.slots))
+    def show(self, worker: Worker) -> None:
+        self._note(sum(batch is not None for batch in worker.playing))
 
     def _note(self, playing: int) -> None:
         self.most = max(self.most, playing)
@@ -179,24 +178,12 @@ def test_a_game_takes_a_slot_for_each_thread(
     assert (code, watching.most) == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("options", "limits", "reason"),
-    [
-        ({"Threads": "3"}, EngineLimits(), "Threads = 3 needs as many slots, and there are 2"),
-        ({"Threads": "2"}, EngineLimits(cores=(0,)), "does not go with --pin"),
-    ],
-)
 def test_what_does_not_fit_a_machine_is_a_sentence(
-    staged: Stage,
-    offer: Callable[..., int],
-    tmp_path: Path,
-    options: dict[str, str],
-    limits: EngineLimits,
-    reason: str,
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
 ) -> None:
-    offer(time_control=NODES, options=options)
-    with pytest.raises(scaling.TuningError, match=reason):
-        work(staged.store, tmp_path, slots=2, max_batches=1, limits=limits)
+    offer(time_control=NODES, options={"Threads": "3"})
+    with pytest.raises(scaling.TuningError, match="= 3 needs as many slots, and there are 2"):
+        work(staged.store, tmp_path, slots=2, max_batches=1)
 
 
 def test_a_match_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -1,27 +1,57 @@
-"""From a claim to a job: verified copies of its files, its openings and times.
+"""From a claim to a job: verified copies of its files, its openings and times, and their scale.
 
 A file runs only if it hashes to the SHA-256 of its row.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from math import inf
 from pathlib import Path
-from types import MappingProxyType
 
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import Book, EngineFile, TablebaseRule
-from spsa.errors import TuningError
+from spsa.core.game_settings import (
+    Book,
+    EngineFile,
+    Scale,
+    TablebaseRule,
+    TimeControl,
+    TimeKind,
+)
+from spsa.errors import EngineFault, TuningError
 from spsa.openings import builtin_book
-from spsa.openings.book import OpeningBook, drawn_time, load
+from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.protocol import Claim, Engine, words_of
-from spsa.uci.engine import EngineSpec
-from worker.runner.adjudication import Tables, open_tables
+from spsa.uci.engine import EngineSpec, SearchReply
+from spsa.uci.process import StopSignal
+from worker.runner.adjudication import Tables, game_clock, open_tables
+from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pairing
-from worker.runner.pool import Job
+from worker.runner.pool import Job, Pool
+from worker.runner.position import Position
+
+log = logging.getLogger(__name__)
 
 _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""
+
+KEPT_SECONDS = 7_200.0
+"""A speed is measured again after so long: a machine gets hot, or gets other work."""
+
+_POSITIONS = 6
+_SECONDS = {TimeKind.MOVETIME: 0.25, TimeKind.CLOCK: 8.0}
+"""Of a measured search, or of its clock, of which engines use a thirtieth or so."""
+
+Speeds = dict[int, tuple[float, float]]
+"""This machine's speed in each run that scales times: nodes a second, and until when to keep it."""
+
+
+class OutsideScale(TuningError):
+    """This machine is too slow or too fast for a run: others play it."""
 
 
 class JobMaker:
@@ -46,38 +76,76 @@ class JobMaker:
         self._syzygy = syzygy
         self._copies: dict[str, HashedFile] = {}
         self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule, Tables] = {}
+        self._tables: dict[TablebaseRule | None, Tables | None] = {None: None}
 
     def job(self, claim: Claim) -> Job:
-        """TuningError where this machine lacks an engine, the book or tables of the batch."""
-        settings, binaries = claim.game_settings, self.binaries(claim)
+        """What a slot plays; it follows from the claim alone, on every machine.
+
+        TuningError where this machine lacks an engine, the book or tables of the batch.
+        """
+        settings, book, rule = claim.game_settings, self._book(claim), self._rule(claim)
+        plus, minus = self.specs(claim)
+        return Job(
+            key=claim.claim_id,
+            label=label_of(claim),
+            plus=plus,
+            minus=minus,
+            pairings=tuple(
+                Pairing(
+                    number=claim.first_pair + index,
+                    opening=book.opening(claim.run_seed, claim.first_pair + index),
+                    time=drawn_time(settings.time_control, claim.seed, index),
+                )
+                for index in range(claim.pairs)
+            ),
+            conditions=Conditions(
+                time_control=settings.time_control,
+                adjudication=settings.adjudication,
+                tables=self._tables[rule],
+            ),
+        )
+
+    def specs(self, claim: Claim) -> tuple[EngineSpec, EngineSpec]:
+        """Plus and minus of a claim, with the paths of this machine."""
+        settings, (plus, minus) = claim.game_settings, self._suited(claim)
         files = {
             option: str(self._file(file, claim)) for option, file in settings.engine_files.items()
         }
-        book, rule = settings.book, settings.adjudication.syzygy
-        if book not in self._books:
-            # a built-in book has no file, and one without a hash may be any file
-            stored = builtin_book(book.name) is None and book.sha256
-            named = EngineFile(path=book.name, sha256=book.sha256 or "")
-            self._books[book] = load(book, self._file(named, claim) if stored else None)
-        if rule is not None and rule not in self._tables:
-            self._tables[rule] = open_tables(rule, self._syzygy)
-        tables = None if rule is None else self._tables[rule]
-        return job_of(claim, binaries, self._books[book], files, tables)
 
-    def binaries(self, claim: Claim) -> tuple[Path, Path]:
-        """Plus and minus of a claim.
+        def spec(name: str, engine: Engine, options: Mapping[str, str]) -> EngineSpec:
+            return EngineSpec(
+                name=name,
+                path=str(self.path(engine)),
+                options={**settings.engine_options, **files, **options},
+                arguments=settings.engine_arguments,
+            )
 
-        Raises:
-            ArtifactMismatch: this machine finds no file with such a hash.
-        """
+        return spec("plus", plus, claim.plus.options), spec("minus", minus, claim.minus.options)
+
+    def _suited(self, claim: Claim) -> tuple[Engine, Engine]:
+        """The first of its binaries that this machine runs."""
         suited = (
             sides
             for words, sides in claim.variants.items()
             if not lacking(words_of(words), self._provides)
         )
-        plus, minus = next(suited, (claim.plus, claim.minus))
-        return self.path(plus), self.path(minus)
+        return next(suited, (claim.plus, claim.minus))
+
+    def _book(self, claim: Claim) -> OpeningBook:
+        book = claim.game_settings.book
+        if book not in self._books:
+            # a built-in book has no file, and one without a hash may be any file
+            stored = builtin_book(book.name) is None and book.sha256
+            named = EngineFile(path=book.name, sha256=book.sha256 or "")
+            self._books[book] = load(book, self._file(named, claim) if stored else None)
+        return self._books[book]
+
+    def _rule(self, claim: Claim) -> TablebaseRule | None:
+        """The rule by which tables end its games; they are open."""
+        rule = claim.game_settings.adjudication.syzygy
+        if rule is not None and rule not in self._tables:
+            self._tables[rule] = open_tables(rule, self._syzygy)
+        return rule
 
     def _file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of a book or a side file, which may be beside the claim's binaries."""
@@ -102,14 +170,10 @@ class JobMaker:
             try:
                 return fetch(place, sha256, self._folder)
             except TuningError as error:
-                faults.append(str(error))
-        data = self._stored(sha256)
-        if data is None:
+                faults.append(error)
+        if (data := self._stored(sha256)) is None:
             raise TuningError(f"{faults[0]}; {sha256} is not stored either")
-        try:
-            return fetch(data, sha256, self._folder)
-        except TuningError as error:
-            raise TuningError(f"{error} ({faults[0]})") from error
+        return fetch(data, sha256, self._folder)
 
     def _remove_oldest(self) -> None:
         # Another worker that runs one of these keeps the file open until its engine ends.
@@ -119,41 +183,80 @@ class JobMaker:
                 path.unlink()
 
 
-def job_of(
-    claim: Claim,
-    binaries: tuple[Path, Path],
-    book: OpeningBook,
-    files: Mapping[str, str] = MappingProxyType({}),
-    tables: Tables | None = None,
-) -> Job:
-    """What a slot plays; it follows from the claim alone, on every machine.
+def label_of(claim: Claim) -> str:
+    """What a log calls a batch."""
+    return f"{claim.run_name} it {claim.iteration_number} batch {claim.seq}"
 
-    `files` are the options that name a file, with the paths of this machine; `tables` are those
-    by which games end.
+
+def speed_is_due(claim: Claim, speeds: Speeds) -> bool:
+    """Whether this machine's speed has to be measured, when no slot plays, before its job."""
+    _, until = speeds.get(claim.run_id, (0.0, -inf))
+    return _scale(claim) is not None and time.monotonic() > until
+
+
+def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
+    """By what the times of a batch are multiplied here; 1 where its run does not scale them.
+
+    Every machine then searches as many nodes as the target machine of the run. A worker has the two
+    engines of a batch, but not the one with the unperturbed theta. So each slot lets both search
+    the same positions in turn, in all slots at once. As far as speed is linear in the parameters,
+    the mean of the two is the speed at theta, whichever iteration they are of.
+
+    Raises:
+        EngineFault: an engine does not search, or does not count its nodes.
+        OutsideScale: this machine is too slow or too fast for the run.
     """
+    if (wanted := _scale(claim)) is None:
+        return 1.0
+    if is_due := speed_is_due(claim, speeds):
+        speeds[claim.run_id] = _measured_nps(pool, job), time.monotonic() + KEPT_SECONDS
+    nps, _ = speeds[claim.run_id]
+    scale = wanted.target_nps / nps
+    found = f"an engine searches {nps:,.0f} nodes a second here"
+    if not wanted.least <= scale <= wanted.most:
+        allowed = f"the run allows {wanted.least:g} to {wanted.most:g}"
+        raise OutsideScale(f"{found}, so the scale is {scale:.3g}; {allowed}")
+    if is_due:
+        log.info("%s: %s, so times are multiplied by %.3g", claim.run_name, found, scale)
+    return scale
+
+
+def _scale(claim: Claim) -> Scale | None:
+    """How the run scales the times of this batch; None where every machine plays by the same."""
     settings = claim.game_settings
+    return None if settings.time_control.reproducible else settings.scale
 
-    def spec(name: str, path: Path, engine: Engine) -> EngineSpec:
-        options = {**settings.engine_options, **files, **engine.options}
-        return EngineSpec(
-            name=name, path=str(path), options=options, arguments=settings.engine_arguments
-        )
 
-    return Job(
-        key=claim.claim_id,
-        plus=spec("plus", binaries[0], claim.plus),
-        minus=spec("minus", binaries[1], claim.minus),
-        pairings=tuple(
-            Pairing(
-                number=claim.first_pair + index,
-                opening=book.opening(claim.run_seed, claim.first_pair + index),
-                time=drawn_time(settings.time_control, claim.seed, index),
-            )
-            for index in range(claim.pairs)
-        ),
-        conditions=Conditions(
-            time_control=settings.time_control,
-            adjudication=settings.adjudication,
-            tables=tables,
-        ),
-    )
+def _measured_nps(pool: Pool, job: Job) -> float:
+    """Nodes a second of the engines of this job while as many search as in games.
+
+    It takes some seconds in which no slot may play. EngineFault where an engine does not search, or
+    does not count its nodes.
+    """
+    games = len(pool) // job.slots
+    with ThreadPoolExecutor(games) as threads:
+        parts = threads.map(lambda _: list(_searches(pool, job)), range(games))
+        replies = [reply for part in parts for reply in part]
+    nodes, seconds = (sum(r.nodes for r in replies), sum(r.seconds for r in replies))
+    if not nodes:
+        raise EngineFault("no nodes", "it does not say how many nodes it searches")
+    return nodes / seconds
+
+
+def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
+    """What both engines find in each position, one after the other as in a game.
+
+    The positions are the same on every machine, from all over the built-in book.
+    """
+    book, kind = load(Book()).openings, job.conditions.time_control.kind
+    control = TimeControl(kind=kind, low=_SECONDS[kind], high=_SECONDS[kind])
+    chess960 = job.pairings[0].opening.chess960
+    with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, pool.limits) as pair:
+        engines = pair.engines(job.plus, job.minus)
+        for opening in book[:: len(book) // _POSITIONS][:_POSITIONS]:
+            position = Position(Opening.of(replace(opening, chess960=chess960).board()))
+            for engine in engines:
+                engine.prepare()
+                engine.await_ready()
+                clock = game_clock(control, control.low, pool.limits)
+                yield engine.search(position.command, clock.limit(position.turn))

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from spsa.live_display import LiveDisplay, Rate
 from spsa.text import LINE_LENGTH, printable
-from worker.batches.active_batch import ActiveBatch, Activity
+from worker.batches.loop import Worker
 from worker.runner.game import counts
+from worker.runner.loop import ActiveJob
 
 SECONDS = 1.0
 """Between two pictures: engines need the processor more."""
@@ -39,25 +40,25 @@ class LiveView:
     def __exit__(self, *error: object) -> None:
         self._display.__exit__(*error)
 
-    def show(self, activity: Activity) -> None:
+    def show(self, worker: Worker) -> None:
         """Show this until the next time."""
         now = time.monotonic()
         self.due_at = now + SECONDS
-        self._games.saw(now, activity.played.tally.games)
-        lines = [printable(line, LINE_LENGTH) for line in self._lines(activity)]
+        self._games.saw(now, worker.played.tally.games)
+        lines = [printable(line, LINE_LENGTH) for line in self._lines(worker)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
         self._display.show(Group(*texts), lines[:1])
 
-    def _lines(self, activity: Activity) -> Iterator[str]:
-        played, slots, rate = activity.played, activity.slots, self._games.per_second
+    def _lines(self, worker: Worker) -> Iterator[str]:
+        played, slots, rate = worker.played, worker.playing, self._games.per_second
         speed = f", {3600 * rate:,.0f} games an hour" if rate else ""
         minutes = (time.monotonic() - self._began) / 60
-        games = f"{played.tally.games} games of {activity.batches} batches"
+        games = f"{played.tally.games} games of {worker.done} batches"
         yield f"{self._name}: {games} in {minutes:.1f} min{speed}"
         faults = [f"{count} {reason}" for reason, count in Counter(played.voids).most_common(3)]
         lost_on_time = played.plus_time_losses + played.minus_time_losses
         voids = ", ".join(faults) or "none"
-        yield f"{activity.state}; void games: {voids}; games lost on time: {lost_on_time}"
+        yield f"{worker.state}; void games: {voids}; games lost on time: {lost_on_time}"
         most = max(1, self._display.console.height - _OTHER_LINES)
         for number, batch in enumerate(slots[:most]):
             yield f"slot {number} {_progress(batch)}"
@@ -66,8 +67,8 @@ class LiveView:
             yield f"{len(slots) - most} more slots, {playing} of them play"
 
 
-def _progress(batch: ActiveBatch | None) -> str:
+def _progress(batch: ActiveJob | None) -> str:
     if batch is None:
         return "no batch"
     tally = batch.result.tally
-    return f"{batch}, {tally.pairs}/{batch.claim.pairs} pairs, {counts(tally)}"
+    return f"{batch}, {tally.pairs}/{len(batch.job.pairings)} pairs, {counts(tally)}"

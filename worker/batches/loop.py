@@ -1,6 +1,6 @@
-"""The loop of a worker: it claims batches, has them played, renews their leases and reports them.
+"""A worker: it claims batches, has them played, renews their leases and reports them.
 
-It runs in the main thread, the only one that talks to the database or the server. The slots play.
+The main thread is the only one that talks to the database or the server.
 """
 
 import logging
@@ -8,17 +8,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
+from typing import Protocol
 
 from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import ActiveBatch, ActiveBatches, Activity, View
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
-from worker.batches.jobs import JobMaker
-from worker.batches.scaling import OutsideScale
-from worker.runner.game import NOTHING_PLAYED, counts, nps, with_pair, with_void
-from worker.runner.interrupts import Interrupts
-from worker.runner.pool import Ended, Event, PairPlayed, PairVoid, Pool
+from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of, speed_is_due
+from worker.machine import room_objection
+from worker.runner.game import counts, nps
+from worker.runner.loop import ActiveJob, Interrupts, JobLoop
+from worker.runner.pool import Ended, Event, Job, JobDone, JobFailed, PairVoid, Pool
 from worker.settings import Settings
 from worker.update import Updates
 
@@ -27,8 +27,20 @@ log = logging.getLogger(__name__)
 NOTHING_TO_DO = 3
 
 
-class Worker:
-    """One process that plays the runs of a database; times are of the monotonic clock."""
+class View(Protocol):
+    """Shows what a worker does; `due_at`, of the monotonic clock, is when it wants to again."""
+
+    @property
+    def due_at(self) -> float: ...
+
+    def show(self, worker: "Worker") -> None: ...
+
+
+class Worker(JobLoop):
+    """One process that plays the runs of a database; times are of the monotonic clock.
+
+    `done` counts the batches that it has played.
+    """
 
     def __init__(
         self,
@@ -43,36 +55,35 @@ class Worker:
         poll: Backoff = POLL,
         after_failure: Backoff = FAILURE,
     ) -> None:
+        super().__init__(pool, interrupts, settings.drain)
         self._client = client
-        self._pool = pool
         self._jobs = jobs
         self._settings = settings
-        self._interrupts = interrupts
         self._view = view
         self._updates = updates or Updates()
-        self._active = ActiveBatches(pool)
+        self._claims: dict[str, Claim] = {}
+        self._speeds: Speeds = {}
         self._polls, self._failures = replace(poll), replace(after_failure)
-        self._played = NOTHING_PLAYED
         self._measured = Measured()
-        self._claimed = self._done = 0
+        self.done = self._claimed = 0
         self._last_failure: TuningError | None = None
         self._no_work_left = False
-        self._drain_ends_at = inf
         self._claim_at = self._idle_since = time.monotonic()
 
     def run(self) -> int:
-        """Play until an interrupt, or until there is no reason to stay; the exit code.
-
-        Batches are stopped before an error, so that nobody has to wait for the games.
-        """
-        self._interrupts.on_each(self._pool.wake)
-        try:
-            while not self._is_finished_after_a_turn():
-                self._handle_events()
-        except BaseException:
-            self._active.stop()
-            raise
-        return self._exit_code()
+        """Play until an interrupt, or until there is no reason to stay; the exit code."""
+        self.play()
+        if self._client.unreported:
+            raise DatabaseUnreachable(
+                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
+                "they are played again when their leases expire"
+            )
+        if self._interrupts.count:
+            return self._interrupts.exit_code
+        error = self._client.last_error or (None if self.done else self._last_failure)
+        if error is not None:
+            raise error
+        return 0 if self._claimed else NOTHING_TO_DO
 
     def keep_leases(self) -> None:
         """Renew leases while a file is fetched, which may take longer than they last.
@@ -85,23 +96,45 @@ class Worker:
             with self._client.retrying():
                 self._renew_leases()
 
-    def _is_finished_after_a_turn(self) -> bool:
-        self._handle_interrupts()
-        self._submit_waiting()
-        self._contact_database()
+    def turn(self) -> None:
+        """Renew, report and claim, unless nothing could be reached a moment ago."""
+        if not self._client.backing_off or self.ends_at_once:
+            with self._client.retrying():
+                self._contact_database()
         if self._view is not None and time.monotonic() >= self._view.due_at:
-            self._view.show(self._activity())
-        if self._active:
-            return False
-        return self._ends_at_once if self._client.unreported else self._is_over
+            self._view.show(self)
 
-    def _handle_interrupts(self) -> None:
-        if self._interrupts.count and self._drain_ends_at == inf:
-            self._drain_ends_at = time.monotonic() + self._settings.drain
-            self._active.withdraw()
-            log.info("interrupted: no more claims; interrupt again to stop at once")
-        if self._ends_at_once:
-            self._active.stop()
+    @property
+    def is_over(self) -> bool:
+        """Whether a worker without a batch ends."""
+        if self._client.unreported:
+            return self.ends_at_once
+        is_once, error = self._settings.once and not self._claimed, self._client.last_error
+        idle = time.monotonic() - self._idle_since >= (self._settings.idle_timeout or inf)
+        return self._is_leaving or self._no_work_left or idle or (is_once and error is not None)
+
+    @property
+    def state(self) -> str:
+        """What it does, for a view."""
+        if self._is_leaving:
+            return "ending its batches"
+        return "playing" if self.active else "waiting for work"
+
+    @property
+    def playing(self) -> list[ActiveJob | None]:
+        """What each slot plays, for a view."""
+        return [self.active.get(key or "") for key in self._pool.playing]
+
+    def deadlines(self) -> Iterator[float]:
+        yield self._client.due_at
+        if not self.active:
+            yield self._idle_since + (self._settings.idle_timeout or inf)
+        if self._view is not None:
+            yield self._view.due_at
+        if not self._client.backing_off:
+            yield self._updates.due_at
+            if self._wants_batches:
+                yield self._claim_at
 
     @property
     def _is_leaving(self) -> bool:
@@ -109,36 +142,20 @@ class Worker:
         most = self._settings.max_batches
         return self._interrupts.count > 0 or (most is not None and self._claimed >= most)
 
-    @property
-    def _ends_at_once(self) -> bool:
-        """Whether active batches are stopped: at the second interrupt, or after the drain time."""
-        return self._interrupts.count > 1 or time.monotonic() >= self._drain_ends_at
-
-    @property
-    def _is_over(self) -> bool:
-        """Whether a worker that holds nothing ends."""
-        is_once, error = self._settings.once and not self._claimed, self._client.last_error
-        idle = time.monotonic() - self._idle_since >= (self._settings.idle_timeout or inf)
-        return self._is_leaving or self._no_work_left or idle or (is_once and error is not None)
-
     def _contact_database(self) -> None:
-        """Renew, report and claim, unless nothing could be reached a moment ago."""
-        if self._client.backing_off and not self._ends_at_once:
-            return
         updates = self._updates
-        with self._client.retrying():
-            if time.monotonic() >= updates.due_at:
-                updates.check()
-            if self._active or self._client.unreported or not updates.is_wanted:
-                self._exchange()
-            if updates.is_needed:  # nothing that is played now can be reported any more
-                self._active.withdraw()
-                self._active.stop()
-                if not self._active:
-                    self._client.drop_reports()
-            holds = self._active or self._client.unreported
-            if updates.is_wanted and not (holds or self._is_leaving):
-                updates.install()
+        if time.monotonic() >= updates.due_at:
+            updates.check()
+        if self.active or self._client.unreported or not updates.is_wanted:
+            self._exchange()
+        if updates.is_needed:  # nothing that is played now can be reported any more
+            self.withdraw()
+            self.stop()
+            if not self.active:
+                self._client.drop_reports()
+        holds = self.active or self._client.unreported
+        if updates.is_wanted and not (holds or self._is_leaving):
+            updates.install()
 
     def _exchange(self) -> None:
         if self._updates.is_needed:
@@ -154,8 +171,8 @@ class Worker:
                 raise
 
     def _renew_leases(self) -> None:
-        for key in self._client.renew(self._active, self._measured):
-            log.warning("%s: its lease is lost, its games are dropped", self._active[key])
+        for key in self._client.renew(self._claims, self._measured):
+            log.warning("%s: its lease is lost, its games are dropped", label_of(self._claims[key]))
             self._pool.stop(key)
 
     def _claim_batches(self) -> None:
@@ -171,37 +188,49 @@ class Worker:
     @property
     def _wants_batches(self) -> bool:
         leaves = self._is_leaving or self._updates.is_wanted
-        return not leaves and self._active.wanted() > 0
+        return not leaves and self.wanted > 0
 
     def _wait_for_work(self) -> None:
         self._claim_at = time.monotonic() + self._polls.next()
-        if self._settings.once and not self._active:
-            plays_nothing = self._last_failure is not None and not self._done
+        if self._settings.once and not self.active:
+            plays_nothing = self._last_failure is not None and not self.done
             self._no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
-        batch = self._active.add(claim)
+        self._claims[claim.claim_id] = claim  # its lease is renewed while its files are fetched
         try:
-            self._active.let_wait(batch, self._jobs.job(claim))
+            job = self._jobs.job(claim)
+            if objection := room_objection(job.slots, len(self._pool)):
+                raise TuningError(objection)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
-            del self._active[claim.claim_id]
-            self._client.enqueue(claim, None)
+            self._client.enqueue(self._claims.pop(claim.claim_id), None)
             raise
         except TuningError as error:
-            self._cannot_play(batch, error)
+            self._cannot_play(claim, error)
             return
-        log.info("%s: claimed, %d pairs", batch, claim.pairs)
-        self._submit_waiting()
+        log.info("%s: claimed, %d pairs", job.label, claim.pairs)
+        self.add(job)
 
-    def _submit_waiting(self) -> None:
-        for batch, error in self._active.submit():
-            self._cannot_play(batch, error)
+    def needs_quiet(self, job: Job) -> bool:
+        return speed_is_due(self._claims[job.key], self._speeds)
 
-    def _cannot_play(self, batch: ActiveBatch, error: TuningError) -> None:
+    def prepared(self, active: ActiveJob) -> Job | None:
+        """The job with its times scaled, where its run wants that."""
+        job, claim = active.job, self._claims[active.job.key]
+        try:
+            scale = scale_of(claim, job, self._pool, self._speeds)
+        except TuningError as error:
+            del self.active[job.key]
+            self._cannot_play(claim, error)
+            return None
+        active.result = replace(active.result, scale=scale)
+        return job.scaled(scale)
+
+    def _cannot_play(self, claim: Claim, error: TuningError) -> None:
         """This costs one batch, which other machines may play. This worker plays what it can."""
-        claim, self._last_failure = batch.claim, error
-        del self._active[claim.claim_id]
-        log.error("%s: this machine cannot play it: %s", batch, error)
+        self._last_failure = error
+        del self._claims[claim.claim_id]
+        log.error("%s: this machine cannot play it: %s", label_of(claim), error)
         if isinstance(error, OutsideScale):  # no fault of the machine: it hands the batch back
             self._client.leave_out(claim.run_name)
             self._client.enqueue(claim, None)
@@ -213,85 +242,45 @@ class Worker:
         self._client.enqueue(claim, failure)
         self._claim_at = time.monotonic() + self._failures.next()
 
-    def _handle_events(self) -> None:
-        """Wait for an event or a deadline, then handle all events that have come."""
-        event = self._pool.next_event(min(self._deadlines()) - time.monotonic())
-        while event is not None:
-            self._handle(event)
-            event = self._pool.next_event(0)
+    def note(self, active: ActiveJob, event: Event) -> None:
+        """Report a job that has ended; one that was stopped is handed back."""
+        if isinstance(event, PairVoid):
+            log.warning("%s pair %d void: %s", active, event.pairing.number, event.fault)
+        elif isinstance(event, Ended):
+            self._idle_since = self._claim_at = time.monotonic()
+            self._report(active, event, self._claims.pop(event.key))
 
-    def _deadlines(self) -> Iterator[float]:
-        """When the loop has to go on, though no event comes."""
-        yield self._client.due_at
-        if not self._ends_at_once:
-            yield self._drain_ends_at
-        if not self._active:
-            yield self._idle_since + (self._settings.idle_timeout or inf)
-        if self._view is not None:
-            yield self._view.due_at
-        if not self._client.backing_off:
-            yield self._updates.due_at
-            if self._wants_batches:
-                yield self._claim_at
-
-    def _handle(self, event: Event) -> None:
-        batch = self._active[event.key]
-        match event:
-            case PairPlayed(pair=pair, slot=slot):
-                batch.result = replace(with_pair(batch.result, pair), slot=slot)
-                self._played = with_pair(self._played, pair)
-            case PairVoid(fault=fault):
-                batch.add_void(event)
-                self._played = with_void(self._played, fault.reason)
-                log.warning("%s pair %d void: %s", batch, event.pairing.number, fault)
+    def _report(self, active: ActiveJob, ended: Ended, claim: Claim) -> None:
+        match ended:
+            case JobDone():
+                seconds = time.monotonic() - active.since
+                self._client.enqueue(claim, replace(active.result, seconds=seconds))
+                self._note_played(active, claim)
+            case JobFailed(reason=reason):
+                self._last_failure = TuningError(f"{active}: {reason}")
+                log.error("%s: failed, %s", active, reason)
+                self._fail(claim, _failure(active, claim, reason))
             case _:
-                del self._active[event.key]
-                self._end(event, batch)
+                self._client.enqueue(claim, None)
+                log.info("%s: handed back", active)
 
-    def _end(self, event: Ended, batch: ActiveBatch) -> None:
-        self._idle_since = self._claim_at = time.monotonic()
-        end = batch.end(event)
-        if isinstance(end, Failure):
-            self._last_failure = TuningError(f"{batch}: {end.reason}")
-            log.error("%s: failed, %s", batch, end.reason)
-            self._fail(batch.claim, end)
-            return
-        self._client.enqueue(batch.claim, end)
-        if end is None:
-            log.info("%s: handed back", batch)
-        else:
-            self._note_played(batch)
-
-    def _note_played(self, batch: ActiveBatch) -> None:
-        result, speed = batch.result, nps(batch.result)
-        self._done += 1
+    def _note_played(self, active: ActiveJob, claim: Claim) -> None:
+        result, speed = active.result, nps(active.result)
+        self.done += 1
         self._failures.reset()
-        is_scaled = batch.claim.game_settings.scale is not None
+        is_scaled = claim.game_settings.scale is not None
         scale = result.scale if is_scaled else self._measured.scale
         self._measured = Measured(nps=speed, scale=scale)
-        log.info("%s: %s", batch, counts(result.tally))
+        log.info("%s: %s", active, counts(result.tally))
         if speed is not None:
             log.info("slot %s: %.0f nodes a second", result.slot, speed)
 
-    def _activity(self) -> Activity:
-        playing = "playing" if self._active else "waiting for work"
-        return Activity(
-            state="ending its batches" if self._is_leaving else playing,
-            slots=[self._active.get(key or "") for key in self._pool.playing],
-            played=self._played,
-            batches=self._done,
-        )
 
-    def _exit_code(self) -> int:
-        if self._client.unreported:
-            raise DatabaseUnreachable(
-                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
-                "they are played again when their leases expire"
-            )
-        if self._interrupts.count:
-            return self._interrupts.exit_code
-        if self._client.last_error is not None:
-            raise self._client.last_error
-        if self._last_failure is not None and not self._done:
-            raise self._last_failure
-        return 0 if self._claimed else NOTHING_TO_DO
+def _failure(active: ActiveJob, claim: Claim, reason: str) -> Failure:
+    engine = {"plus": claim.plus, "minus": claim.minus}.get(active.culprit)
+    return Failure(
+        reason=printable(reason, FAILURE_LENGTH),
+        void_games=sum(active.result.voids.values()),
+        sha256=engine.sha256 if engine else None,
+        kept_voids=active.result.kept_voids,
+    )

@@ -24,12 +24,11 @@ from spsa.output import echo
 from spsa.protocol import WorkerInfo, WorkerStore, is_loopback
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.spawning import EngineLimits
-from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, DatabaseClient
 from worker.batches.jobs import JobMaker
-from worker.batches.loop import Worker
+from worker.batches.loop import View, Worker
 from worker.machine import usable_cores
-from worker.runner.interrupts import Interrupts, interrupts
+from worker.runner.loop import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.settings import NO_DATABASE, Settings
 from worker.update import SelfUpdate, running_zipapp

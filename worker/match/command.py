@@ -25,52 +25,58 @@ from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.machine import room_objection
-from worker.match.games import Match, PlayedMatch, play_jobs
-from worker.match.report import as_json, pgn_writer, report_lines
+from worker.match.report import Match, PlayedMatch, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Conditions, counts
-from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.pool import Event, PairPlayed, PairVoid, Pool, tune_interpreter
+from worker.runner.loop import INTERRUPTED, JobList, interrupts
+from worker.runner.pool import Event, JobFailed, PairPlayed, PairVoid, Pool, tune_interpreter
 from worker.settings import Settings
+
+_PAIRS_A_LINE = 10
 
 
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
-    match = match_of(first, second, settings)
-    job, slots = match.job(0), settings.concurrency
-    objection = room_objection(job.slots, slots, limits)
-    if objection is not None:
+    wanted = match_of(first, second, settings)
+    if objection := room_objection(wanted.job(0).slots, settings.concurrency):
         raise click.UsageError(objection)
-    names, control = (match.first.name, match.second.name), match.conditions.time_control
-    played, began = PlayedMatch(), time.monotonic()
+    names, control = (wanted.first.name, wanted.second.name), wanted.conditions.time_control
+    failures: list[str] = []
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
-        Pool(min(slots // job.slots, match.pairs), limits) as pool,
+        Pool(settings.concurrency, limits) as pool,
     ):
         tune_interpreter()
 
-        def handle(event: Event) -> bool:
-            played.add(event)
-            tally = played.count.tally
-            if isinstance(event, PairPlayed):
-                write(event.pair)
-                if tally.pairs % settings.progress == 0:
-                    done = f"{tally.games} of {2 * match.pairs} games"
-                    echo(f"{done}: {counts(tally)}", err=True)
-            elif isinstance(event, PairVoid):
-                echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
-            return played.failure is None and not match.decided(tally)
+        def goes_on(event: Event) -> bool:
+            tally = loop.played.tally
+            match event:
+                case PairPlayed(pair=pair):
+                    write(pair)
+                    if tally.pairs % _PAIRS_A_LINE == 0:
+                        done = f"{tally.games} of {2 * wanted.pairs} games"
+                        echo(f"{done}: {counts(tally)}", err=True)
+                case PairVoid(pairing=pairing, fault=fault):
+                    echo(f"pair {pairing.number + 1} void: {fault}", err=True)
+                case JobFailed(reason=reason):
+                    failures.append(reason)
+            return not failures and not wanted.decided(tally)
 
-        play_jobs(map(match.job, range(match.pairs)), pool, received, handle)
-        played.seconds = time.monotonic() - began
+        loop, began = (
+            JobList(map(wanted.job, range(wanted.pairs)), pool, received, goes_on),
+            time.monotonic(),
+        )
+        loop.play()
+        seconds = time.monotonic() - began
+    played = PlayedMatch(loop.played, seconds, failures[0] if failures else None)
     if settings.json:
-        echo_json(as_json(match, played), indent=2)
+        echo_json(as_json(wanted, played), indent=2)
     else:
-        echo(*report_lines(match, played))
+        echo(*report_lines(wanted, played))
     if received.count:
         return received.exit_code or INTERRUPTED
-    return 0 if played.failure is None else 1
+    return 1 if failures else 0
 
 
 def match_of(first: Path, second: Path, settings: Settings) -> Match:
@@ -99,7 +105,6 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         seed=settings.seed,
         book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960)),
         order=BookOrder(settings.order),
-        start=settings.start - 1,
         bounds=bounds,
         conditions=_conditions(settings),
     )

@@ -1,11 +1,11 @@
-"""What is told of a match: its report for people and for programs, and its games as PGN.
+"""A match and what is told of it: its report for people and for programs, and its games as PGN.
 
 A comment of a move has its score, depth, time and nodes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import click
 
 from spsa.core.game_settings import MATE, MAX_SCORE, TimeControl
-from spsa.core.scoring import Tally, elo, los, nelo
-from spsa.openings.book import Opening
+from spsa.core.scoring import Sprt, Tally, elo, los, nelo, sprt
+from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
+from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.engine import SearchReply
-from worker.match.games import Match, PlayedMatch
-from worker.runner.game import Game, Pair, nps
+from spsa.uci.engine import EngineSpec, SearchReply
+from worker.runner.game import Conditions, Game, Pair, Pairing, nps
+from worker.runner.pool import Job
 from worker.runner.position import Termination
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
@@ -29,6 +30,57 @@ _KINDS = {
     Termination.TABLES: "adjudication",
     Termination.MAX_MOVES: "adjudication",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """`first` is plus in all counts; the openings and times follow from `seed`.
+
+    With `bounds` (elo0 and elo1 in normalised Elo) the match ends when a sequential test accepts
+    one of them.
+    """
+
+    first: EngineSpec
+    second: EngineSpec
+    pairs: int
+    seed: int
+    book: OpeningBook
+    conditions: Conditions
+    order: BookOrder = BookOrder.RANDOM
+    bounds: tuple[float, float] | None = None
+
+    def test(self, tally: Tally) -> Sprt | None:
+        """The state of the sequential test, if the match has one."""
+        return None if self.bounds is None else sprt(tally, *self.bounds)
+
+    def decided(self, tally: Tally) -> bool:
+        test = self.test(tally)
+        return test is not None and test.accepted is not None
+
+    def job(self, number: int) -> Job:
+        """The job of one pair."""
+        in_turn, book = self.order is BookOrder.SEQUENTIAL, self.book
+        pairing = Pairing(
+            number=number,
+            opening=book.in_turn(number) if in_turn else book.opening(self.seed, number),
+            time=drawn_time(self.conditions.time_control, self.seed, number),
+        )
+        return Job(
+            key=str(number),
+            plus=self.first,
+            minus=self.second,
+            pairings=(pairing,),
+            conditions=self.conditions,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedMatch:
+    """A match as far as it was played; `failure` is why it ended early."""
+
+    count: BatchResult
+    seconds: float
+    failure: str | None
 
 
 def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator, Tables
-from worker.runner.clock import GameClock, game_clock
+from worker.runner.adjudication import Adjudicator, GameClock, Tables, game_clock
 from worker.runner.position import Ending, Position, Termination, won_by
 
 _MAX_COMMAND = 5_000  # characters; some 500 moves

@@ -13,10 +13,10 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
 
+from spsa.uci import system
 from spsa.uci.engine import EngineSpec
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits
-from spsa.uci.system import let_engines_run_on
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 
@@ -36,16 +36,15 @@ def tune_interpreter() -> None:
     """
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-    gc.enable()
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Pairs that one slot plays one after the other; `key` is the caller's name for the job.
+    """Pairs that one slot plays one after the other; `label` is what a log calls them.
 
-    A void pair is played again, at most `max_void` times; then the job fails. It fails at once when
-    the reason is permanent.
+    `key` is unique. A void pair is played again, at most `max_void` times; then the job fails. It
+    fails at once when the reason is permanent.
     """
 
     key: str
@@ -53,6 +52,7 @@ class Job:
     minus: EngineSpec
     pairings: tuple[Pairing, ...]
     conditions: Conditions
+    label: str = ""
     max_void: int = 3
 
     @property
@@ -132,9 +132,8 @@ class Slot:
         self._stop_signal.close()
 
     def _run(self) -> None:
-        let_engines_run_on()
-        limits = self._pool.limits.of_slot(self._number)
-        with EnginePair(self._stop_signal, limits) as engines:
+        system.let_engines_run_on()
+        with EnginePair(self._stop_signal, self._pool.limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 ended = self._play(job, engines)
@@ -194,7 +193,7 @@ class Slot:
 class Pool:
     """`size` slots that share one queue of jobs; events come in the order in which they happened.
 
-    The limits hold for each engine. If they name cores, each slot gets one of them.
+    The limits hold for each engine.
     """
 
     def __init__(self, size: int, limits: EngineLimits) -> None:

@@ -1,0 +1,272 @@
+"""The loop that has jobs played, whoever they are for; and the signals that end it.
+
+It runs in the main thread. The slots play.
+"""
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import inf
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Literal
+
+from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
+from spsa.text import printable
+from worker.runner.game import NOTHING_PLAYED, with_pair, with_void
+from worker.runner.pool import Event, Job, JobStopped, PairPlayed, PairVoid, Pool
+
+log = logging.getLogger(__name__)
+
+INTERRUPTED = 130
+"""The exit code after SIGINT; after SIGTERM it is 0."""
+
+_LONGEST_WAIT = 3600.0  # seconds; an interrupt ends the wait
+_MAX_DETAIL = 500  # characters
+
+
+class Interrupts:
+    """How many times this process was asked to stop, and its exit code."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.exit_code = 0
+        self._wake: Callable[[], None] = lambda: None
+        self._received: SimpleQueue[None] = SimpleQueue()
+
+    def on_each(self, wake: Callable[[], None]) -> None:
+        """Call `wake` from the signal handler; it must be reentrant, as SimpleQueue.put is."""
+        self._wake = wake
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until an interrupt, or for this long."""
+        if self.count == 0:
+            try:
+                self._received.get(timeout=seconds)
+            except Empty:
+                return
+
+    def note(self, number: int, frame: FrameType | None = None) -> None:
+        """The handler of both signals."""
+        self.count += 1
+        self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
+        self._received.put(None)
+        self._wake()
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Count SIGINT and SIGTERM; the handlers of before are restored afterwards."""
+    received = Interrupts()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, received.note) for number in numbers]
+    try:
+        yield received
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@dataclass(slots=True)
+class ActiveJob:
+    """A job until it has ended; it waits until it takes `slots`.
+
+    `since` is of the monotonic clock: when it came, then when it was submitted. `culprit` ("plus"
+    or "minus") is the engine that made the last pair void.
+    """
+
+    job: Job
+    since: float
+    slots: int = 0
+    result: BatchResult = NOTHING_PLAYED
+    culprit: str = ""
+
+    @property
+    def on_last_pair(self) -> bool:
+        return len(self.job.pairings) - self.result.tally.pairs <= 1
+
+    def add_void(self, void: PairVoid) -> None:
+        """Count a void game, and keep what there is to know about the first few."""
+        fault, kept = void.fault, self.result.kept_voids
+        self.culprit = fault.culprit
+        self.result = with_void(self.result, fault.reason)
+        if len(kept) < MAX_KEPT_VOIDS:
+            one = KeptVoid(
+                pair=void.pairing.number,
+                culprit=_side(fault.culprit),
+                white=_side(fault.white),
+                detail=printable(str(fault), _MAX_DETAIL),
+                position=fault.position,
+                output=void.output,
+            )
+            self.result = replace(self.result, kept_voids=(*kept, one))
+
+    def __str__(self) -> str:
+        return self.job.label
+
+
+def _side(player: str) -> Literal["plus", "minus", ""]:
+    return "plus" if player == "plus" else "minus" if player == "minus" else ""
+
+
+class JobLoop:
+    """Has jobs played; what inherits from it says where they come from and where results go.
+
+    `active` are the jobs by their keys, the first one first; `played` sums up all pairs so far.
+    After the first interrupt active jobs may go on for `drain` seconds, after the second none may.
+    """
+
+    def __init__(self, pool: Pool, interrupts: Interrupts, drain: float = 0.0) -> None:
+        self.active: dict[str, ActiveJob] = {}
+        self.played = NOTHING_PLAYED
+        self._pool = pool
+        self._interrupts = interrupts
+        self._drain, self._drain_ends_at = drain, inf
+
+    def play(self) -> None:
+        """Play until `is_over`. Games are broken off before an error, so that nobody waits."""
+        self._interrupts.on_each(self._pool.wake)
+        try:
+            while not self._is_over_after_a_turn():
+                event = self._pool.next_event(self._seconds_to_wait())
+                while event is not None:
+                    self._handle(event)
+                    event = self._pool.next_event(0)
+        except BaseException:
+            self.stop()
+            raise
+
+    def turn(self) -> None:
+        """Get jobs, if any are `wanted`, and hand over what was played."""
+        raise NotImplementedError
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ends when no job is active."""
+        return True
+
+    def deadlines(self) -> Iterator[float]:
+        """When the next turn is due though no event comes, of the monotonic clock."""
+        return iter(())
+
+    def note(self, active: ActiveJob, event: Event) -> None:
+        """Take on what has happened; a job that has ended is active no more."""
+        raise NotImplementedError
+
+    def prepared(self, active: ActiveJob) -> Job | None:
+        """What a slot plays; None if this machine cannot play it, which has been said."""
+        return active.job
+
+    def needs_quiet(self, job: Job) -> bool:
+        """Whether no slot may play when a job is prepared."""
+        return False
+
+    def add(self, job: Job) -> None:
+        """Submit a job as soon as there is room for it."""
+        self.active[job.key] = ActiveJob(job, time.monotonic())
+        self._submit()
+
+    def stop(self) -> None:
+        """Break off all games."""
+        for key in self.active:
+            self._pool.stop(key)
+
+    def withdraw(self) -> None:
+        """Withdraw all jobs that have not begun; JobStopped follows for each."""
+        for active in self._waiting():
+            active.slots = active.job.slots
+            self._pool.events.put(JobStopped(active.job.key))
+        self._pool.withdraw_queued_jobs()
+
+    @property
+    def wanted(self) -> int:
+        """How many jobs to get: one a slot, and a few more while slots play their last pairs.
+
+        So no slot waits for the next job, and no job waits long for a slot. None while jobs wait
+        for room, or after an interrupt.
+        """
+        if self._interrupts.count or self._waiting():
+            return 0
+        slots, ending = len(self._pool), sum(job.on_last_pair for job in self.active.values())
+        busy = sum(active.slots for active in self.active.values())
+        return max(0, slots + min(ending, 1 + slots // 4) - busy)
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether games are broken off: at the second interrupt, or after the drain time."""
+        return self._interrupts.count > 1 or time.monotonic() >= self._drain_ends_at
+
+    def _is_over_after_a_turn(self) -> bool:
+        if self._interrupts.count and self._drain_ends_at == inf:
+            self._drain_ends_at = time.monotonic() + self._drain
+            log.info("interrupted: interrupt again to stop at once")
+            self.withdraw()
+        if self.ends_at_once:
+            self.stop()
+        self._submit()
+        self.turn()
+        return not self.active and self.is_over
+
+    def _seconds_to_wait(self) -> float:
+        due = min([*self.deadlines(), inf if self.ends_at_once else self._drain_ends_at])
+        return min(due - time.monotonic(), _LONGEST_WAIT)
+
+    def _handle(self, event: Event) -> None:
+        active = self.active[event.key]
+        match event:
+            case PairPlayed(pair=pair, slot=slot):
+                active.result = replace(with_pair(active.result, pair), slot=slot)
+                self.played = with_pair(self.played, pair)
+            case PairVoid(fault=fault):
+                active.add_void(event)
+                self.played = with_void(self.played, f"{fault.culprit}: {fault.reason}")
+            case _:
+                del self.active[event.key]
+        self.note(active, event)
+
+    def _waiting(self) -> list[ActiveJob]:
+        return [active for active in self.active.values() if not active.slots]
+
+    def _submit(self) -> None:
+        """Submit the jobs for which there is room, in their order."""
+        for active in self._waiting():
+            if not self._has_room(active.job):
+                return
+            if (job := self.prepared(active)) is not None:
+                active.since, active.slots = time.monotonic(), job.slots
+                self._pool.submit(job)
+
+    def _has_room(self, job: Job) -> bool:
+        busy = [active.slots for active in self.active.values() if active.slots]
+        if self.needs_quiet(job):
+            return not busy
+        # The pool itself keeps jobs of one slot until one is free, and so no slot waits for this
+        # thread between two of them.
+        return max(*busy, job.slots, 1) == 1 or sum(busy) + job.slots <= len(self._pool)
+
+
+class JobList(JobLoop):
+    """Has jobs played until there are no more, or until `goes_on` returns False for an event."""
+
+    def __init__(
+        self,
+        jobs: Iterator[Job],
+        pool: Pool,
+        interrupts: Interrupts,
+        goes_on: Callable[[Event], bool],
+    ) -> None:
+        super().__init__(pool, interrupts)
+        self._jobs = jobs
+        self._goes_on = goes_on
+
+    def turn(self) -> None:
+        while self.wanted and (job := next(self._jobs, None)) is not None:
+            self.add(job)
+
+    def note(self, active: ActiveJob, event: Event) -> None:
+        if not self._goes_on(event):
+            self._jobs = iter(())
+            self.stop()
