@@ -15,13 +15,7 @@ import click
 
 from spsa import __version__
 from spsa.errors import report_defect
-from spsa.output import (
-    PrintableLines,
-    StderrLines,
-    echo,
-    exit_code,
-    write_any_text,
-)
+from spsa.output import PrintableLines, StderrLines, echo, exit_code, write_any_text
 from spsa.uci import system
 from spsa.uci.spawning import EngineLimits, working_folders
 from worker.machine import usable_cores
@@ -57,14 +51,15 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     settings = Settings(**given)
     check(engines, settings)
     log_to_stderr(verbose=settings.verbose)
-    wanted = not settings.no_sandbox
+    namespaces = None
     with (
         working_folders(wanted=settings.is_worker) as folders,
         system.orphan_reaper(folders) as worker_id,
     ):
-        namespaces = system.isolation() if wanted else None
-        for loss in system.missing(namespaces) if wanted else ():
-            echo(f"warning: {platform.system()} has {loss}", err=True)
+        if not settings.no_sandbox:
+            namespaces = system.isolation()
+            for loss in system.missing(namespaces):
+                echo(f"warning: {platform.system()} has {loss}", err=True)
         limits = settings.engine_limits(isolation=namespaces, worker_id=worker_id, folders=folders)
         return _play(engines, settings, limits)
 
@@ -86,17 +81,11 @@ def check(engines: tuple[Path, ...], settings: Settings) -> None:
             f"-c {slots} on {cores} cores makes engines share cores and lose on time; "
             f"give {cores} at most, or add --force"
         )
-    if settings.spsa and settings.replay:
-        raise click.UsageError("give --spsa or --replay, not both")
-    if engines and (settings.is_worker or settings.replay):
-        flag = "--spsa" if settings.is_worker else "--replay"
-        raise click.UsageError(f"{flag} takes its engines from the run")
-    if not (settings.is_worker or settings.replay) and len(engines) != 2:
-        raise click.UsageError("give two engines for a match, or --server or --spsa for a worker")
-    if settings.replay and settings.server:
+    if settings.replay and (settings.spsa or settings.server):
+        raise click.UsageError("--replay reads the database: give neither --spsa nor --server")
+    if len(engines) != (0 if settings.is_worker or settings.replay else 2):
         raise click.UsageError(
-            "--replay reads the database, which a server does not show: give "
-            "--database-url instead of --server"
+            "give two engines for a match; --server, --spsa and --replay take those of a run"
         )
 
 
@@ -119,21 +108,10 @@ def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -
     return run_match(first, second, settings, limits)
 
 
-class LogLines(PrintableLines):
-    """The time and the message; a traceback only with --verbose."""
-
-    def __init__(self, *, detailed: bool) -> None:
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-        self._detailed = detailed
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
-        return super().formatException(ei) if self._detailed else ""
-
-
 def log_to_stderr(*, verbose: bool) -> None:
     """Send the log of this program to stderr."""
     handler = StderrLines()
-    handler.setFormatter(LogLines(detailed=verbose))
+    handler.setFormatter(PrintableLines("%(asctime)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger("worker")
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)

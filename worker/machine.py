@@ -36,16 +36,6 @@ def memory() -> int | None:
     return installed if granted == "max" else min(installed, int(granted))
 
 
-def room_objection(threads: int, slots: int) -> str | None:
-    """Why games whose engines have so many threads do not fit in `slots` slots; None if they do.
-
-    A game takes one slot for each of its engines' threads.
-    """
-    if threads > slots:
-        return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
-    return None
-
-
 def physical(logical: Iterable[int], topology: Path = _TOPOLOGY) -> int:
     """How many physical cores these logical ones are; without a topology each counts as one."""
     return len({_siblings(number, topology) for number in logical})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
-from math import isfinite
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +61,6 @@ def field_of(
     return field(default=default, metadata={"flags": flags, "click": more})
 
 
-def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(values))
-
-
-FilePath = partial(click.Path, path_type=Path)
-flag = partial(field_of, default=False)
-repeated = partial(field_of, default=(), callback=_once_each)
-"""Of equal values the first is kept."""
-
-
 def click_options(settings: type) -> list[click.Parameter]:
     """The options that the fields of a dataclass describe, in their order."""
     return [
@@ -83,13 +73,11 @@ def click_options(settings: type) -> list[click.Parameter]:
 
 
 class FiniteRange(click.FloatRange):
-    """A range without inf and nan, which click's own accepts."""
+    """A range without nan, which click's own accepts."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))
-        if not isfinite(number):
+        if isnan(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
@@ -98,14 +86,14 @@ def _refused(text: str, why: str) -> click.BadParameter:
     return click.BadParameter(f"'{printable(text, 80)}' {why}")
 
 
-def printable_name(text: str) -> str:
+def _name(text: str) -> str:
     """A name that fits a column of the database and a line of a report."""
     if not is_printable(text, NAME_LENGTH):
         raise _refused(text, f"is not a text of 1 to {NAME_LENGTH} printable characters")
     return text
 
 
-def label(text: str) -> str:
+def _label(text: str) -> str:
     """A word that a run may require, and that does not claim what the machine may lack."""
     if not WORD.fullmatch(text):
         raise _refused(text, "is not a word of at most 40 small letters, digits, `.` and `-`")
@@ -114,39 +102,40 @@ def label(text: str) -> str:
     return text
 
 
-def engine_option(text: str) -> tuple[str, str]:
+def _option(text: str) -> tuple[str, str]:
     """NAME=VALUE on one line, as an option of UCI has to be: it can quote no line break."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not (equals and name):
-        raise _refused(text, "is not NAME=VALUE")
-    for what in (name, value):
-        if what and not is_printable(what, MAX_OPTION_LENGTH):
-            most = f"at most {MAX_OPTION_LENGTH} printable characters on one line"
-            raise _refused(what, f"is not a text of {most}")
+    if not (equals and name and is_printable(name + value, MAX_OPTION_LENGTH)):
+        most = f"at most {MAX_OPTION_LENGTH} printable characters on one line"
+        raise _refused(text, f"is not NAME=VALUE of {most}")
     return name, value
 
 
-def clock(text: str) -> TimeControl:
+def _clock(text: str) -> TimeControl:
     """A clock in its usual form; `TimeControl.parse` reads other limits, too."""
     with suppress(ValueError):
         if (control := TimeControl.parse(text)).kind is TimeKind.CLOCK:
             return control
-    raise _refused(
-        text,
-        "is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, with at least 0.001 and at "
-        f"most {MAX_SECONDS:g} seconds",
-    )
+    usual = "[MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60"
+    raise _refused(text, f"is not {usual}, with at least 0.001 and at most {MAX_SECONDS:g} seconds")
 
+
+def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+FilePath = partial(click.Path, path_type=Path)
+flag = partial(field_of, default=False)
+repeated = partial(field_of, default=(), callback=_once_each)
+"""Of equal values the first is kept."""
 
 _MAX_COUNT = 10**9
 _COUNT = click.IntRange(1, _MAX_COUNT)
 _SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
 _NEW_FILE = FilePath(dir_okay=False)
-_YEAR = 366 * 86_400.0
 _MIB = 2**20
-_MIN_SHARE = 256 * _MIB
-_WAIT = FiniteRange(min=0, min_open=True, max=_YEAR)
-_DRAIN = FiniteRange(min=0, max=_YEAR)
+_WAIT = FiniteRange(min=0, min_open=True, max=366 * 86_400.0)
+_DRAIN = FiniteRange(min=0, max=366 * 86_400.0)
 _LEASE = FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
 _MARGIN = FiniteRange(min=0, max=MAX_SECONDS)
 _NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
@@ -185,20 +174,20 @@ class Settings:
         "File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]", _NEW_FILE
     )
     name: str | None = field_of(
-        "Name of this worker.  [default: host-pid-random]", printable_name, metavar="NAME"
+        "Name of this worker.  [default: host-pid-random]", _name, metavar="NAME"
     )
     only_runs: tuple[str, ...] = repeated(
         "Play only this run; repeatable.  [default: all runs]",
-        printable_name,
+        _name,
         flags=("--run",),
         metavar="NAME",
     )
     not_runs: tuple[str, ...] = repeated(
-        "Do not play this run; repeatable.", printable_name, flags=("--not",), metavar="NAME"
+        "Do not play this run; repeatable.", _name, flags=("--not",), metavar="NAME"
     )
     labels: tuple[str, ...] = repeated(
         "Play also runs that require this word; repeatable.",
-        label,
+        _label,
         flags=("--label",),
         metavar="WORD",
     )
@@ -227,7 +216,7 @@ class Settings:
     movetime: float | None = field_of("Seconds per move.  [default: 0.1]", _SECONDS)
     tc: TimeControl | None = field_of(
         "Seconds per game, or per MOVES moves, plus seconds per move, as in 10+0.1.",
-        clock,
+        _clock,
         metavar="[MOVES/]BASE+INC",
     )
     margin: float = field_of("Seconds by which an engine may overstep its clock.", _MARGIN, 0.05)
@@ -244,13 +233,9 @@ class Settings:
     order: str = field_of("Order of the openings; --seed decides a random one.", _ORDER, "random")
     seed: int = field_of("Seed of the openings and their order.", _SEED, 1)
     chess960: bool = flag("Play Chess960; --book has its positions.")
-    option: _Options = field_of("Option for both engines.", engine_option, (), metavar="NAME=VALUE")
-    option1: _Options = field_of(
-        "Option for the first engine.", engine_option, (), metavar="NAME=VALUE"
-    )
-    option2: _Options = field_of(
-        "Option for the second engine.", engine_option, (), metavar="NAME=VALUE"
-    )
+    option: _Options = field_of("Option for both engines.", _option, (), metavar="NAME=VALUE")
+    option1: _Options = field_of("Option for the first engine.", _option, (), metavar="NAME=VALUE")
+    option2: _Options = field_of("Option for the second engine.", _option, (), metavar="NAME=VALUE")
     draw: tuple[int, int, int] = field_of(
         "Draw from move MOVE on, when both engines score COUNT moves within CP centipawns.",
         _DRAW,
@@ -312,5 +297,5 @@ class Settings:
         """
         share, wanted = memory(), self.engine_memory
         if share is not None:
-            share = max(_MIN_SHARE, share // (4 * self.concurrency))
+            share = max(256 * _MIB, share // (4 * self.concurrency))
         return EngineLimits(memory=share if wanted is None else wanted * _MIB, **sandbox)

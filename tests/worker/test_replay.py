@@ -72,7 +72,7 @@ def test_what_is_not_there_is_a_sentence(played: OneIteration) -> None:
         (["--replay", "1.0:3"], 2, "the batch has pairs 1 to 2, not 3"),
         (["--replay", "1.7"], 3, "the run has no batch 7 in an iteration 1"),
         (["--replay", "other/1.0"], 3, "there is no run named 'other'"),
-        (["--replay", "1.0", "--spsa"], 2, "give --spsa or --replay, not both"),
+        (["--replay", "1.0", "--spsa"], 2, "give neither --spsa nor --server"),
     ):
         done = again(played, *words)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr

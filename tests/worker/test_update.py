@@ -19,7 +19,6 @@ import pytest
 from console import compete
 from worker_server import TOKEN, Request, Running, WorkerServer, refusal
 
-import worker
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed
 from worker.batches.loop import NOTHING_TO_DO

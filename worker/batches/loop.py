@@ -15,7 +15,6 @@ from spsa.protocol import Claim, Failure, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of, speed_is_due
-from worker.machine import room_objection
 from worker.runner.game import counts, nps
 from worker.runner.loop import ActiveJob, Interrupts, JobLoop
 from worker.runner.pool import Ended, Event, Job, JobDone, JobFailed, PairVoid, Pool
@@ -200,8 +199,7 @@ class Worker(JobLoop):
         self._claims[claim.claim_id] = claim  # its lease is renewed while its files are fetched
         try:
             job = self._jobs.job(claim)
-            if objection := room_objection(job.slots, len(self._pool)):
-                raise TuningError(objection)
+            self._pool.check_room(job)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             self._client.enqueue(self._claims.pop(claim.claim_id), None)
             raise

@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import sys
-import time
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,6 @@ from worker.settings import NO_DATABASE, Settings
 from worker.update import SelfUpdate, running_zipapp
 
 log = logging.getLogger(__name__)
-
 
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 _OTHERS = 0o077
@@ -86,17 +84,13 @@ def checked_url(text: str, *, plain_http: bool) -> str:
         host, _port = parts.hostname, parts.port
     except ValueError:
         host = None
-    has_more = parts.username or parts.query or parts.fragment if host else None
     remedy = "give it as in https://tuning.example.org:8000"
     if not host or not text.isascii() or not text.isprintable() or " " in text:
         found = "it is no URL"
-    elif parts.scheme not in ("http", "https") or has_more:
+    elif parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
         found = "it has more or other parts than https://, a host, a port and a path"
     elif parts.scheme == "http" and not (plain_http or is_loopback(host)):
-        found = (
-            "it would send this machine's token over the network unencrypted, for everyone on the "
-            "way to read and to use"
-        )
+        found = "it would send this machine's token over the network unencrypted"
         remedy = "use https://, or add --plain-http in a network that you trust"
     else:
         return text.rstrip("/")
@@ -106,11 +100,10 @@ def checked_url(text: str, *, plain_http: bool) -> str:
 def _token_in(path: Path) -> str:
     """The token in a file of one line; a warning if other users may read it."""
     try:
-        text = content(path, MAX_TEXT).decode("utf-8").strip()
+        text = content(path, MAX_TEXT).decode("ascii", "replace").strip()
         is_open = path.stat().st_mode & _OTHERS
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _token_fault(path, f"cannot be read: {reason}") from None
+    except OSError as error:
+        raise _token_fault(path, f"cannot be read: {error.strerror}") from None
     if is_open:
         echo(f"warning: other users can read {path} and the token in it: chmod 600", err=True)
     return text
@@ -155,18 +148,28 @@ class Service:
         )
 
     def run_direct(self) -> int:
-        """Play for the database."""
+        """Play for the database, when it can be used."""
         try:
             # Imported late: a remote worker has no SQLAlchemy.
-            from worker.direct import machine_secret, private_url
+            from worker.direct import machine_secret, opened, private_url
         except ModuleNotFoundError:
             raise click.UsageError(NO_DATABASE) from None
+        received, backoff = self._received, replace(RECONNECT)
         url = private_url(self._settings.database_url, self._settings.database_url_file)
         self._info = replace(self._info, secret=machine_secret(cache_folder()))
-        if (found := self._awaited(url)) is None:
-            return self._received.exit_code
-        with closing(found) as store:
-            return self._play(store, store)
+        while not received.count:
+            try:
+                found = opened(url, lambda: received.count > 0)
+            except (DatabaseUnreachable, TablesMissing) as error:
+                if self._settings.once:
+                    raise
+                seconds = backoff.next(error)
+                log.warning("%s; next attempt in %.1f s", error, seconds)
+                received.wait(seconds)
+            else:
+                with closing(found) as store:
+                    return self._play(store, store)
+        return received.exit_code
 
     def run_remote(self, server: Server) -> int:
         """Play for the server, as the version that it needs."""
@@ -187,31 +190,17 @@ class Service:
         settings = self._settings
         log.info("plays for %s, %d games at a time", store.where, settings.concurrency)
         tune_interpreter()
-        with Pool(settings.concurrency, self._limits) as pool:
+        with (
+            Pool(settings.concurrency, self._limits) as pool,
+            _view(self._info.name) as view,
+            self._building(builds),
+        ):
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             jobs = job_maker(settings, store)
-            with _view(self._info.name) as view, self._building(builds):
-                worker = Worker(client, pool, jobs, settings, self._received, view, updates)
-                if updates is not None:
-                    updates.store.meanwhile = worker.keep_leases
-                return worker.run()
-
-    def _awaited(self, url: str) -> WorkerStore | None:
-        """The database, when it can be used; None when an interrupt ended the wait."""
-        from worker.direct import opened
-
-        backoff = replace(RECONNECT)
-        give_up_at = time.monotonic() + (self._settings.idle_timeout or float("inf"))
-        while not self._received.count:
-            try:
-                return opened(url, lambda: self._received.count > 0)
-            except (DatabaseUnreachable, TablesMissing) as error:
-                if self._settings.once or time.monotonic() >= give_up_at:
-                    raise
-                seconds = backoff.next(error)
-                log.warning("%s; next attempt in %.1f s", error, seconds)
-                self._received.wait(seconds)
-        return None
+            worker = Worker(client, pool, jobs, settings, self._received, view, updates)
+            if updates is not None:
+                updates.store.meanwhile = worker.keep_leases
+            return worker.run()
 
     def _building(self, store: WorkerStore) -> AbstractContextManager[object]:
         """The thread that builds engines for others, with --build."""
@@ -240,7 +229,7 @@ def job_maker(settings: Settings, store: WorkerStore) -> JobMaker:
 
 
 def engine_folder(settings: Settings) -> Path:
-    """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
+    """The folder for engines; InvalidInput where it cannot be used."""
     folder = settings.engines_cache or cache_folder() / "engines"
     try:
         return private_folder(folder, "the engine cache")

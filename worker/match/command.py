@@ -24,7 +24,6 @@ from spsa.output import echo, echo_json
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
-from worker.machine import room_objection
 from worker.match.report import Match, PlayedMatch, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Conditions, counts
@@ -38,8 +37,6 @@ _PAIRS_A_LINE = 10
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
     wanted = match_of(first, second, settings)
-    if objection := room_objection(wanted.job(0).slots, settings.concurrency):
-        raise click.UsageError(objection)
     names, control = (wanted.first.name, wanted.second.name), wanted.conditions.time_control
     failures: list[str] = []
     with (
@@ -48,6 +45,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
         Pool(settings.concurrency, limits) as pool,
     ):
         tune_interpreter()
+        pool.check_room(wanted.job(0))
 
         def goes_on(event: Event) -> bool:
             tally = loop.played.tally

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
 
+from spsa.errors import InvalidInput
 from spsa.uci import system
 from spsa.uci.engine import EngineSpec
 from spsa.uci.process import Stopped, StopSignal
@@ -159,7 +160,8 @@ class Slot:
             return JobStopped(job.key)
         except Exception as error:
             # A defect of this program costs one job and is reported; the other slots play on.
-            log.exception("a slot met a defect of this program")
+            verbose = log.isEnabledFor(logging.DEBUG)
+            log.error("a slot met a defect of this program", exc_info=verbose)
             engines.close(at_once=True)
             return JobFailed(job.key, f"defect in the worker: {error!r}")
 
@@ -217,6 +219,12 @@ class Pool:
     def playing(self) -> list[str | None]:
         """The job that each slot plays now, by its key."""
         return [slot.playing for slot in self._slots]
+
+    def check_room(self, job: Job) -> None:
+        """InvalidInput where its engines have more threads than there are slots."""
+        if job.slots > len(self):
+            found = f"Threads = {job.slots} needs as many slots, and there are {len(self)}"
+            raise InvalidInput.of("-c", "concurrency", found, "raise -c")
 
     def submit(self, job: Job) -> None:
         self.newest = job
