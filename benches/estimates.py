@@ -91,11 +91,11 @@ def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     )
     states: Iterator[Observation] = simulated_run.run(watched, np.random.default_rng([seed, 1]))
     end = deque(states, maxlen=1).pop()
-    averaged, supported = watched.averaged(end), watched.supported(end)
-    assert averaged is not None and supported is not None  # there were results
+    supported = watched.supported(end)
+    assert supported is not None  # there were results
     return Found(
         _recovered(engine, problem.start, watched.theta(end)),
-        _recovered(engine, problem.start, averaged.mean),
+        _recovered(engine, problem.start, end.average.mean),
         _recovered(engine, problem.start, supported.mean),
         _covered(engine, supported),
     )

@@ -15,9 +15,8 @@ import numpy as np
 from benches.papers.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
 from benches.papers.suite import ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_entry
-from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.bspsas import Bspsas
+from spsa.algorithms.bspsas import Bspsas, Prior, sigma_of
 from spsa.planning.simulated_run import SimulatedRule, final
 
 _GAMMA = 0.101
@@ -51,7 +50,7 @@ def _seed(problems: ProblemSet, _c_end: float) -> Rule:
     return create("spsa", FIRST_VERSION_GAINS, problems.problem)
 
 
-def _told(rule: type[Bspsa] | type[Bspsas], problems: ProblemSet, c_end: float) -> Rule:
+def _told(rule: type[Bspsas], problems: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the true curvature and the expected distance of every parameter."""
     curvature = np.diagonal(problems.losses.hessian, axis1=-2, axis2=-1)
     return rule(problem=problems.problem, prior=_prior(problems, _sigma(curvature), c_end))

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spsa.algorithms import Outcome, Perturbation, Problem, Rule, RuleUpdate, Vector
-from spsa.algorithms.bayes import Seen
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.gains import decayed
-from spsa.algorithms.outcome_elo import reported
-from spsa.algorithms.rule import State, signs, total
+from spsa.algorithms.bspsas import Seen
+from spsa.algorithms.rule import State, reported, signs, total
+from spsa.algorithms.settings import decayed
 
 _GAMMA = 0.101
 _TINY = 1e-12  # instead of 0, below a root

@@ -14,8 +14,8 @@ import numpy as np
 
 from benches.papers.random_losses import quadratic
 from spsa.algorithms import Problem, Vector, create
-from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
+from spsa.algorithms.state import Carry
 from spsa.core import derived_seed
 from spsa.planning.simulated_run import (
     Engine,

@@ -1,11 +1,24 @@
 """BSPSAS: a Bayesian filter that keeps the parameters independent.
 
-Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization", (9) and (10),
-here for B pairs at once; `spsa.algorithms.bayes` has A_i and the innovation nu, which is W with
-one iteration open:
+Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization". The strength
+of an engine at x is a normal density about the best values, with deviation sigma_i. Then a pair
+played between y + c_k delta and y - c_k delta has, to first order and with the optimum at theta,
+
+    w = sum A_i (theta_i - y_i) + noise of variance tau^2,   A_i = 2 delta_i c_k / sigma_i^2   (6)
+
+and B pairs are one observation with B A_i and B tau^2. Before any game the theta_i are independent
+N(start_i, s_1^2). Here
 
     theta_i += A_i s_i^2 nu / (B A_i^2 s_i^2 + tau^2)             (9)
     s_i^2    = s_i^2 tau^2 / (B A_i^2 s_i^2 + tau^2)              (10)
+
+The paper counts from the origin; here counts are from y, the point between plus and minus. With one
+iteration open y is the mean, and the innovation
+
+    nu = W - B sum A_i (mean_i - y_i)
+
+is W. With late results, or if bounds and rounding have moved y away from the mean, the innovation
+is still right.
 
 The printed (9) has another sum, over the theta_j of the other parameters, which is left out here.
 Of the two sums over j that should cancel under (8), the printed derivation halves one. The rest
@@ -15,79 +28,182 @@ With it, a shift of all values would change a run, and for the worse.
 `bspsa` keeps the correlations; this costs less for many parameters and loses little.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from math import log
+from typing import Self, TypeVar
 
 import numpy as np
 
-from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
-from spsa.algorithms.carrying import Carry
-from spsa.algorithms.rule import Outcome, Problem, RuleEntry, State, Vector
-from spsa.algorithms.state_json import restored, shapes
+from spsa.algorithms.rule import (
+    Belief,
+    Outcome,
+    Perturbation,
+    Problem,
+    RuleEntry,
+    RuleUpdate,
+    State,
+    Vector,
+    reported,
+    signs,
+    tau2,
+    total,
+)
+from spsa.algorithms.settings import C_END, GAMMA, SMALL, Setting, decayed
+from spsa.algorithms.state import Carry
+
+Scalar = TypeVar("Scalar", float, Vector)
+
+SETTINGS = (
+    Setting(
+        "elo_per_step",
+        "Elo that a parameter loses one step away from its best value",
+        default=0.2,
+        least=SMALL,
+    ),
+    Setting(
+        "sigma",
+        "sigma_i, deviation of the strength's density, in steps",
+        default=None,
+        least=SMALL,
+        instead_of=("elo_per_step",),
+    ),
+    Setting(
+        "distance",
+        "s_1, how far the best value is expected from the start, in steps",
+        default=1.0,
+        least=SMALL,
+    ),
+    Setting(
+        "tau",
+        "deviation of the result of a pair, 0.6 in the paper; learned unless given",
+        default=None,
+        least=0.01,
+        most=2.0,
+    ),
+    C_END,
+    GAMMA,
+)
+
+
+def sigma_of(elo_per_step: Scalar) -> Scalar:
+    """sigma in steps, where one step from the best value loses h Elo: sigma^2 = 200 / (h ln 10).
+
+    With it the expected w of the model and of a quadratic loss agree near equality.
+    """
+    sigma: Scalar = (200 / (elo_per_step * log(10))) ** 0.5
+    return sigma
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """The prior: numbers, or arrays per parameter and replica.
+
+    `sigma` and `distance` (s_1) are in steps. A `tau` of None is estimated from the games.
+    """
+
+    sigma: Vector | float
+    distance: Vector | float
+    tau: Vector | float | None = None
+    c_end: float = 1.0
+    gamma: float = 0.101
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """One result as an observation: B A of shape (n,), B tau^2 and nu of shape (1,)."""
+
+    slope: Vector
+    noise: Vector
+    innovation: Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Independent:
-    """The state: theta_i is N(mean_i, variance_i), shape (n,) each; the moments of w, (1,) each."""
+class Posterior:
+    """The state: theta is N(mean, covariance); mean (n,), the moments of w (1,) each.
+
+    The covariance is (n, n), symmetric to the bit; where parameters are independent, it is s_i^2
+    alone, (n,).
+    """
 
     mean: Vector
-    variance: Vector
+    covariance: Vector
     squares: Vector
     pairs: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bspsas(Bayesian):
+class Bspsas:
+    problem: Problem
+    prior: Prior
     name: str = "bspsas"
 
-    def start(self) -> Independent:
+    @classmethod
+    def given(
+        cls, problem: Problem, elo_per_step: float, sigma: float | None, **prior: float
+    ) -> Self:
+        """The rule with these settings."""
+        return cls(problem=problem, prior=Prior(sigma=sigma or sigma_of(elo_per_step), **prior))
+
+    def start(self) -> Posterior:
         start = self.problem.start
         none = np.zeros((*start.shape[:-1], 1))
-        return Independent(
-            mean=start,
-            variance=np.broadcast_to(np.square(self.prior.distance), start.shape),
-            squares=none,
-            pairs=none,
-        )
+        return Posterior(mean=start, covariance=self.untold(), squares=none, pairs=none)
+
+    def untold(self) -> Vector:
+        """The covariance before any game."""
+        return np.broadcast_to(np.square(self.prior.distance), self.problem.start.shape)
+
+    def theta(self, state: State) -> Vector:
+        return self.problem.inside(state.mean)
+
+    def belief(self, state: State) -> Belief:
+        theta = self.theta(state)
+        moved = theta - self.problem.start
+        apart = 2.0 * (state.mean - self.problem.start) - moved
+        gained = total(moved * apart / self.prior.sigma**2) * (200 / log(10))
+        return Belief(theta, np.sqrt(self.variance(state)), gained)
 
     def variance(self, state: State) -> Vector:
-        variance: Vector = state.variance
+        """s_i^2, shape (n,)."""
+        variance: Vector = state.covariance
         return variance
 
-    def posterior(self, state: State, outcome: Outcome) -> Independent:
-        seen = self.seen(state, outcome)
-        reach = seen.slope * state.variance
-        certain = seen.slope * reach + seen.noise
-        return Independent(
-            mean=state.mean + reach / certain * seen.innovation,  # (9)
-            variance=state.variance * (seen.noise / certain),  # (10)
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        prior, centre = self.prior, self.theta(state)
+        c_k = decayed(prior.c_end, prior.gamma, self.problem.iterations, k)  # (17)
+        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[Posterior, RuleUpdate]:
+        mean, covariance = self.learned(state, self.seen(state, outcome))
+        after = Posterior(
+            mean=mean,
+            covariance=covariance,
             squares=state.squares + outcome.squares,
             pairs=state.pairs + outcome.pairs,
         )
+        return after, reported(outcome)
 
-    def carried(self, state: State, carry: Carry) -> Independent:
-        return Independent(
-            mean=carry.positions(state.mean),
-            variance=carry.variances(state.variance, self.start().variance),
-            squares=state.squares,
-            pairs=state.pairs,
+    def seen(self, state: State, outcome: Outcome) -> Seen:
+        """The result as an observation of theta; without games it has no information."""
+        pairs, tau = outcome.pairs, self.prior.tau
+        variance = tau2(state.squares, state.pairs) if tau is None else tau**2
+        slope = outcome.difference * (pairs / self.prior.sigma**2)  # (6)
+        return Seen(
+            slope=slope,
+            noise=np.maximum(pairs, 1.0) * variance,
+            innovation=outcome.result - total(slope * (state.mean - outcome.centre)),
         )
 
-    def dump(self, state: State) -> dict[str, Any]:
-        return {name: getattr(state, name).tolist() for name in Independent.__slots__}
+    def learned(self, state: State, seen: Seen) -> tuple[Vector, Vector]:
+        """Mean and covariance after one more result."""
+        reach = seen.slope * state.covariance
+        certain = seen.slope * reach + seen.noise
+        mean = state.mean + reach / certain * seen.innovation  # (9)
+        return mean, state.covariance * (seen.noise / certain)  # (10)
 
-    def load(self, data: Mapping[str, Any]) -> Independent:
-        return Independent(**restored(self.name, data, shapes(self.start())))
+    def carried(self, state: Posterior, carry: Carry) -> Posterior:
+        known = carry.variances(state.covariance, self.untold())
+        return replace(state, mean=carry.positions(state.mean), covariance=known)
 
 
-def _build(problem: Problem, given: Mapping[str, Any]) -> Bspsas:
-    return Bspsas(problem=problem, prior=Prior.given(given))
-
-
-ENTRY = RuleEntry(
-    name="bspsas",
-    summary="Bayesian filter with given curvature and distance, parameters independent",
-    settings=SETTINGS,
-    build=_build,
-)
+ENTRY = RuleEntry(name="bspsas", settings=SETTINGS, build=Bspsas.given)

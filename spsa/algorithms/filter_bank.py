@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spsa.algorithms.outcome_elo import tau2
-from spsa.algorithms.rule import Vector, along
+from spsa.algorithms.rule import Vector, along, tau2
 
 _ELO = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
 _FAR_ELO = _ELO[_ELO > 9.0]  # of a start that is far away

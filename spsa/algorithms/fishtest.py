@@ -12,47 +12,29 @@ R_k is a learning rate in units of c_k^2: one game moves theta by at most R_k pe
 whatever the parameters are. It is r_end at the last planned iteration.
 
 If another tuner has `played` iterations, the run goes on at the next one, and N counts them too.
-
-The c_k delta of the update is half the played difference, which is c_k delta unless bounds or
-rounding changed it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
-from spsa.algorithms.outcome_elo import reported
-from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleEntry, RuleUpdate, State, signs
-from spsa.algorithms.settings import SMALL, Setting
-from spsa.algorithms.walk import Walk, WalkState
-
-_SETTINGS = (
-    Setting(
-        name="r_end",
-        meaning="R_k of the last planned iteration: perturbations moved by one win",
-        default=0.002,
-        least=SMALL,
-    ),
-    C_END,
-    A,
-    ALPHA,
-    GAMMA,
-    Setting(
-        name="played",
-        meaning="iterations that another tuner has played; N counts them too",
-        default=0.0,
-        most=1e12,
-    ),
+from spsa.algorithms.rule import (
+    Outcome,
+    Perturbation,
+    Problem,
+    RuleEntry,
+    State,
+    Vector,
+    Walk,
+    signs,
 )
+from spsa.algorithms.settings import ALPHA, C_END, DELAY, GAMMA, SMALL, A, Gains, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fishtest(Walk):
     gains: Gains
-    played: float = 0.0
+    played: float
     name: str = "fishtest"
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
@@ -60,30 +42,48 @@ class Fishtest(Walk):
         centre = self.theta(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
-        r_k = outcome.a_k / outcome.c_k**2
-        c_k_delta = outcome.difference / 2
-        after = self.at(state.theta + r_k * outcome.result * c_k_delta)
-        return after, reported(outcome)
+    def rate(self, outcome: Outcome) -> float | Vector:
+        return outcome.a_k / outcome.c_k**2
 
 
-def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:
-    n, c_end = problem.iterations + given["played"], given["c_end"]
-    after = delay(n) if given["A"] is None else given["A"]
-    a_end = given["r_end"] * c_end**2
+def _build(
+    *,
+    problem: Problem,
+    r_end: float,
+    c_end: float,
+    A: float | None,
+    alpha: float,
+    gamma: float,
+    played: float,
+) -> Fishtest:
+    n = problem.iterations + played
+    after = DELAY * n if A is None else A
+    a_end = r_end * c_end**2
     gains = Gains(
-        a=a_end * (after + n) ** given["alpha"],
-        c=c_end * n ** given["gamma"],
-        A=after,
-        alpha=given["alpha"],
-        gamma=given["gamma"],
+        a=a_end * (after + n) ** alpha, c=c_end * n**gamma, A=after, alpha=alpha, gamma=gamma
     )
-    return Fishtest(problem=problem, gains=gains, played=given["played"])
+    return Fishtest(problem=problem, gains=gains, played=played)
 
 
 ENTRY = RuleEntry(
     name="fishtest",
-    summary="SPSA on results, as Fishtest and OpenBench run it",
-    settings=_SETTINGS,
+    settings=(
+        Setting(
+            "r_end",
+            "R_k of the last planned iteration: perturbations moved by one win",
+            default=0.002,
+            least=SMALL,
+        ),
+        C_END,
+        A,
+        ALPHA,
+        GAMMA,
+        Setting(
+            "played",
+            "iterations that another tuner has played; N counts them too",
+            default=0.0,
+            most=1e12,
+        ),
+    ),
     build=_build,
 )

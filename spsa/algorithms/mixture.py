@@ -31,16 +31,14 @@ blamed for what it did not predict. So a few strong results refute that the star
 not choose H_j, because filters in a short and steep run are first wrong and then right.
 
 phi is how much further results miss the best filter's predictions than chance explains: the loss is
-no parabola, or no common one. Then no filter is right, and phi keeps the bank from being too sure
-of one (overdispersion: McCullagh & Nelder 1989, "Generalized Linear Models", 4.5). For the same
-reason chi_j counts half.
+no parabola, or no common one. It keeps the bank from being too sure of one filter (overdispersion:
+McCullagh & Nelder 1989, "Generalized Linear Models", 4.5). For the same reason chi_j counts half.
 
 `best` has the most Elo expected under p: a hypothesis by which a step costs much has more to say.
 theta follows it, by at most one step a result and parameter. A W more than four deviations from the
 prediction of the bank counts as one of four.
 
-The innovation uses the y that was played, so the update is right also for a result that comes late,
-or was played with other values than `ask` gave.
+The innovation uses the y that was played, so late results are right, too.
 
 The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1 as in
 `spsa.algorithms.balanced_signs`, because a filter has no correlations between parameters, and
@@ -52,25 +50,20 @@ mean of h_j under q_j exp(e_j). A wide perturbation says more as long as the los
 that distance. Beyond a cliff, or where one side is steeper, it misleads; so c_k falls where h K B,
 what the games could tell, is large, and later if the filters contradict the results.
 
-`belief` has no deviation. The games hardly show how much curvatures differ: filters that predict
-equally well would need intervals from one to six times as wide (benches/papers/RESULTS.md). Its Elo
-gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2) under q_j exp(e_j), which knows H_j
-better than p does: p is careful, and so believes in flat losses.
+`belief` has no deviation, because the games hardly show how much curvatures differ
+(benches/papers/RESULTS.md). Its Elo gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2)
+under q_j exp(e_j): p is careful, and so believes in flat losses.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.balanced_signs import balanced_signs
-from spsa.algorithms.carrying import Carry
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank, weighted_mean
-from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
     Belief,
     Outcome,
@@ -81,10 +74,10 @@ from spsa.algorithms.rule import (
     State,
     Vector,
     along,
+    reported,
     total,
 )
-from spsa.algorithms.state_json import packed, restored, shapes
-from spsa.errors import UnusableState
+from spsa.algorithms.state import Carry
 
 _NARROWEST, _WIDEST = 0.8, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
@@ -92,13 +85,6 @@ _KNOWN = 16_000.0  # h K B, Elo times pairs, from which on c_k is at most 1 step
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
-
-_VERSION = np.array([4.0])  # of the state
-_WITHOUT_LAST = np.array([3.0])  # of the same filters
-_OLDER = (
-    "mixture cannot use the saved state: another version of this program wrote it, with other "
-    "filters; finish the run with that version, or start a new one"
-)
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
@@ -219,21 +205,6 @@ class Mixture:
         )
         return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 
-    def dump(self, state: State) -> dict[str, Any]:
-        arrays = {name: packed(getattr(state, name)) for name in Bank.__slots__}
-        return {"version": packed(_VERSION), **arrays}
-
-    def load(self, data: Mapping[str, Any]) -> Bank:
-        needed = {"version": _VERSION.shape, **shapes(self.start())}
-        if "log_weight" in data:  # what earlier versions had instead of the evidence
-            raise UnusableState(_OLDER)
-        if data.get("version") == packed(_WITHOUT_LAST):
-            data = {**data, "version": packed(_VERSION), "last": packed(np.zeros(needed["last"]))}
-        arrays = restored(self.name, data, needed)
-        if arrays.pop("version") != _VERSION:
-            raise UnusableState(_OLDER)
-        return Bank(**arrays)
-
 
 def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector) -> Vector:
     """W, at most `_OUTLIER` deviations from what the bank predicted; shape (1, 1)."""
@@ -244,13 +215,4 @@ def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector)
     return bounded
 
 
-def _build(problem: Problem, given: Mapping[str, float | None]) -> Mixture:
-    return Mixture(problem=problem)
-
-
-ENTRY = RuleEntry(
-    name="mixture",
-    summary="a bank of Bayesian filters, weighted by how well each predicted the games",
-    settings=(),
-    build=_build,
-)
+ENTRY = RuleEntry(name="mixture", settings=(), build=Mixture)

@@ -9,14 +9,12 @@ the witness is far closer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from spsa.algorithms.carrying import Carry
-from spsa.algorithms.registry import create
-from spsa.algorithms.rule import (
+from spsa.algorithms import (
     Belief,
     Outcome,
     Perturbation,
@@ -25,25 +23,18 @@ from spsa.algorithms.rule import (
     RuleUpdate,
     State,
     Vector,
+    create,
 )
-from spsa.algorithms.state_json import packed, restored
-from spsa.errors import UnusableState
+from spsa.algorithms.state import Carry, restored, saved
 
 _ETA = 3
-
-
-class Spread(NamedTuple):
-    """Where theta was on average, and its standard deviation; shape (n,) each."""
-
-    mean: Vector
-    deviation: Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Average:
     """The average of `count` thetas; `mean` and `variance` have the shape of theta, (n,)."""
 
-    count: int
+    count: float
     mean: Vector
     variance: Vector
 
@@ -64,50 +55,27 @@ class Average:
         )
 
     @property
-    def spread(self) -> Spread | None:
-        """The average and the deviation of theta; None for fewer than two thetas."""
-        return Spread(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
-
-    def dump(self) -> dict[str, Any]:
-        return {
-            "count": self.count,
-            "mean": packed(self.mean),
-            "variance": packed(self.variance),
-        }
-
-    @classmethod
-    def load(cls, data: Mapping[str, Any], like: Vector) -> Self:
-        """The average that `dump` wrote. Raises UnusableState for anything else."""
-        needed = {"count": (), "mean": like.shape, "variance": like.shape}
-        saved = restored("the average", data, needed)
-        return cls(int(saved["count"]), saved["mean"], saved["variance"])
-
-
-WITNESS = "mixture"
+    def deviation(self) -> Vector:
+        """The standard deviation of theta."""
+        deviation: Vector = np.sqrt(self.variance)
+        return deviation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Notes:
-    """The average and the witness's state after the outcomes so far.
+class Observation:
+    """The state of a rule, the average of its theta, and the witness's state, if there is one."""
 
-    `witness` is None if the rule has a belief of its own.
-    """
-
+    rule: State
     average: Average
     witness: State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observation:
-    """The state of a rule with its notes."""
-
-    rule: State
-    notes: Notes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """A rule with notes; `ask` and `tell` are those of the rule."""
+    """A rule with an average, and with a witness if it has no belief of its own.
+
+    `ask` and `tell` are those of the rule.
+    """
 
     rule: Rule
     witness: Rule | None
@@ -118,7 +86,8 @@ class Observed:
         return self.rule.name
 
     def start(self) -> Observation:
-        return Observation(self.rule.start(), self._blank())
+        average = Average.of_nothing(self.problem.start)
+        return Observation(self.rule.start(), average, self.witness and self.witness.start())
 
     def theta(self, state: Observation) -> Vector:
         return self.rule.theta(state.rule)
@@ -128,65 +97,46 @@ class Observed:
 
     def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
         after, update = self.rule.tell(state.rule, outcome)
-        notes = Notes(
-            average=state.notes.average.with_next(self.rule.theta(after)),
-            witness=self.witness and self.witness.tell(state.notes.witness, outcome)[0],
-        )
-        return Observation(after, notes), update
+        average = state.average.with_next(self.rule.theta(after))
+        witness = self.witness and self.witness.tell(state.witness, outcome)[0]
+        return Observation(after, average, witness), update
 
     def forked(self, state: Observation, carry: Carry) -> Observation:
         """What this rule knew on another problem, as the start of a run on this one.
 
         Its average has no theta yet.
         """
-        blank = self._blank()
-        if self.witness is not None:
-            witness = self.witness.carried(state.notes.witness, carry)
-            blank = replace(blank, witness=witness)
-        return Observation(self.rule.carried(state.rule, carry), blank)
-
-    def averaged(self, state: Observation) -> Spread | None:
-        """The mean and standard deviation of theta; None before the second outcome."""
-        return state.notes.average.spread
+        return Observation(
+            self.rule.carried(state.rule, carry),
+            self.start().average,
+            self.witness and self.witness.carried(state.witness, carry),
+        )
 
     def supported(self, state: Observation) -> Belief | None:
         """The optimum that all games together suggest; None before the first outcome."""
-        if state.notes.average.count == 0:
+        if state.average.count == 0:
             return None
         if self.witness is None:
             return self.rule.belief(state.rule)
-        return self.witness.belief(state.notes.witness)
+        return self.witness.belief(state.witness)
 
     def dump(self, state: Observation) -> dict[str, Any]:
-        """The state as JSON values."""
-        return {
-            "rule": self.rule.dump(state.rule),
-            "notes": {
-                "average": state.notes.average.dump(),
-                "witness": self.witness and self.witness.dump(state.notes.witness),
-            },
-        }
+        """The state as JSON values, from which `load` restores it to the bit."""
+        parts = {name: getattr(state, name) for name in Observation.__slots__}
+        return {name: saved(part) for name, part in parts.items() if part is not None}
 
     def load(self, data: Mapping[str, Any]) -> Observation:
-        """The state from `dump`. Raises UnusableState for anything else."""
-        rule, notes = self.rule.load(_part(data, "rule")), _part(data, "notes")
-        average = Average.load(_part(notes, "average"), self.problem.start)
-        witness = self.witness and self.witness.load(_part(notes, "witness"))
-        return Observation(rule, Notes(average, witness))
+        """The state that `dump` wrote. Raises UnusableState for anything else."""
+        start = self.start()
 
-    def _blank(self) -> Notes:
-        average = Average.of_nothing(self.problem.start)
-        return Notes(average, self.witness and self.witness.start())
+        def part(name: str) -> State:
+            like = getattr(start, name)
+            return like and restored(self.name, data.get(name), like)
 
-
-def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = data.get(name)
-    if not isinstance(part, Mapping):
-        raise UnusableState(f"the saved state has no {name}")
-    return part
+        return Observation(*map(part, Observation.__slots__))
 
 
 def observed(rule: Rule, problem: Problem) -> Observed:
-    """The rule with notes, and with a witness if it has no belief of its own."""
+    """The rule with its notes."""
     believes = rule.belief(rule.start()) is not None
-    return Observed(rule, None if believes else create(WITNESS, {}, problem), problem)
+    return Observed(rule, None if believes else create("mixture", {}, problem), problem)

@@ -9,23 +9,22 @@ axes before it are independent runs of the same length. So simulations of thousa
 same rule as a real run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from spsa.algorithms.carrying import Carry
 from spsa.algorithms.settings import Setting
-
-Vector = npt.NDArray[np.float64]
+from spsa.algorithms.state import Carry
+from spsa.core.params import Vector as Vector
+from spsa.core.scoring import ELO_PER_SCORE
 
 _RESULTS = np.arange(-2.0, 3.0)  # w of a pair, wins minus losses of plus, by its half points
-_SQUARES = _RESULTS**2
 
 State = Any
-"""The state of a rule: a frozen value that only the rule reads."""
+"""The state of a rule: arrays that only the rule reads; see `spsa.algorithms.state`."""
 
 
 def total(vector: Vector) -> Vector:
@@ -105,7 +104,24 @@ class Outcome:
     @property
     def squares(self) -> Vector:
         """The sum of w^2 over the pairs, shape (1,)."""
-        return total(self.pentanomial * _SQUARES)
+        return total(self.pentanomial * _RESULTS**2)
+
+    @property
+    def elo(self) -> Vector:
+        """Elo of plus over minus, shape (1,); 0 without games, and finite at a score of 0 or 1."""
+        pairs = np.maximum(self.pairs, 1.0)
+        most = 1 - 1 / (4 * pairs)
+        inner = np.minimum(np.maximum(self.result / (2 * pairs), -most), most)
+        found: Vector = np.arctanh(inner) * ELO_PER_SCORE
+        return found
+
+    @property
+    def inverse(self) -> Vector:
+        """1 / difference, but at most about 1 / (2 c_k), and 0 where there is no difference.
+
+        Otherwise a difference that bounds or constraints have shortened would magnify the noise.
+        """
+        return self.difference / np.maximum(self.difference**2, (2 * self.c_k) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +135,18 @@ class RuleUpdate:
     gradient: Vector
     elo: Vector
     bounded: npt.NDArray[np.bool_]
+
+
+def reported(outcome: Outcome) -> RuleUpdate:
+    """The update of a rule that uses results directly, not their Elo."""
+    elo = outcome.elo
+    never = np.zeros_like(elo, dtype=np.bool_)
+    return RuleUpdate(gradient=elo * outcome.inverse, elo=elo, bounded=never)
+
+
+def tau2(squares: Vector, pairs: Vector) -> Vector:
+    """The variance of w, shape (1,), from the sum of w^2 over `pairs`, shape (1,) each."""
+    return (40.0 + squares) / (50.0 + pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,29 +196,14 @@ class Rule(Protocol):
         """The rule's estimate of the optimum; None for a rule without one."""
         ...
 
-    def dump(self, state: State) -> dict[str, Any]:
-        """The state as JSON values, from which `load` restores it to the bit."""
-        ...
-
-    def load(self, data: Mapping[str, Any]) -> State:
-        """The state that `dump` wrote. Raises UnusableState if it does not fit the rule."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEntry:
-    """A rule in the registry.
-
-    `build` gets a value for every setting, from `spsa.algorithms.settings.values`.
-    `iterations_per_one_in_flight` is how many planned iterations a run needs for each one in
-    flight: in shorter runs results come too late for the rule's steps and gain less.
-    """
+    """A rule in the registry; `build` gets the problem, and every setting by name."""
 
     name: str
-    summary: str
     settings: tuple[Setting, ...]
-    build: Callable[[Problem, Mapping[str, Any]], Rule]
-    iterations_per_one_in_flight: int = 100  # `benches.papers compare --depth 1,8`: docs/methods.md
+    build: Callable[..., Rule]
 
 
 def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
@@ -198,8 +211,47 @@ def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
     return (2 * rng.integers(0, 2, size=shape) - 1).astype(np.float64)
 
 
-def unit(i: int, shape: tuple[int, ...]) -> Vector:
-    """e_j, j = i mod n: one parameter after the other, by 1."""
-    direction = np.zeros(shape)
-    direction[..., i % shape[-1]] = 1.0
-    return direction
+@dataclass(frozen=True, slots=True, eq=False)
+class WalkState:
+    """The state of a rule that knows no more than theta, inside the bounds, shape (n,)."""
+
+    theta: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """All of `Rule` except `ask`, for rules that move theta towards the winner:
+
+        theta += r_k W x
+
+    An iteration may have been opened on an older theta; that does not change its step. W is
+    wins - losses of plus. x is half the played difference, which is what was asked for unless
+    bounds or rounding changed it.
+    """
+
+    problem: Problem
+    name: str
+
+    def start(self) -> WalkState:
+        return self.at(self.problem.start)
+
+    def at(self, theta: Vector) -> WalkState:
+        """The state at the point nearest to theta within the bounds."""
+        return WalkState(self.problem.inside(theta))
+
+    def theta(self, state: State) -> Vector:
+        return np.array(state.theta, dtype=np.float64)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
+        step = self.rate(outcome) * outcome.result * (outcome.difference / 2)
+        return self.at(state.theta + step), reported(outcome)
+
+    def rate(self, outcome: Outcome) -> float | Vector:
+        """r_k: the part of the perturbation that one win moves theta by."""
+        return outcome.a_k
+
+    def carried(self, state: State, carry: Carry) -> WalkState:
+        return self.at(carry.positions(state.theta))
+
+    def belief(self, state: State) -> None:
+        return None

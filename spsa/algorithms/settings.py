@@ -1,7 +1,7 @@
-"""The settings of rules: names, ranges and defaults, and the faults of given values."""
+"""The settings of rules: names, ranges and defaults, the faults of given values, and gains."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,7 +12,7 @@ SMALL, LARGE = 1e-6, 1e6
 """The range of settings in steps, or parts of them; beyond it rounding errors dominate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A number with least <= number <= most, or greater than `least` if `open`.
 
@@ -22,6 +22,7 @@ class Setting:
 
     name: str
     meaning: str
+    _: KW_ONLY
     default: float | str | None
     least: float = 0.0
     most: float = LARGE
@@ -82,8 +83,53 @@ def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, A
 
     A value is a float, a word of the choices, or None if the rule has to compute it.
     """
-    return {s.name: _value(given.get(s.name, s.default)) for s in known}
+    found = {s.name: given.get(s.name, s.default) for s in known}
+    return {
+        name: value if value is None or isinstance(value, str) else float(str(value))
+        for name, value in found.items()
+    }
 
 
-def _value(value: object) -> object:
-    return value if value is None or isinstance(value, str) else float(str(value))
+A = Setting(
+    "A",
+    "iterations by which the decay of a_k is delayed; a tenth of all unless given",
+    default=None,
+    most=1e12,
+)
+ALPHA = Setting("alpha", "exponent of the decay of a_k", default=0.602, most=1.0)
+GAMMA = Setting("gamma", "exponent of the decay of c_k", default=0.101, most=0.5)
+C_END = Setting(
+    "c_end", "perturbation of the last planned iteration, in steps", default=1.0, least=SMALL
+)
+
+DELAY = 0.1
+"""The default of A: a part of the planned iterations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gains:
+    """Gains that decay: (17) of Ivec & Vojnovic 2022, as Spall 1998 recommends them.
+
+        a_k = a / (A + k)^alpha,   c_k = c / k^gamma
+
+    k counts from 1, c_k is in steps. Spall, "Implementation of the Simultaneous Perturbation
+    Algorithm for Stochastic Optimization", III.B, recommends alpha = 0.602, gamma = 0.101, and for
+    A a tenth of the planned iterations.
+    """
+
+    a: float
+    c: float
+    A: float
+    alpha: float
+    gamma: float
+
+    def a_k(self, k: float) -> float:
+        return float(self.a / (self.A + k) ** self.alpha)
+
+    def c_k(self, k: float) -> float:
+        return float(self.c / k**self.gamma)
+
+
+def decayed(end: float, gamma: float, iterations: int, k: int) -> float:
+    """c_k of the sequence that ends with `end` at the last planned iteration."""
+    return float(end * (iterations / k) ** gamma)

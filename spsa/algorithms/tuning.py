@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
-from spsa.algorithms.carrying import Carry
-from spsa.algorithms.observing import Observation, Observed, Spread, observed
+from spsa.algorithms import Belief, Outcome, Problem, create
+from spsa.algorithms.observing import Average, Observation, Observed, observed
+from spsa.algorithms.state import Carry
 from spsa.core import derived_seed
 from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.run_columns import Estimates, Update
@@ -55,11 +55,6 @@ class Tuning:
     rule: Observed
     begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
 
-    @property
-    def seed(self) -> int:
-        """Of the run: it decides perturbations and rounding."""
-        return self.rule.problem.seed
-
     def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
         """The start of the run: theta in the units of params.toml, and the rule's state."""
         if self.begun is not None:
@@ -70,21 +65,29 @@ class Tuning:
     def forked(self, before: "Tuning", state: Mapping[str, Any], doubt: float) -> "Tuning":
         """This tuning as a fork of `before`, which has the same rule: what that knows, widened."""
         theta = self._natural(self.space.start())
-        carry = _carry(before.space, self.space, theta, doubt)
+        index = {p.name: i for i, p in enumerate(before.space.active)}
+        step = {p.name: p.step for p in before.space.active}
+        carry = Carry(
+            source=np.array([index.get(p.name, -1) for p in self.space.active], dtype=np.intp),
+            scale=np.array([step.get(p.name, p.step) / p.step for p in self.space.active]),
+            value=self.space.steps(theta),
+            doubt=doubt,
+        )
         known = self.rule.forked(before.rule.load(state), carry)
         return replace(self, begun=(theta, self.rule.dump(known)))
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """The values that iteration k plays if it is opened on this state."""
-        generator = self._generator("perturb", k)
-        perturbation = self.rule.ask(self.rule.load(state), k, generator)
+        perturbation = self.rule.ask(self.rule.load(state), k, self._generator("perturb", k))
+        uniform = self._generator("round", k).random(len(self.space.active))
+        signs = self._by_name(np.sign(perturbation.offset))
         return Proposal(
             k=k,
             a_k=perturbation.a_k,
             c_k=float(np.ravel(perturbation.c_k)[0]),
             base=dict(theta),
-            played=self._realise(perturbation, k),
-            signs=self._signs(perturbation.offset),
+            played=self.space.realise(perturbation.centre, perturbation.offset, uniform),
+            signs={name: int(sign) for name, sign in signs.items()},
         )
 
     def update(
@@ -114,7 +117,7 @@ class Tuning:
         return self._estimates(self.rule.load(state))
 
     def _estimates(self, state: Observation) -> Estimates:
-        averaged, averaged_sd = self._by_values(self.rule.averaged(state))
+        averaged, averaged_sd = self._by_values(state.average if state.average.count > 1 else None)
         supported, supported_sd = self._by_values(self.rule.supported(state))
         return Estimates(
             averaged=averaged,
@@ -124,7 +127,7 @@ class Tuning:
         )
 
     def _by_values(
-        self, known: Belief | Spread | None
+        self, known: Average | Belief | None
     ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
         """Mean and standard deviation in the units of params.toml, if they are known."""
         if known is None:
@@ -132,14 +135,8 @@ class Tuning:
         mean, deviation = self._natural(known.mean), known.deviation
         return mean, None if deviation is None else self._by_name(deviation * self.space.step)
 
-    def _realise(self, perturbation: Perturbation, k: int) -> PlayedValues:
-        generator = self._generator("round", k)
-        uniform = generator.random(len(self.space.active))
-        return self.space.realise(perturbation.centre, perturbation.offset, uniform)
-
     def _generator(self, what: str, k: int) -> np.random.Generator:
-        seed = derived_seed(self.seed, what, k)
-        return np.random.Generator(np.random.PCG64(seed))
+        return np.random.Generator(np.random.PCG64(derived_seed(self.rule.problem.seed, what, k)))
 
     def _outcome(self, games: PlayedGames, theta: Mapping[str, float]) -> Outcome:
         """The result; where the sides have no value of a parameter, it is too new, they were equal.
@@ -180,10 +177,6 @@ class Tuning:
             for p in self.space.parameters
         }
 
-    def _signs(self, offset: Vector) -> dict[str, int]:
-        signs = np.sign(offset).astype(int).tolist()
-        return {p.name: sign for p, sign in zip(self.space.active, signs, strict=True)}
-
     def _by_name(self, vector: Vector) -> dict[str, float]:
         return {p.name: x for p, x in zip(self.space.active, vector.tolist(), strict=True)}
 
@@ -212,18 +205,6 @@ def problem_of(space: Space, *, iterations: int, pairs: int, seed: int = 0) -> P
         iterations=iterations,
         pairs=pairs,
         seed=seed,
-    )
-
-
-def _carry(before: Space, after: Space, theta: Mapping[str, float], doubt: float = 1.0) -> Carry:
-    """From the active parameters of one space to those of another; `theta` is in the second."""
-    index = {p.name: i for i, p in enumerate(before.active)}
-    step = {p.name: p.step for p in before.active}
-    return Carry(
-        source=np.array([index.get(p.name, -1) for p in after.active], dtype=np.intp),
-        scale=np.array([step.get(p.name, p.step) / p.step for p in after.active]),
-        value=after.steps(theta),
-        doubt=doubt,
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
 from spsa.builds.smoke import tuning_lines
 from spsa.config import (
@@ -21,7 +20,6 @@ from spsa.config import (
     starter_params,
 )
 from spsa.config.play import TimeControlSection
-from spsa.config.settings import DEFAULT_ALGORITHM
 from spsa.config.suggestions import (
     EngineSource,
     Selection,
@@ -174,8 +172,7 @@ def _shape(games: int, concurrency: int, build_seconds: float, setup: Setup) -> 
     capacity = Capacity(
         concurrency=concurrency, build_seconds=build_seconds, builders=usual_builds()
     )
-    in_flight = rule_entry(DEFAULT_ALGORITHM).iterations_per_one_in_flight
-    return fitted(games, capacity, _game_seconds(setup), in_flight)
+    return fitted(games, capacity, _game_seconds(setup))
 
 
 def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import json_option, with_config
 from spsa.cli.past_runs import Measured, measured
@@ -109,9 +108,7 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     shape = replace(  # as the master cuts for these slots
         shape, batch_games=cut(games.games_per_iteration, games.batch_size, capacity.concurrency)[0]
     )
-    bearable = in_flight_limit(
-        shape.iterations, rule_entry(config.spsa.algorithm).iterations_per_one_in_flight
-    )
+    bearable = in_flight_limit(shape.iterations)
     needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
     return replace(shape, in_flight=min(needed, bearable))
 

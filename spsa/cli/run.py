@@ -4,7 +4,7 @@ from math import inf
 
 import click
 
-from spsa.algorithms.carrying import MAX_DOUBT
+from spsa.algorithms.state import MAX_DOUBT
 from spsa.cli.common import Within, with_config
 from spsa.cli.held_run import (
     held_run,

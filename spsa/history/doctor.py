@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from pathlib import Path
 
-from spsa.algorithms.state_json import alike
+from spsa.algorithms.state import alike
 from spsa.algorithms.tuning import Tuning
 from spsa.builds.artifacts import verify
 from spsa.core.run_columns import Update

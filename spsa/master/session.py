@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 
-from spsa.algorithms import rule_entry, settings_faults
+from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config import Config
 from spsa.core.game_settings import GameSettings
@@ -246,8 +246,7 @@ class Pacer:
         settings, builds = self.settings, self.build_threads
         if settings.iterations_in_flight != AUTO:
             return InOrder(settings.iterations_in_flight)
-        needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
-        most = in_flight_limit(settings.planned_iterations, needed)
+        most = in_flight_limit(settings.planned_iterations)
         games_needed = GamesNeeded(
             # or leased batches, if they are more because some wait at their worker
             slots=max(self._games_at_once(view), view.leased_batches),

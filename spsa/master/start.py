@@ -196,7 +196,7 @@ def _row(
     theta, state = rules.start()
     return Run(
         name=name,
-        seed=rules.seed,
+        seed=rules.rule.problem.seed,
         algorithm=config.spsa.algorithm,
         settings=settings.to_json(),
         space=rules.space.to_json(),

@@ -110,11 +110,17 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
     return tuple(min(most, games - start) for start in range(0, games, most))
 
 
-def in_flight_limit(
-    planned_iterations: int, iterations_per_one_in_flight: int, most: int = MAX_IN_FLIGHT
-) -> int:
+ITERATIONS_PER_ONE_IN_FLIGHT = 100
+"""How many planned iterations a run needs for each one in flight.
+
+In shorter runs results come too late for the steps of a rule and gain less:
+`benches.papers compare --depth 1,8`, docs/methods.md.
+"""
+
+
+def in_flight_limit(planned_iterations: int) -> int:
     """The most iterations in flight for a run of this length."""
-    return min(max(1, planned_iterations // iterations_per_one_in_flight), most)
+    return min(max(1, planned_iterations // ITERATIONS_PER_ONE_IN_FLIGHT), MAX_IN_FLIGHT)
 
 
 def in_flight_after(results: int) -> int:

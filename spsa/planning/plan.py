@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from spsa.algorithms import rule_entry
 from spsa.core.params import Parameter, Space
+from spsa.planning.games_needed import ITERATIONS_PER_ONE_IN_FLIGHT
 from spsa.planning.plan_inputs import (
     GameSpeed,
     PlanInputs,
@@ -210,15 +210,13 @@ _INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 
 def free_in_flight(inputs: PlanInputs) -> int:
     """The most iterations in flight that cost less than a hundredth of the Elo to gain.
 
-    The simulated engines are easier than many real ones, so
-    `iterations_per_one_in_flight` limits them too.
+    The simulated engines are easier than many real ones, so the length of the run limits them too.
     """
     design = replace(inputs.design, in_flight=1, grows=False)
-    needed = rule_entry(design.algorithm).iterations_per_one_in_flight
     alone = inputs.recovery(design, inputs.elo_to_gain)
     free = 1
     for in_flight in _DEPTHS:
-        if in_flight > inputs.shape.iterations / needed:
+        if in_flight > inputs.shape.iterations / ITERATIONS_PER_ONE_IN_FLIGHT:
             break
         lost, error = alone.better_than(
             inputs.recovery(replace(design, in_flight=in_flight), inputs.elo_to_gain)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
 
-from spsa.algorithms import rule_entry
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
@@ -179,18 +178,14 @@ _LONGER = 1.05  # the time of a run that smaller iterations may cost
 BATCH_GAMES = 10
 
 
-def fitted(
-    games: int, capacity: Capacity, seconds: float | None, iterations_per_one_in_flight: int
-) -> Shape:
+def fitted(games: int, capacity: Capacity, seconds: float | None) -> Shape:
     """How to cut a run of `games`: the smallest iterations that make it at most 5% longer.
 
     The same games recover more in smaller iterations, until there are about a thousand. What limits
     them is the time in which the engines of an iteration are built; `seconds` is that of a game,
     None if it is unknown.
     """
-    shapes = [
-        _cut(games, size, capacity, seconds, iterations_per_one_in_flight) for size in _sizes(games)
-    ]
+    shapes = [_cut(games, size, capacity, seconds) for size in _sizes(games)]
     if seconds is None:
         return shapes[0]
     slowed = replace(capacity, build_seconds=capacity.build_seconds + REACTION_SECONDS)
@@ -207,13 +202,7 @@ def _sizes(games: int) -> list[int]:
     return [size for size in enough if size <= games / _MIN_ITERATIONS] or enough[:1]
 
 
-def _cut(
-    games: int,
-    size: int,
-    capacity: Capacity,
-    seconds: float | None,
-    iterations_per_one_in_flight: int,
-) -> Shape:
+def _cut(games: int, size: int, capacity: Capacity, seconds: float | None) -> Shape:
     """The shape with iterations of `size`, as deep as the fleet needs and the run allows."""
     shape = Shape(
         iterations=max(1, round(games / size)),
@@ -222,7 +211,7 @@ def _cut(
         in_flight=1,
         adapts=True,
     )
-    limit = in_flight_limit(shape.iterations, iterations_per_one_in_flight)
+    limit = in_flight_limit(shape.iterations)
     needed = limit if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
     return replace(shape, in_flight=min(needed, limit))
 
@@ -262,8 +251,7 @@ class PlanInputs:
     @property
     def fitted(self) -> Shape:
         """The same games in iterations that suit the machines."""
-        games, needed = self.shape.iterations * self.shape.games, rule_entry(self.design.algorithm)
-        return fitted(games, self.capacity, self.seconds, needed.iterations_per_one_in_flight)
+        return fitted(self.shape.iterations * self.shape.games, self.capacity, self.seconds)
 
     @property
     def builds_are_slower(self) -> bool:

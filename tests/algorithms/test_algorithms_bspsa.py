@@ -1,25 +1,39 @@
+"""`bspsa` and `bspsas` against the formulas of Ivec & Vojnovic 2022, and what follows from them."""
+
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
+from elo import score_of_elo
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
-from spsa.algorithms import Bspsa, Bspsas, Outcome, Prior, Rule, Vector
-from spsa.algorithms.rule import State
+from spsa.algorithms import Outcome, Vector, create
+from spsa.algorithms.bspsa import Bspsa
+from spsa.algorithms.bspsas import Bspsas, Posterior, Prior, sigma_of
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 SIGMA = np.array([5.0, 7.0, 9.0, 4.0, 12.0])
 DISTANCE = np.array([1.0, 0.5, 2.0, 3.0, 0.25])
 PRIOR = Prior(sigma=SIGMA, distance=DISTANCE, tau=0.6, c_end=1.5)
 
-
-def told(prior: Prior = PRIOR, start: Vector = START) -> Bspsa:
-    return Bspsa(problem=problem(start, reach=50.0), prior=prior)
+both = pytest.mark.parametrize("kind", [Bspsa, Bspsas])
 
 
-def test_theta_moves_as_by_14_to_16() -> None:
+def told(kind: type[Bspsas] = Bspsas, prior: Prior = PRIOR, start: Vector = START) -> Bspsas:
+    return kind(problem=problem(start, reach=50.0), prior=prior)
+
+
+def after(rule: Bspsas, *outcomes: Outcome) -> Posterior:
+    state = rule.start()
+    for one in outcomes:
+        state, _ = rule.tell(state, one)
+    return state
+
+
+def test_bspsa_moves_as_by_14_to_16() -> None:
     """The precision of the paper, and its system of equations, beside the covariance."""
-    rule, theta = told(), START
+    rule, theta = told(Bspsa), START
     precision = np.diag(1 / DISTANCE**2)
     state, rng = rule.start(), generator()
     for k, w in enumerate((2, -1, 0, 1, 1, -2), start=1):
@@ -33,16 +47,29 @@ def test_theta_moves_as_by_14_to_16() -> None:
     assert np.abs(np.tril(state.covariance, -1)).max() > 0.01
 
 
-def told_all(rule: Rule, outcomes: list[Outcome]) -> State:
-    state = rule.start()
-    for one in outcomes:
-        state, _ = rule.tell(state, one)
-    return state
+def test_bspsas_moves_as_by_9_without_its_sum_and_10() -> None:
+    rule, s2, theta = told(), DISTANCE**2, START
+    state, rng = rule.start(), generator()
+    for k, w in enumerate((2, -1, 0, 1), start=1):
+        asked = rule.ask(state, k, rng)
+        state, _ = rule.tell(state, outcome(asked, np.eye(5)[w + 2], k=k))
+        below = 4 * asked.offset**2 * s2 + 0.6**2 * SIGMA**4
+        theta = theta + 2 * asked.offset * s2 * SIGMA**2 / below * w
+        s2 = s2 * 0.6**2 * SIGMA**4 / below
+        assert rule.theta(state) == pytest.approx(theta)
+        assert rule.belief(state).deviation == pytest.approx(np.sqrt(s2))
+
+
+def test_the_perturbation_decays_to_c_end_as_by_17() -> None:
+    for k, wanted in ((200, 1.5), (50, 1.5 * 4**0.101), (1, 1.5 * 200**0.101)):
+        asked = told().ask(told().start(), k, generator())
+        assert np.abs(asked.offset) == pytest.approx(wanted)
+        assert asked.c_k == pytest.approx(wanted)
 
 
 def test_late_results_say_the_same_in_any_order() -> None:
     """Against one regression over all results, each about the centre it was played at."""
-    rule = told()
+    rule = told(Bspsa)
     asked = [rule.ask(rule.start(), k, generator(k)) for k in (1, 2, 3)]
     centres = START + np.array([[0.0] * N, [0.5] * N, [-1.0, 0.0, 1.0, 2.0, 0.25]])
     outcomes = [
@@ -59,38 +86,33 @@ def test_late_results_say_the_same_in_any_order() -> None:
         seen = seen + A * (one.result + one.pairs * np.sum(A * one.centre)) / 0.6**2
     wanted = np.linalg.solve(precision, seen)
     for order in permutations(outcomes):
-        state = told_all(rule, list(order))
+        state = after(rule, *order)
         assert state.mean == pytest.approx(wanted)
         assert state.covariance == pytest.approx(np.linalg.inv(precision))
 
 
 def test_of_one_parameter_both_filters_believe_the_same() -> None:
-    start = np.array([2.0])
-    prior = Prior(sigma=7.0, distance=1.5)
-    results = tallies(seed=5, count=40)
-    full = told(prior, start)
-    simple = Bspsas(problem=full.problem, prior=prior)
-    beliefs = [rule.belief(walked(rule, results)) for rule in (full, simple)]
+    prior, results = Prior(sigma=7.0, distance=1.5), tallies(seed=5, count=40)
+    rules = [told(kind, prior, np.array([2.0])) for kind in (Bspsa, Bspsas)]
+    beliefs = [rule.belief(walked(rule, results)) for rule in rules]
     assert beliefs[0].mean == pytest.approx(beliefs[1].mean)
     assert beliefs[0].deviation == pytest.approx(beliefs[1].deviation)
     assert beliefs[0].deviation < 1.0
 
 
 def test_the_covariance_stays_symmetric_to_the_bit_and_positive() -> None:
-    covariance = walked(told(), tallies(seed=6, count=200)).covariance
+    covariance = walked(told(Bspsa), tallies(seed=6, count=200)).covariance
     assert covariance.tobytes() == covariance.T.copy().tobytes()
     assert np.linalg.eigvalsh(covariance).min() > 0
 
 
-def test_shifting_all_values_by_10000_changes_nothing() -> None:
+@both
+def test_shifting_all_values_by_10000_changes_nothing(kind: type[Bspsas]) -> None:
+    """It would if (9) kept its sum over theta_j."""
     results = tallies(seed=3, count=30, pairs=2)
-    here = told()
-    moved = replace(
-        here.problem,
-        start=START + 10_000,
-        lower=here.problem.lower + 10_000,
-        upper=here.problem.upper + 10_000,
-    )
+    here = told(kind)
+    lower, upper = here.problem.lower + 10_000, here.problem.upper + 10_000
+    moved = replace(here.problem, start=START + 10_000, lower=lower, upper=upper)
     there = replace(here, problem=moved)
     steps = here.theta(walked(here, results)) - START
     assert np.abs(steps).max() > 0.05
@@ -98,11 +120,74 @@ def test_shifting_all_values_by_10000_changes_nothing() -> None:
 
 
 def test_a_parameter_that_was_not_perturbed_moves_by_its_correlation_alone() -> None:
-    rule = told()
+    rule = told(Bspsa)
     asked = rule.ask(rule.start(), 1, generator())
-    still = 2 * asked.offset * np.array([1, 1, 0, 1, 1])
-    first, _ = rule.tell(rule.start(), outcome(asked, (0, 9, 20, 11, 7), difference=still))
-    assert first.mean[2] == START[2]
-    state, _ = rule.tell(rule.start(), outcome(asked, (0, 9, 20, 11, 7)))
-    after, _ = rule.tell(state, outcome(asked, (0, 9, 20, 11, 7), difference=still))
-    assert after.mean[2] != state.mean[2]
+    all_moved = outcome(asked, (0, 9, 20, 11, 7))
+    still = replace(all_moved, difference=2 * asked.offset * np.array([1, 1, 0, 1, 1]))
+    assert after(rule, still).mean[2] == START[2]
+    assert after(rule, all_moved, still).mean[2] != after(rule, all_moved).mean[2]
+
+
+def test_pairs_played_together_say_what_they_say_one_by_one() -> None:
+    rule = told(prior=Prior(sigma=7.0, distance=1.5, tau=0.6), start=np.array([2.0]))
+    asked = rule.ask(rule.start(), 1, generator())
+    together = after(rule, outcome(asked, (1, 2, 3, 4, 5)))
+    pairs = np.repeat(np.eye(5), [1, 2, 3, 4, 5], axis=0)
+    alone = after(rule, *(outcome(asked, pair) for pair in pairs))
+    assert alone.covariance == pytest.approx(together.covariance)
+    assert alone.mean == pytest.approx(together.mean)
+
+
+def test_the_innovation_is_what_the_mean_did_not_predict_where_it_was_played() -> None:
+    rule = told()
+    first, second = (rule.ask(rule.start(), k, generator(k)) for k in (1, 2))
+    assert rule.seen(rule.start(), outcome(first, (3, 9, 20, 11, 7))).innovation.tolist() == [10]
+    state = after(rule, outcome(first, (0, 0, 20, 20, 10), k=1))
+    aside = START + np.array([0.0, 0.5, 0.0, -0.5, 0.0])
+    foreseen = np.sum(50 * 2 * second.offset / SIGMA**2 * (state.mean - aside))
+    seen = rule.seen(state, outcome(second, (0, 0, 20, 20, 10), k=2, centre=aside))
+    assert abs(foreseen) > 0.1
+    assert seen.innovation == pytest.approx([40 - foreseen])
+
+
+def test_tau_is_learned_from_the_games_unless_it_is_told() -> None:
+    """As many decisive pairs as 50 of variance 0.8 and these together make it."""
+    rule = Bspsas(problem=problem(), prior=Prior(sigma=7.0, distance=1.0))
+    asked = rule.ask(rule.start(), 1, generator())
+    state = after(rule, outcome(asked, (50, 0, 50, 0, 50)))
+    noise = rule.seen(state, outcome(asked, (0, 0, 0, 1, 0))).noise
+    assert noise == pytest.approx([(40 + 400) / (50 + 150)])
+    assert told().seen(told().start(), outcome(asked, (0, 0, 3, 1, 0))).noise == pytest.approx(
+        4 * 0.36
+    )
+
+
+@both
+def test_the_belief_has_what_is_told_before_any_game(kind: type[Bspsas]) -> None:
+    belief = told(kind).belief(told(kind).start())
+    assert (belief.mean.tolist(), belief.deviation.tolist()) == (START.tolist(), DISTANCE.tolist())
+
+
+def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told() -> None:
+    """A pair's expected w by the model of the rule and by the loss agree near equality."""
+    h, x, y = 0.3, 0.02, 0.05  # plus and minus at y +- x, the optimum at 0
+    elo = -h * (y + x) ** 2 + h * (y - x) ** 2
+    assert 2 * x / sigma_of(h) ** 2 * (0 - y) == pytest.approx(
+        2 * (2 * score_of_elo(elo) - 1), rel=1e-3
+    )
+    rules = [create("bspsas", given, problem()) for given in ({"sigma": 4}, {"elo_per_step": 2})]
+    assert [rule.prior.sigma for rule in rules] == [4, sigma_of(2)]  # type: ignore[attr-defined]
+
+
+def test_with_the_truth_told_theta_comes_as_close_as_was_believed() -> None:
+    """200 engines drawn from the prior: errors over believed deviations have variance 1."""
+    rng, h, s = generator(11), 1.0, 0.8
+    start = np.zeros((200, N))
+    engine = Quadratic(optimum=rng.normal(0, s, start.shape), curvature=np.full(N, h))
+    rule = told(prior=Prior(sigma=sigma_of(h), distance=s), start=start)
+    played = SimulatedRun(problem=rule.problem, engine=engine, games=SimulatedGames(draw_rate=0.6))
+    belief = rule.belief(final(played, rule, rng))
+    assert belief.deviation is not None
+    z = (engine.optimum - belief.mean) / belief.deviation
+    assert np.mean(belief.deviation) < 0.5 * s
+    assert 0.9 < np.mean(z**2) < 1.3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, rule_entry
-from spsa.algorithms.rule import State
-from spsa.algorithms.state_json import alike, packed
+from spsa.algorithms.rule import State, WalkState
+from spsa.algorithms.state import alike, restored, saved
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import Tally
@@ -42,14 +42,8 @@ def after_one(of: Rule, pentanomial: object, difference: Vector | None = None, k
     return state
 
 
-def bits(of: Rule, state: State) -> str:
-    return json.dumps(of.dump(state))
-
-
-@every_rule
-def test_theta_starts_at_the_start(variant: str) -> None:
-    one = rule(variant)
-    assert one.theta(one.start()).tolist() == START.tolist()
+def bits(state: State) -> str:
+    return json.dumps(saved(state))
 
 
 @every_rule
@@ -106,7 +100,7 @@ def test_no_pairs_change_nothing(variant: str) -> None:
         for before in (one.start(), walked(one, tallies(seed=3, count=10))):
             asked = one.ask(before, 11, generator())
             after, move = one.tell(before, outcome(asked, np.zeros(5), k=11))
-            assert bits(one, after) == bits(one, before)
+            assert bits(after) == bits(before)
             assert one.theta(after).tolist() == one.theta(before).tolist()
             assert (move.elo.tolist(), move.gradient.tolist()) == ([0], [0] * N)
 
@@ -172,19 +166,7 @@ def test_the_ends_of_every_range_leave_theta_finite_and_inside(name: str) -> Non
         with np.errstate(invalid="raise", divide="raise"):
             state = walked(one, results)
         assert (np.abs(one.theta(state)) <= 6).all(), end
-        assert "NaN" not in bits(one, state), end
-
-
-@every_rule
-def test_a_caller_cannot_change_a_state(variant: str) -> None:
-    one = rule(variant)
-    state = walked(one, tallies(seed=4, count=3))
-    before = bits(one, state)
-    one.theta(state)[:] = 99
-    asked = one.ask(state, 4, generator())
-    asked.centre[:] = 99
-    one.tell(state, outcome(one.ask(state, 4, generator()), BETTER, k=4))
-    assert bits(one, state) == before
+        assert "NaN" not in bits(state), end
 
 
 @every_rule
@@ -194,11 +176,11 @@ def test_a_run_goes_on_from_its_saved_state_to_the_bit(variant: str) -> None:
     results = tallies(seed=5, count=25)
     state, rng = one.start(), generator()
     for k, pentanomial in enumerate(results, start=1):
-        state = one.load(json.loads(json.dumps(one.dump(state))))
+        state = restored(one.name, json.loads(bits(state)), one.start())
         asked = one.ask(state, k, rng)
         state, _ = one.tell(state, outcome(asked, pentanomial, k=k))
     again = walked(one, results)
-    assert bits(one, state) == bits(one, again)
+    assert bits(state) == bits(again)
     assert one.theta(state).tobytes() == one.theta(again).tobytes()
 
 
@@ -245,21 +227,6 @@ def test_replicas_believe_what_the_runs_do(name: str) -> None:
     assert (belief.deviation is None) == (name == "mixture")
 
 
-@pytest.mark.parametrize("name", ["bspsa", "bspsas"])
-def test_a_filter_gets_surer_of_what_it_is_shown(name: str) -> None:
-    one = rule(name)
-    beliefs = [one.belief(state) for state in (one.start(), walked(one, tallies(6, count=50)))]
-    assert beliefs[0] is not None
-    assert beliefs[1] is not None
-    assert (beliefs[1].deviation < beliefs[0].deviation).all()
-
-
-@pytest.mark.parametrize("name", WALKS)
-def test_a_walk_believes_nothing(name: str) -> None:
-    one = rule(name)
-    assert one.belief(one.start()) is None
-
-
 @pytest.mark.parametrize("variant", [*WALKS, "constant fdsa"])
 def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant: str) -> None:
     one = rule(variant)
@@ -270,95 +237,19 @@ def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant: str) -> N
     assert one.theta(both) == pytest.approx(START + alone[0] + alone[1])
 
 
-@pytest.mark.parametrize("name", ["bspsa", "bspsas"])
-def test_a_filter_is_not_told_twice_what_it_foresaw(name: str) -> None:
-    """Many iterations open at once, all won the same: together they move theta less than if each
-    were taken as news, and never past what they say.
-    """
-    one = rule(name, problem(np.array([0.0]), reach=1e3, pairs=500))
-    asked = one.ask(one.start(), 100, generator())
-    news = outcome(asked, (0, 100, 250, 100, 50), k=100)
-    state, steps = one.start(), [0.0]
-    for _ in range(8):
-        state, _ = one.tell(state, news)
-        steps.append(abs(float(one.theta(state)[0])))
-    firsts = np.diff(steps)
-    assert (firsts > 0).all()
-    assert (np.diff(firsts) < 0).all()
-
-
 @every_rule
-def test_a_state_of_other_parameters_is_refused(variant: str) -> None:
-    small, large = rule(variant, problem(START[:3])), rule(variant)
-    with pytest.raises(UnusableState, match=r"\b5\b.* and is .*\b3\b"):
-        large.load(small.dump(small.start()))
-
-
-@every_rule
-def test_a_state_of_another_rule_is_refused(variant: str) -> None:
-    one = rule(variant)
-    own = set(one.dump(one.start()))
-    for name in algorithms():
-        other = rule(name)
-        foreign = other.dump(other.start())
-        if set(foreign) != own:
-            with pytest.raises(UnusableState, match=f"^{one.name} cannot use the saved"):
-                one.load(foreign)
-
-
-@every_rule
-def test_everything_that_is_wrong_with_a_state_is_said(variant: str) -> None:
-    one = rule(variant)
-    sound = one.dump(one.start())
-    for name in sound:
-        for broken in (None, "x", {}, [], [10**400], {"shape": [1], "float64": "?"}, float("nan")):
-            with pytest.raises(
-                UnusableState, match=rf"{name} has to be ([0-9 x]+numbers|one number), and is"
-            ):
-                one.load({**sound, name: broken})
-        with pytest.raises(UnusableState, match=f"{name} is missing.*unknown: more$"):
-            one.load({**{k: v for k, v in sound.items() if k != name}, "more": [1.0]})
-
-
-@every_rule
-def test_a_state_that_is_not_finite_is_refused(variant: str) -> None:
-    one = rule(variant)
-    state = one.start()
-    for name in type(state).__slots__:
-        broken = one.dump(replace(state, **{name: np.full_like(getattr(state, name), np.nan)}))
-        with pytest.raises(
-            UnusableState, match=f"{name} has to be .*not an array of finite numbers"
-        ):
-            one.load(broken)
-
-
-def test_states_of_today_are_gone_on_from() -> None:
-    """What a database has of a run by `spsa`, or by `mixture` with its numbers packed."""
-    spsa, mixture = rule("spsa"), rule("mixture")
-    assert spsa.theta(spsa.load({"theta": [1, 2.5, -3, 0, 0.1]})).tolist() == [1, 2.5, -3, 0, 0.1]
-    saved = mixture.dump(mixture.start())
-    assert all(set(array) == {"shape", "float64"} for array in saved.values())
-    assert bits(mixture, mixture.load(saved)) == bits(mixture, mixture.start())
-
-
-def test_the_state_of_an_older_mixture_is_refused_with_a_remedy() -> None:
-    mixture = rule("mixture")
-    saved = mixture.dump(mixture.start())
-    second = {name: saved[name] for name in saved if name not in ("surprise", "evidence")}
-    second["log_weight"] = saved["evidence"]
-    first = {name: second[name] for name in second if name not in ("version", "theta")}
-    for older in (first, second, {**saved, "version": [1.0]}):
-        with pytest.raises(UnusableState, match=r"another version.*finish the run with that"):
-            mixture.load(older)
-
-
-def test_the_state_of_the_mixture_before_is_gone_on_from() -> None:
-    """It did not say which result came last; nothing else differs."""
-    mixture = rule("mixture")
-    saved = mixture.dump(mixture.start())
-    before = {name: saved[name] for name in saved if name != "last"}
-    before["version"] = packed(np.array([3.0]))
-    assert bits(mixture, mixture.load(before)) == bits(mixture, mixture.start())
+def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_needed(
+    variant: str,
+) -> None:
+    small, one = rule(variant, problem(START[:3])), rule(variant)
+    sound, others = saved(one.start()), [rule(name) for name in algorithms()]
+    foreign = [found for other in others if set(found := saved(other.start())) != set(sound)]
+    ill = [None, "x", {}, [], [10**400], {"shape": [1], "float64": "?"}, float("nan"), [np.nan] * N]
+    broken = [{**sound, name: value} for name in sound for value in ill]
+    part = [{k: v for k, v in sound.items() if k != name} for name in sound]
+    for state in (saved(small.start()), {**sound, "more": [1.0]}, None, *foreign, *broken, *part):
+        with pytest.raises(UnusableState, match=f"^{one.name} cannot use.*: found .*, needs "):
+            restored(one.name, state, one.start())
 
 
 def parameter(name: str, unit: float, *, integral: bool = False) -> Parameter:
@@ -396,6 +287,13 @@ def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
 
 
 @every_rule
+def test_whole_numbers_climb_all_the_same(variant: str) -> None:
+    space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
+    x, y = np.frombuffer(path(variant, space)[-1])
+    assert (x > 1.5, y < 1.5) == (True, True)
+
+
+@every_rule
 def test_rescaling_a_parameter_changes_nothing(variant: str) -> None:
     paths = [
         path(variant, Space((parameter("x", unit), parameter("y", 1.0))))
@@ -406,23 +304,20 @@ def test_rescaling_a_parameter_changes_nothing(variant: str) -> None:
     assert (x > 1.5, y < 1.5) == (True, True)
 
 
-@every_rule
-def test_whole_numbers_climb_all_the_same(variant: str) -> None:
-    space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
-    x, y = np.frombuffer(path(variant, space)[-1])
-    assert (x > 1.5, y < 1.5) == (True, True)
+def packed(*numbers: float) -> object:
+    return saved(WalkState(np.array(numbers)))["theta"]
 
 
 def test_states_are_alike_up_to_a_hair_and_not_beyond() -> None:
-    one = {"k": 3, "bank": packed(np.array([1e6, 2.0, 1e-12])), "theta": [0.5, -3.0], "who": None}
+    one = {"k": 3, "bank": packed(1e6, 2.0, 1e-12), "theta": [0.5, -3.0], "who": None}
 
     def other(**over: object) -> dict[str, object]:
         return {**one, **over}
 
     assert alike(one, other(theta=[0.5 + 1e-11, -3.0]), 1e-9)
-    assert alike(one, other(bank=packed(np.array([1e6 + 1e-5, 2.0, 0.0]))), 1e-9)
+    assert alike(one, other(bank=packed(1e6 + 1e-5, 2.0, 0.0)), 1e-9)
     assert not alike(one, other(theta=[0.5 + 1e-8, -3.0]), 1e-9)
-    assert not alike(one, other(bank=packed(np.array([1e6, 2.0 + 1e-8, 0.0]))), 1e-9)
+    assert not alike(one, other(bank=packed(1e6, 2.0 + 1e-8, 0.0)), 1e-9)
     assert not alike(one, other(theta=[0.5]), 1e-9)
     assert not alike(one, other(who={}), 1e-9)
     assert not alike(one, other(k=4), 1e-9)

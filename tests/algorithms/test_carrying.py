@@ -40,7 +40,7 @@ def test_a_fork_has_theta_and_deviations_between_the_posterior_and_the_prior(alg
         assert there == pytest.approx(theta)
         loaded = fork.rule.load(known)
         assert fork.rule.theta(loaded) == pytest.approx(values.steps(theta))
-        assert loaded.notes.average.count == 0
+        assert loaded.average.count == 0
         widths.append(fork.rule.rule.belief(loaded.rule).deviation)
     posterior = before.rule.rule.belief(before.rule.load(state).rule).deviation
     assert (widths[0] <= widths[1]).all() and (widths[1] <= widths[2] + 1e-9).all()

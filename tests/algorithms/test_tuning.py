@@ -1,7 +1,5 @@
 """A rule on a space: pure, inside its bounds to the bit, and every number where it belongs."""
 
-import json
-import time
 from dataclasses import astuple
 
 import numpy as np
@@ -13,9 +11,8 @@ from masters import parameter
 
 from spsa.algorithms import algorithms
 from spsa.algorithms.tuning import PlayedGames, tuning
-from spsa.core.params import Constraint, Space
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.errors import UnusableState
 
 unhurried = settings(deadline=None, max_examples=50)  # the machine may be busy with games
 
@@ -80,16 +77,6 @@ def test_another_seed_or_k_gives_another_perturbation():
     signs = [rules.propose(state, theta, 1).signs, rules.propose(state, theta, 2).signs]
     signs.append(other.propose(state, theta, 1).signs)
     assert len({tuple(s.values()) for s in signs}) == 3
-
-
-def test_nothing_is_remembered_between_calls():
-    rules = tuned()
-    theta, state = rules.start()
-    before = rules.propose(state, theta, 3)
-    rules.update(state, theta, games_of(before, ALL_WON))
-    rules.propose(state, theta, 4)
-    assert rules.propose(state, theta, 3) == before
-    assert rules.start() == (theta, state)
 
 
 @unhurried
@@ -192,46 +179,6 @@ def test_theta_goes_to_the_side_that_won(seed, k):
         assert np.sign(answer.elo) == sign
 
 
-def test_no_difference_and_no_games_move_nothing():
-    rules = tuned()
-    theta, state = rules.start()
-    proposal = rules.propose(state, theta, 1)
-    answer = rules.update(state, theta, games_of(proposal, Tally.of_pair(1, 1)))
-    assert (answer.theta, answer.elo, answer.bounded) == (theta, 0.0, False)
-
-
-def test_integers_at_a_bound_are_measured_with_their_whole_difference():
-    rules = tuned()
-    theta, state = rules.start()
-    for k in range(1, 30):
-        played = rules.propose(state, theta, k).played
-        for name in ("low", "high"):
-            assert abs(played.plus[name] - played.minus[name]) >= 5
-
-
-def test_the_difference_that_was_played_is_what_moves_theta():
-    rules = tuned()
-    theta, state = rules.start()
-    proposal = rules.propose(state, theta, 1)
-    answer = rules.update(state, theta, games_of(proposal, tally_of_seed(1, PAIRS)))
-    plus, minus = proposal.played.plus["margin"], proposal.played.minus["margin"]
-    wide = (plus - minus) / 8 / (2 * proposal.c_k)
-    assert abs(wide) >= 1.0
-    assert answer.gradient["margin"] == pytest.approx(answer.elo / ((plus - minus) / 8))
-    assert answer.delta["margin"] == pytest.approx(
-        8 * proposal.a_k * answer.gradient["margin"], rel=1e-9
-    )
-
-
-@unhurried
-@given(seeds, tallies)
-def test_constraints_hold_on_both_sides(seed, results):
-    space = Space(SPACE.parameters, (Constraint("low", "high"),))
-    for proposal, _, _ in walked(tuned(space, seed=seed), results):
-        for side in (proposal.played.plus, proposal.played.minus):
-            assert side["low"] < side["high"]
-
-
 @unhurried
 @given(seeds, tallies)
 def test_an_answer_may_rest_on_older_results(seed, results):
@@ -306,22 +253,6 @@ def test_everything_is_said_in_the_units_of_the_file(algorithm):
             assert theirs == (ours and {"margin": 4 * ours["margin"]})
 
 
-def test_the_average_is_that_of_theta():
-    thetas, last = [], None
-    for _, _, last in walked(tuned(), some_tallies(20)):
-        thetas.append(last.theta["margin"])
-    weight = np.arange(1.0, 21) * np.arange(2.0, 22) * np.arange(3.0, 23)
-    assert last.estimates.averaged["margin"] == pytest.approx(np.average(thetas, weights=weight))
-    spread = np.average((thetas - np.average(thetas, weights=weight)) ** 2, weights=weight)
-    assert last.estimates.averaged_sd["margin"] == pytest.approx(spread**0.5)
-
-
-def test_a_state_of_another_rule_is_refused():
-    _, state = tuned(algorithm="mixture").start()
-    with pytest.raises(UnusableState, match="spsa cannot use the saved state"):
-        tuned().propose(state, tuned().start()[0], 1)
-
-
 @settings(unhurried, max_examples=10)
 @given(seeds)
 def test_the_gradient_is_what_the_games_say_whatever_the_rule(seed):
@@ -337,23 +268,3 @@ def test_the_gradient_is_what_the_games_say_whatever_the_rule(seed):
             assert answer.gradient[p.name] == pytest.approx(
                 answer.elo * apart / max(apart**2, least**2), abs=1e-12
             )
-
-
-def cost(parameters):
-    """CPU seconds of a whole step, the state to and from JSON included; the best of a few."""
-    rules = tuned(Space(tuple(parameter(f"p{i}") for i in range(parameters))), algorithm="mixture")
-    theta, state = rules.start()
-    found = []
-    for k in range(1, 9):
-        before = time.process_time()
-        proposal = rules.propose(state, theta, k)
-        answer = rules.update(state, theta, games_of(proposal, tally_of_seed(k, PAIRS)))
-        state = json.loads(json.dumps(answer.state))
-        theta = answer.theta
-        found.append(time.process_time() - before)
-    return min(found)
-
-
-def test_a_step_costs_no_more_than_its_parameters():
-    """About 10 ms for a thousand of them on a core of 2020, most of it the spelling out."""
-    assert cost(1000) < 8 * cost(250)

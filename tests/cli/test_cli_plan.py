@@ -13,7 +13,7 @@ from console import CONFIG, PARAMS, Done, call, master, write_project
 from rich.console import Console
 from shell import Shell
 
-from spsa.algorithms.registry import create
+from spsa.algorithms import create
 from spsa.algorithms.tuning import problem_of
 from spsa.cli import plan
 from spsa.config import load_config, load_space

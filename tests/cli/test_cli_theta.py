@@ -156,4 +156,4 @@ def test_the_state_of_another_rule_ends_in_a_sentence(
     fresh.apply(state=other.start()[1])
     fresh.store.release_master_lease(fresh.master)
     heard = ask("run", "--run", "first")
-    assert heard.code == 2 and "spsa cannot use the saved state: unknown: evidence, " in heard.err
+    assert heard.code == 2 and "spsa cannot use the saved state: found mean" in heard.err

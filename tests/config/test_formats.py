@@ -8,9 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms.fishtest import ENTRY
-from spsa.algorithms.rule import Problem
-from spsa.algorithms.settings import values
+from spsa.algorithms import Problem, create
 from spsa.config import load_space
 from spsa.config.formats import Imported, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
@@ -178,7 +176,7 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
         start=np.zeros(1), lower=np.full(1, -9.0), upper=np.full(1, 9.0), unit=np.zeros(1),
         iterations=18_750, pairs=8,
     )  # fmt: skip
-    rule = ENTRY.build(problem, values(ENTRY.settings, block))
+    rule = create("fishtest", block, problem)
     for k in (1, 100, 18_750):
         ours = rule.ask(rule.start(), k, np.random.default_rng(1))
         iteration = 6_250 + k

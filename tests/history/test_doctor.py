@@ -1,6 +1,5 @@
 """The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
 
-import copy
 import json
 import re
 
@@ -13,6 +12,7 @@ from purges import violations as known_engines
 from spsa.core.run_columns import NOTHING_KNOWN
 from spsa.db import Store
 from spsa.history.doctor import check_run
+from spsa.master.session import tuning_of
 from spsa.protocol import Failure
 
 
@@ -269,13 +269,14 @@ def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
 def test_a_state_that_was_changed_is_found(sqlite_url, sql):
     with Store(sqlite_url, durable=False) as store:
         run = tuned(store)
-        state = copy.deepcopy(run.now().state)
-        state["rule"]["theta"][0] *= 1 + 1e-8
-        sql("UPDATE spsa_run SET state = :state", state=json.dumps(state))
+        rule = tuning_of(run.now()).rule
+        state = rule.load(run.now().state)
+        state.rule.theta[0] *= 1 + 1e-8
+        sql("UPDATE spsa_run SET state = :state", state=json.dumps(rule.dump(state)))
         assert any("the rule's state" in found for found in replayed(run))
 
 
-@pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])
+@pytest.mark.parametrize("broken", ["{}", '{"average": {}}', '{"rule": 3, "average": 5}', "[]"])
 def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
     with Store(sqlite_url, durable=False) as store:
         run = tuned(store)

@@ -157,7 +157,7 @@ def test_iterations_in_flight_that_grow_are_all_there_as_soon_as_there_are_resul
 def test_iterations_are_as_small_as_builds_and_slots_let_them(
     games: int, capacity: Capacity, seconds: float | None, size: tuple[int, int]
 ) -> None:
-    found = fitted(games, capacity, seconds, 100)
+    found = fitted(games, capacity, seconds)
     assert (found.games, found.iterations) == size
     if seconds and games > 1000:
         larger = replace(found, games=4 * found.games, iterations=found.iterations // 4)

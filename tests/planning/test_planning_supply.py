@@ -67,7 +67,7 @@ def test_nobody_there_wants_one_game() -> None:
 
 
 def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:
-    assert [in_flight_limit(n, 100) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_IN_FLIGHT]
+    assert [in_flight_limit(n) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_IN_FLIGHT]
     assert [in_flight_after(n) for n in (0, 3, 4, 40)] == [1, 1, 2, 11]
 
 

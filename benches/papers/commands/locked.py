@@ -21,7 +21,7 @@ from benches.papers.locked import (
 )
 from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
 from spsa.algorithms import Vector
-from spsa.algorithms.carrying import DEFAULT_DOUBT
+from spsa.algorithms.state import DEFAULT_DOUBT
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
 

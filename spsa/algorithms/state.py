@@ -1,0 +1,144 @@
+"""What happens to the states of all rules: saved as JSON to the bit, carried to another space.
+
+A state is a frozen dataclass with slots, all of whose fields are arrays.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spsa.core.params import Vector
+from spsa.errors import UnusableState
+
+StateT = TypeVar("StateT")
+
+
+def saved(state: object) -> dict[str, Any]:
+    """Each array of a state as its shape and its bytes (little endian)."""
+    arrays = {name: np.asarray(getattr(state, name)) for name in _names(state)}
+    return {
+        name: {
+            "shape": list(array.shape),
+            "float64": b64encode(array.astype("<f8").tobytes()).decode("ascii"),
+        }
+        for name, array in arrays.items()
+    }
+
+
+def restored(rule: str, data: object, like: StateT) -> StateT:
+    """The state that `saved` wrote, or one with plain lists; `like` has its class and shapes.
+
+    Raises UnusableState if a name or a shape differs, or a number is not finite.
+    """
+    needed = {name: np.shape(getattr(like, name)) for name in _names(like)}
+    values = data if isinstance(data, Mapping) else {}
+    arrays = {name: _array(value) for name, value in values.items()}
+    found = {name: None if array is None else array.shape for name, array in arrays.items()}
+    if found != needed:
+        wrong = f"found {_words(found)}, needs {_words(needed)}"
+        raise UnusableState(f"{rule} cannot use the saved state: {wrong}")
+    return type(like)(**arrays)
+
+
+def _names(state: object) -> tuple[str, ...]:
+    names: tuple[str, ...] = type(state).__slots__  # type: ignore[attr-defined]
+    return names
+
+
+def _words(shapes: Mapping[str, tuple[int, ...] | None]) -> str:
+    return ", ".join(
+        f"{name} {'no finite numbers' if shape is None else list(shape)}"
+        for name, shape in shapes.items()
+    )
+
+
+def alike(one: object, other: object, tolerance: float) -> bool:
+    """Whether two saved states are equal, numbers within a relative `tolerance`.
+
+    Numbers below 1 are compared like 1, because differences may have cancelled out.
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and "float64" not in one:
+        same = one.keys() == other.keys()
+        return same and all(alike(one[name], other[name], tolerance) for name in one)
+    first, second = _array(one), _array(other)
+    if first is None or second is None:
+        return one == other
+    size = np.maximum(np.maximum(np.abs(first), np.abs(second)), 1.0)
+    return first.shape == second.shape and bool((abs(first - second) <= tolerance * size).all())
+
+
+def _array(data: Any) -> Vector | None:
+    """The saved array; None if it is not an array of finite numbers."""
+    try:
+        if isinstance(data, Mapping):
+            flat = np.frombuffer(b64decode(data["float64"]), dtype="<f8").astype(np.float64)
+            array = flat.reshape(data["shape"])
+        else:
+            array = np.array(data, dtype=np.float64)
+    except (KeyError, OverflowError, TypeError, ValueError):
+        return None
+    return array if np.isfinite(array).all() else None
+
+
+MAX_DOUBT = 1000.0
+DEFAULT_DOUBT = 20.0
+"""The doubt of a prior: `retune` in benches/papers/RESULTS.md."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Carry:
+    """How the coordinates of a space follow from those of another one; shape (n,) each.
+
+    `source` is the index in the old space, -1 for a coordinate that it did not have. `scale` is the
+    old step over the new one. `value` is where a coordinate without a source starts, in new steps.
+
+    A doubt D of at least 1 widens what is known: the games behind it count as a power prior
+    (Ibrahim & Chen 2000, "Power prior distributions for regression models") with the exponent
+    1 / D^2, so that
+
+        1 / v' = 1 / v0 + (1 / v - 1 / v0) / D^2
+
+    where v0 is the variance before any game. D = 1 keeps v, and a large D leaves v0. A parameter
+    that the old space did not tune has v0.
+    """
+
+    source: npt.NDArray[np.intp]
+    scale: Vector
+    value: Vector
+    doubt: float = 1.0
+
+    def positions(self, old: Vector) -> Vector:
+        """Points of the old space, shape (..., m), in the new one, shape (..., n)."""
+        found: Vector = np.where(self._is_known, old[..., self.source] * self.scale, self.value)
+        return found
+
+    def variances(self, old: Vector, prior: Vector) -> Vector:
+        """Variances, widened; `prior`, shape (..., n), is v0."""
+        kept = old[..., self.source] * self.scale**2
+        if self.doubt != 1.0:
+            square = self.doubt**2
+            below = kept * (square - 1.0) + prior  # 0 where v = v0 = 0
+            kept = kept * prior * square / np.where(below > 0.0, below, 1.0)
+        found: Vector = np.where(self._is_known, kept, prior)
+        return found
+
+    def covariance(self, old: Vector, prior: Vector) -> Vector:
+        """A covariance matrix, widened, its correlations kept; `prior` is the diagonal of v0."""
+        scaled = old[np.ix_(self.source, self.source)] * np.outer(self.scale, self.scale)
+        variance = np.diagonal(old)
+        widened = np.sqrt(self.variances(variance, prior) / (variance[self.source] * self.scale**2))
+        known = np.outer(self._is_known, self._is_known)
+        found: Vector = np.where(known, scaled * np.outer(widened, widened), np.diag(prior))
+        return found
+
+    def evidence(self, old: Vector) -> Vector:
+        """Sums of what each result said, such as log likelihoods, under the same power prior."""
+        return old / self.doubt**2
+
+    @property
+    def _is_known(self) -> npt.NDArray[np.bool_]:
+        return self.source >= 0
