@@ -18,11 +18,11 @@ from pathlib import Path
 from queue import PriorityQueue
 from typing import Any, Self
 
-from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, BuiltEngine, sha256_of, verify
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
 from spsa.builds.smoke import declared_options, examine, longest_search
 from spsa.builds.source import Checkout, Pinned
-from spsa.builds.tree import WorkCopy, archived, becoming, disk_errors_as_tuning_errors, unpack
+from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.game_settings import TimeControl
 from spsa.core.json_values import from_json, to_json
 from spsa.core.limits import as_written
@@ -51,7 +51,7 @@ class Builder:
     ) -> None:
         self.at_once = at_once
         self._artifacts = ArtifactStore(engines_path.resolve())
-        self.compiler = Compiler.of(recipe, pinned, environment, work.resolve())
+        self.compiler = Compiler(recipe, pinned, environment, work.resolve())
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(at_once):
             self._free_copies.put(number)
@@ -107,11 +107,11 @@ class Builder:
 
     def _made(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
         compiler = self.compiler
-        with work_copy.locked(compiler.commands.wait, compiler.recipe.timeout):
+        with work_copy.locked(compiler.commands.wait):
             if (found := self._artifacts.find(key)) is not None:
                 return found  # another builder published it while this one waited for the lock
-            made = compiler.compile(work_copy, compiler.tree(rendered))
-            return self._artifacts.add(key, made.executable, made.target, made.level, self._examine)
+            made, target = compiler.compile(work_copy, compiler.tree(rendered))
+            return self._artifacts.add(key, made, target, compiler.level(), self._examine)
 
     def _examine(self, binary: Path) -> int | None:
         recipe = self.compiler.recipe
@@ -238,8 +238,7 @@ def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
         )
     path = home / "source"
     if not path.is_dir():
-        with becoming(path) as draft:
-            unpack(archive, draft.tree, MAX_BYTES)
+        unpack(archive, path)
     pinned = Pinned(path, order.source_sha256, Checkout(path, cargo=not order.recipe.command))
     pinned.verify()
     return pinned

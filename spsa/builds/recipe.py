@@ -7,27 +7,26 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from spsa.builds.cargo import (
-    SHOWN_LINES,
-    SharedDependencies,
+from spsa.builds.commands import (
+    Commands,
     binary_of,
-    complaint,
     configurations_around,
+    first_errors,
+    last_lines,
     level_flags,
     made,
 )
 from spsa.builds.requirements import LEVELS, own_level, processor_features
 from spsa.builds.source import Pinned
-from spsa.builds.subprocesses import Commands
 from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
 
-_METADATA = ("metadata", "--no-deps", "--offline", "--format-version", "1")
+_METADATA = ("cargo", "metadata", "--no-deps", "--offline", "--format-version", "1")
 _DECIDING = re.compile(
     r"RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS|RUSTC(_.*)?|RUSTUP_TOOLCHAIN|CARGO_INCREMENTAL"
     r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*"
@@ -72,39 +71,20 @@ class Rendered:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A binary, the triple it was built for, and its level of x86-64 where that is known."""
-
-    executable: Path
-    target: str
-    level: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Compiler:
     """Carries out a recipe on one pinned source; cargo runs in folders below `work`."""
 
-    recipe: Recipe
-    pinned: Pinned
-    commands: Commands
-    work: Path
-    _dependencies: SharedDependencies = field(default_factory=SharedDependencies)
-
-    @classmethod
-    def of(
-        cls, recipe: Recipe, pinned: Pinned, environment: Mapping[str, str], work: Path
-    ) -> "Compiler":
-        """A compiler that builds for the level of the recipe."""
-        plain = cls(recipe, pinned, Commands(environment), work)
-        if recipe.command or not recipe.level:
-            return plain
-        texts = [*configurations_around(work), *plain._pinned_texts(_CONFIGURATION)]
-        variables, words = level_flags(recipe.level, environment, texts)
-        flags = (*recipe.flags, *words)
-        return cls(
-            replace(recipe, flags=flags), pinned, Commands({**environment, **variables}), work
-        )
+    def __init__(
+        self, recipe: Recipe, pinned: Pinned, environment: Mapping[str, str], work: Path
+    ) -> None:
+        self.recipe = recipe
+        self.pinned = pinned
+        self.work = work
+        self._flags = recipe.flags
+        if recipe.level and not recipe.command:
+            variables, words = level_flags(recipe.level, environment, self._configurations())
+            environment, self._flags = {**environment, **variables}, (*recipe.flags, *words)
+        self.commands = Commands(environment)
 
     def key(self, rendered: Rendered) -> str:
         """The build key: a hash of all that decides the binary, known before it is built.
@@ -113,23 +93,19 @@ class Compiler:
         configuration outside of the source, and the processor, for which many engines are built.
         """
         recipe = self.recipe
-        facts = {
-            "values": dict(rendered.values),
-            "files": {name: _hash(text) for name, text in rendered.files.items()},
-            "source": self.pinned.sha256,
-            "command": recipe.command or ("cargo", *recipe.flags),
-            "names": (recipe.package, recipe.binary, recipe.target),
-            "environment": self._environment(),
-            "processor": sorted(processor_features()),
-        }
-        if recipe.command:
-            facts["tools"] = self._compilers()
-        else:
-            facts |= {
-                "tools": self._rustc("-vV"),
-                "configuration": configurations_around(self.work),
+        return digest_of(
+            {
+                "values": dict(rendered.values),
+                "files": dict(rendered.files),
+                "source": self.pinned.sha256,
+                "command": recipe.command or ("cargo", *self._flags),
+                "names": (recipe.package, recipe.binary, recipe.target),
+                "environment": self._environment(),
+                "processor": sorted(processor_features()),
+                "tools": self._compilers(),
+                "configuration": self._configurations(),
             }
-        return digest_of(facts)
+        )
 
     def tree(self, rendered: Rendered) -> dict[str, Entry]:
         """The pinned source with these values.
@@ -147,124 +123,104 @@ class Compiler:
             tree["Cargo.lock"] = Entry(self._locked(tree))
         return tree
 
-    def compile(self, work_copy: WorkCopy, tree: Tree) -> Compiled:
-        """Build this tree in a work copy; BuildFailed has the compiler's own errors."""
-        by = self._by_command if self.recipe.command else self._by_cargo
-        return by(work_copy, tree, work_copy.home / "log")
+    def compile(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
+        """Build this tree in a work copy: the binary, and the triple that it is for.
 
-    def _by_command(self, work_copy: WorkCopy, tree: Tree, logs: Path) -> Compiled:
+        BuildFailed has the compiler's own errors.
+        """
+        return (self._by_command if self.recipe.command else self._by_cargo)(work_copy, tree)
+
+    def _by_command(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
         """Run the command in what is laid out; the binary has to be there when it ends."""
         work_copy.lay_out(tree)
         for entry in tree_at(work_copy.tree).values():
             if entry.link is None:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
-        recipe, words = self.recipe, " ".join(self.recipe.command)
-        output = self.commands.run(recipe.command, work_copy.tree, logs, recipe.timeout)
-        if output.returncode != 0:
-            # compilers write their errors to stderr
-            lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-            last = "\n".join(lines[-SHOWN_LINES:])
-            raise BuildFailed(
-                f"`{words}` ended with {output.returncode}\n{last}\nall of it is in {logs}"
-            )
+        recipe = self.recipe
+        self._run(recipe.command, work_copy, last_lines)
         executable = work_copy.tree / (recipe.binary or "")
         if not executable.is_file():
             raise BuildFailed(
-                f"`{words}` ended without making {recipe.binary}; "
+                f"`{' '.join(recipe.command)}` ended without making {recipe.binary}; "
                 "correct [build] binary, the path of what it makes from source_path"
             )
-        return Compiled(executable, f"{platform.machine()}-{sys.platform}", self._level())
+        return executable, f"{platform.machine()}-{sys.platform}"
 
-    def _by_cargo(self, work_copy: WorkCopy, tree: Tree, logs: Path) -> Compiled:
-        """Compile the dependencies once for a run, each side in its own work copy."""
-        recipe, crate = self.recipe, work_copy.tree
-        with (
-            work_copy.compiling() as folder,
-            self._dependencies.for_build(work_copy, folder, self.commands.wait),
-        ):
+    def _by_cargo(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
+        recipe, source = self.recipe, self.pinned.checkout.source
+        with work_copy.compiling() as folder:
             work_copy.lay_out(tree)
-            metadata = self._cargo(_METADATA, crate, logs)
-            source = self.pinned.checkout.source
+            metadata = self._run(_METADATA, work_copy, first_errors)
             binary = binary_of(metadata, source, recipe.package, recipe.binary)
-            words = ["build", *recipe.flags, "--bin", binary, "--target-dir", str(folder)]
+            words = ["cargo", "build", *self._flags, "--bin", binary, "--target-dir", str(folder)]
             words += ["--package", recipe.package] if recipe.package else []
             words += ["--target", recipe.target] if recipe.target else []
             words += ["--message-format=json-render-diagnostics", "--color=never"]
-            executable, triple = made(self._cargo(words, crate, logs), binary, folder)
-        return Compiled(executable, triple or self._host(), self._level())
+            output = self._run(words, work_copy, first_errors)
+        executable, triple = made(output, binary, folder)
+        host = _HOST.search(self._compilers()[0])
+        return executable, triple or (host[1] if host else "unknown")
 
-    def _cargo(self, words: Sequence[str], crate: Path, logs: Path) -> str:
-        """What cargo writes."""
-        output = self.commands.run(["cargo", *words], crate, logs, self.recipe.timeout)
-        if output.returncode != 0:
-            found = complaint(output.stderr)
-            raise BuildFailed(
-                f"cargo ended with {output.returncode}\n{found}\nall of it is in {logs}"
-            )
-        return output.stdout
+    def _run(self, words: Sequence[str], work_copy: WorkCopy, shown: Callable[[str], str]) -> str:
+        """What a program writes that works in a laid out copy."""
+        logs = work_copy.home / "log"
+        return self.commands.run(
+            words,
+            work_copy.tree,
+            logs,
+            self.recipe.timeout,
+            lambda said: f"{shown(said)}\nall of it is in {logs}",
+        )
 
     def _locked(self, tree: Tree) -> Path:
         """The Cargo.lock that cargo generates for this run."""
         lock = self.pinned.path.with_name(f"{self.pinned.sha256}.lock")
         work_copy = WorkCopy(self.work / "resolve")
-        with work_copy.locked(self.commands.wait, self.recipe.timeout):
+        with work_copy.locked(self.commands.wait):
             if not lock.exists():
                 work_copy.lay_out(tree)
-                offline = [flag for flag in self.recipe.flags if flag == "--offline"]
-                self._cargo(["generate-lockfile", *offline], work_copy.tree, work_copy.home / "log")
+                offline = [flag for flag in self._flags if flag == "--offline"]
+                self._run(["cargo", "generate-lockfile", *offline], work_copy, first_errors)
                 (work_copy.tree / "Cargo.lock").replace(lock)
         return lock
 
-    def _level(self) -> str | None:
+    def level(self) -> str | None:
         """The level of x86-64 that a binary requires, None where the flags name no processor.
 
         One that is named otherwise than by its level is taken for that of this machine.
         """
-        named = {each for text in self._texts() for each in _PROCESSOR.findall(text)}
+        variables = self._environment().values()
+        texts = [*self._configurations(), *variables, *(self.recipe.command or self._flags)]
+        named = {each for text in texts for each in _PROCESSOR.findall(text)}
         usual = own_level() if named - {*LEVELS} else max(named, default=None)
         return self.recipe.level or usual
 
-    def _texts(self) -> list[str]:
-        """All that may hold flags of a compiler."""
-        variables, recipe = self._environment().values(), self.recipe
-        if recipe.command:
-            return [*self._pinned_texts(_BUILD_FILE), *variables, *recipe.command]
-        around = configurations_around(self.work)
-        return [*around, *self._pinned_texts(_CONFIGURATION), *variables, *recipe.flags]
-
-    def _pinned_texts(self, pattern: re.Pattern[str]) -> list[str]:
-        """The files of the source whose names have this pattern."""
+    def _configurations(self) -> list[str]:
+        """The files that may hold flags of the compiler: of the source, and around for cargo."""
+        by_command = bool(self.recipe.command)
+        pattern = _BUILD_FILE if by_command else _CONFIGURATION
         paths = (entry.path for name, entry in self.pinned.tree().items() if pattern.search(name))
-        return [path.read_text(encoding="utf-8", errors="replace") for path in paths]
+        around = [] if by_command else configurations_around(self.work)
+        return [*around, *(path.read_text(encoding="utf-8", errors="replace") for path in paths)]
 
     def _environment(self) -> dict[str, str]:
         """The variables that change the compiled binary, such as RUSTFLAGS."""
         return {k: v for k, v in self.commands.environment.items() if _DECIDING.fullmatch(k)}
 
     def _compilers(self) -> list[str]:
-        """What the usual compilers of a command say of themselves."""
-        environment = self.commands.environment
+        """What the compiler that the source selects, or the usual ones, say of themselves."""
+        environment, here = self.commands.environment, self.pinned.path
+        if not self.recipe.command:
+            return [self.commands.answer([environment.get("RUSTC", "rustc"), "-vV"], here)]
         programs = {environment.get("CC") or "cc", environment.get("CXX") or "c++", "gcc", "clang"}
         return [
-            self.commands.answer([*program.split(), "--version"], self.pinned.path)
+            self.commands.answer([*program.split(), "--version"], here)
             for program in sorted(programs)
             if shutil.which(program.split()[0], path=environment.get("PATH"))
         ]
 
-    def _rustc(self, *arguments: str) -> str:
-        """What the compiler says that the pinned source selects."""
-        argv = [self.commands.environment.get("RUSTC", "rustc"), *arguments]
-        return self.commands.answer(argv, self.pinned.path)
-
-    def _host(self) -> str:
-        found = _HOST.search(self._rustc("-vV"))
-        return found[1] if found else "unknown"
-
 
 def digest_of(parts: Mapping[str, object]) -> str:
     """The hash that names what is made of these inputs."""
-    return _hash(json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":")))
-
-
-def _hash(text: str) -> str:
+    text = json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

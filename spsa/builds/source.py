@@ -4,20 +4,22 @@ Nothing writes to the checkout. It is read to make the copy, and to compare with
 disregarded, because a network that a build embeds is often an ignored file.
 """
 
+import hashlib
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from spsa.builds.cargo import refuse_unbuildable
+from spsa.builds.commands import refuse_unbuildable
 from spsa.builds.tree import (
     Entry,
-    becoming,
+    archived,
     differences,
     digest,
     disk_errors_as_tuning_errors,
     tree_at,
+    unpack,
 )
 from spsa.errors import InvalidInput, TuningError
 
@@ -42,19 +44,8 @@ class Checkout:
 
     def tree(self) -> dict[str, Entry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
-        return dict(self._walk(self.source, "")) if self.source.is_dir() else {}
-
-    def _walk(self, directory: Path, above: str) -> Iterator[tuple[str, Entry]]:
-        for path in sorted(directory.iterdir()):
-            name = above + path.name
-            if self._is_foreign(path):
-                continue
-            if path.is_symlink():
-                yield from _link(name, path)
-            elif path.is_dir():
-                yield from self._walk(path, name + "/")
-            elif path.is_file():
-                yield name, Entry(path)
+        found = tree_at(self.source, self._is_foreign) if self.source.is_dir() else {}
+        return {name: _inside(name, entry) for name, entry in found.items()}
 
     def _is_foreign(self, path: Path) -> bool:
         patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
@@ -62,18 +53,18 @@ class Checkout:
         return junk or path in self.excluded or _is_build_output(path)
 
 
-def _link(name: str, link: Path) -> Iterator[tuple[str, Entry]]:
+def _inside(name: str, entry: Entry) -> Entry:
     """A link that stays inside is kept; one to a file outside is replaced by its content."""
-    target = str(link.readlink())
-    landing = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-    if not posixpath.isabs(target) and landing.split("/")[0] != "..":
-        yield name, Entry(link, target)
-    elif link.is_file():
-        yield name, Entry(link)
-    elif link.is_dir():
-        found = f"this link leads out of the source, to the directory {link.resolve()}"
-        remedy = "copy that directory into the source, or name a directory that holds both"
-        raise InvalidInput.of(link, "source_path", found, remedy)
+    if entry.link is None:
+        return entry
+    landing = posixpath.normpath(posixpath.join(posixpath.dirname(name), entry.link))
+    if not posixpath.isabs(landing) and landing.split("/")[0] != "..":
+        return entry
+    if entry.path.is_file():
+        return Entry(entry.path)
+    found = f"this link leads out of the source, to {entry.path.resolve()}, which is no file"
+    remedy = "copy what is meant into the source, or name a directory that holds both"
+    raise InvalidInput.of(entry.path, "source_path", found, remedy)
 
 
 def _is_build_output(path: Path) -> bool:
@@ -101,16 +92,14 @@ class Pinned:
 
         Raises TuningError if it was modified, or is missing and the checkout has changed.
         """
-        if self.path.is_symlink():
-            raise TuningError(f"the pinned source {self.path} is a symbolic link: delete it")
         if not self.path.exists():
-            with becoming(self.path) as draft:
-                draft.lay_out(self.checkout.tree())
-                if digest(tree_at(draft.tree)) != self.sha256:
-                    raise TuningError(
-                        f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
-                        "has changed since; put it back as it was, or start a new run"
-                    )
+            archive = archived(self.checkout.tree())
+            if hashlib.sha256(archive).hexdigest() != self.sha256:
+                raise TuningError(
+                    f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
+                    "has changed since; put it back as it was, or start a new run"
+                )
+            unpack(archive, self.path)
         elif digest(self.tree()) != self.sha256:
             raise TuningError(
                 f"the pinned source {self.path} was altered; delete that directory and resume: "

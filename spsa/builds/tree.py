@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from spsa.errors import BuildFailed, TuningError
+from spsa.errors import TuningError
 from spsa.files import sync_folder
 
 _AHEAD_NS = 2_000_000_000
@@ -61,19 +60,25 @@ Tree = Mapping[str, Entry]
 """Relative path with forward slashes -> its entry."""
 
 
-def tree_at(root: Path) -> dict[str, Entry]:
-    """Everything below a directory; links are not followed."""
-    return {path.relative_to(root).as_posix(): entry for path, entry in _entries(root)}
+def tree_at(root: Path, foreign: Callable[[Path], bool] = lambda _: False) -> dict[str, Entry]:
+    """All files and links below a directory that are not `foreign`; links are not followed."""
+    paths = sorted(_paths(root, foreign))
+    return {
+        path.relative_to(root).as_posix(): Entry(
+            path, str(path.readlink()) if path.is_symlink() else None
+        )
+        for path in paths
+    }
 
 
-def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
+def _paths(directory: Path, foreign: Callable[[Path], bool]) -> Iterator[Path]:
     for path in directory.iterdir():
-        if path.is_symlink():
-            yield path, Entry(path, str(path.readlink()))
-        elif path.is_dir():
-            yield from _entries(path)
-        else:
-            yield path, Entry(path)
+        if foreign(path):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _paths(path, foreign)
+        elif path.is_symlink() or path.is_file():
+            yield path
 
 
 def differences(before: Tree, now: Tree) -> tuple[str, ...]:
@@ -84,56 +89,51 @@ def differences(before: Tree, now: Tree) -> tuple[str, ...]:
 
 def archived(tree: Tree) -> bytes:
     """The tree as an archive (tar): the same bytes for the same names, modes and contents."""
-    with io.BytesIO() as written:
-        _archive(tree, written)
-        return written.getvalue()
-
-
-class _Hash(io.BytesIO):
-    """A file that keeps nothing but the hash of its bytes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: Any, /) -> int:
-        self.sha256.update(data)
-        return len(data)
+    return b"".join(_archive(tree))
 
 
 def digest(tree: Tree) -> str:
     """The hash of the archive of a tree."""
-    written = _Hash()
-    _archive(tree, written)
-    return written.sha256.hexdigest()
+    found = hashlib.sha256()
+    for part in _archive(tree):
+        found.update(part)
+    return found.hexdigest()
 
 
-def _archive(tree: Tree, stream: io.BytesIO) -> None:
-    with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for relative, entry in sorted(tree.items()):
-            member = tarfile.TarInfo(relative)
-            if entry.link is not None:
-                member.type, member.linkname = tarfile.SYMTYPE, entry.link
-                archive.addfile(member)
-            else:
-                content = entry.content
-                member.size, member.mode = len(content), entry.mode
-                archive.addfile(member, io.BytesIO(content))
+def _archive(tree: Tree) -> Iterator[bytes]:
+    for relative, entry in sorted(tree.items()):
+        member, content = tarfile.TarInfo(relative), b""
+        if entry.link is not None:
+            member.type, member.linkname = tarfile.SYMTYPE, entry.link
+        else:
+            content = entry.content
+            member.size, member.mode = len(content), entry.mode
+        yield member.tobuf(tarfile.PAX_FORMAT)
+        yield content
+        yield bytes(-len(content) % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def unpack(archive: bytes, destination: Path, most: int) -> None:
-    """Unpack what `archived` made into `destination`, an empty directory.
+def unpack(archive: bytes, folder: Path) -> None:
+    """Make `folder` of what `archived` made; others see the whole folder or none.
 
-    Raises TuningError if it is no such archive, leaves the directory, or has more than `most`
-    bytes.
+    Raises TuningError if it is no such archive, or would write elsewhere.
     """
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
-            if sum(member.size for member in members) > most:
-                raise TuningError("the archive of the source is too large to be unpacked")
-            members.extractall(destination, filter="data")
-    except (tarfile.TarError, EOFError) as error:
-        raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as home:
+        draft = Path(home, "tree")
+        draft.mkdir()
+        try:
+            with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
+                members.extractall(draft, filter="data")
+        except (tarfile.TarError, EOFError) as error:
+            raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
+        try:
+            draft.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was not faster
+                raise
+    sync_folder(folder.parent)
 
 
 @contextmanager
@@ -167,10 +167,10 @@ class WorkCopy:
         What an interrupted compilation leaves there may never link again (seen: permanent undefined
         hidden symbols), and a cargo that outlived its master may still write to it.
         """
-        unfinished = self.home / "unfinished"
-        last = max((_generation(target) for target in self.home.glob("target-*")), default=0)
+        unfinished, targets = self.home / "unfinished", [*self.home.glob("target-*")]
+        last = max((int(target.name.rpartition("-")[2]) for target in targets), default=0)
         if unfinished.exists():
-            for old in self.home.glob("target-*"):
+            for old in targets:
                 shutil.rmtree(old, ignore_errors=True)
             last += 1
         unfinished.touch()
@@ -178,93 +178,40 @@ class WorkCopy:
         unfinished.unlink()
 
     @contextmanager
-    def locked(self, wait: Callable[[float], None], timeout: float) -> Iterator[None]:
+    def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
         """Lock the copy; calls `wait(seconds)` between tries while another builder has it.
 
-        The kernel drops the lock with its process, so a killed builder leaves none behind. Raises
-        BuildFailed after `timeout` seconds.
+        The kernel drops the lock with its process, so a killed builder leaves none behind.
         """
-        end = time.monotonic() + timeout
-        _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as file:
             while not _lock(file.fileno()):
-                if time.monotonic() > end:
-                    raise BuildFailed(f"another builder has held {self.home} for {timeout:g} s")
                 wait(_RETRY_SECONDS)
             yield
 
     def lay_out(self, wanted: Tree) -> None:
-        """Make the copy equal to this tree."""
+        """Make the copy equal to this tree, but for empty folders.
+
+        Cargo recompiles files dated after its last compilation, so what is written is dated later
+        than all that was compiled from its path. Two seconds are the coarsest clock resolution of a
+        file system (FAT), and the wall clock may have been set back.
+        """
         self.tree.mkdir(parents=True, exist_ok=True)
         present = tree_at(self.tree)
-        for name in present.keys() - wanted.keys():
-            present.pop(name).path.unlink()
-        _remove_empty(self.tree)
         was_compiled = any(self.home.glob("target-*"))
+        for name in present.keys() - wanted.keys():
+            present[name].path.unlink()
         for name, entry in wanted.items():
-            if not entry.equals(present.get(name)):
-                self._put(name, entry, present.get(name), was_compiled)
-
-    def _put(self, name: str, entry: Entry, present: Entry | None, was_compiled: bool) -> None:
-        draft, target = self.home / "draft", self.tree / name
-        draft.unlink(missing_ok=True)
-        entry.copy_to(draft)
-        if entry.link is None and (present is not None or was_compiled):
-            _touch(draft, present)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft.replace(target)
-
-
-@contextmanager
-def becoming(folder: Path) -> Iterator[WorkCopy]:
-    """A work copy whose tree becomes this folder at the end, unless another process was faster.
-
-    Others see the whole folder or none.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as home:
-        draft = WorkCopy(Path(home))
-        draft.tree.mkdir()
-        yield draft
-        try:
-            draft.tree.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-        sync_folder(folder.parent)
-
-
-def _remove_links(home: Path) -> None:
-    """Remove links outside of the tree: writing through one would overwrite other files."""
-    if home.is_symlink():
-        home.unlink()
-    for path in home.glob("*"):
-        if path.is_symlink():
-            path.unlink()
-
-
-def _generation(target: Path) -> int:
-    return int(target.name.rpartition("-")[2])
-
-
-def _touch(draft: Path, present: Entry | None) -> None:
-    """Date a file later than every file that was compiled from this path before.
-
-    Cargo recompiles files dated *after* its last compilation. Two seconds are the coarsest clock
-    resolution of a file system (FAT), and the wall clock may have been set back.
-    """
-    last = present.path.lstat().st_mtime_ns if present is not None else 0
-    date = max(time.time_ns(), last) + _AHEAD_NS
-    os.utime(draft, ns=(date, date))
-
-
-def _remove_empty(directory: Path) -> None:
-    for child in directory.iterdir():
-        if child.is_dir() and not child.is_symlink():
-            _remove_empty(child)
-            if not any(child.iterdir()):
-                child.rmdir()
+            old, target = present.get(name), self.tree / name
+            if entry.equals(old):
+                continue
+            last = old.path.lstat().st_mtime_ns if old is not None else 0
+            target.unlink(missing_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            entry.copy_to(target)
+            if entry.link is None and (last or was_compiled):
+                date = max(time.time_ns(), last) + _AHEAD_NS
+                os.utime(target, ns=(date, date))
 
 
 def _lock(file: int) -> bool:

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spsa.builds.builder import BuildOrder, archive_of
+from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS, kind_of, lacking
-from spsa.builds.subprocesses import BuildCancelled
 from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild

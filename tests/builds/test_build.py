@@ -15,8 +15,8 @@ from checkouts import FIXTURES, PLAIN, Bench, rendered
 
 from spsa.builds import requirements
 from spsa.builds.builder import adopt
+from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Rendered
-from spsa.builds.subprocesses import BuildCancelled
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
@@ -100,7 +100,7 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
         builder.build(rendered(90), rendered(-5))
     words = str(failure.value)
     assert "the minus engine, with margin = -5" in words
-    assert "cargo ended with 101" in words and "all of it is in " in words
+    assert "`cargo build` ended with 101" in words and "all of it is in " in words
     assert "cannot apply unary operator `-` to type `u64`" in words
     assert "src/constants.rs:1" in words
     assert "Compiling" not in words
@@ -139,6 +139,31 @@ def test_a_source_without_a_lock_file_gets_one_for_the_run(own: Bench) -> None:
     assert not (own.source / "Cargo.lock").exists()
 
 
+def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    shutil.rmtree(bench.source)
+    for name in ("one", "two"):
+        member = shutil.copytree(FIXTURES / "crate", bench.source / name)
+        (member / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
+            '[[bin]]\nname = "engine"\npath = "src/main.rs"\n'
+        )
+        (member / "Cargo.lock").unlink()
+        main = member / "src" / "main.rs"
+        shared = '#[path = "../../shared/constants.rs"]\nmod constants;'
+        text = main.read_text().replace("mod constants;", shared)
+        main.write_text(text.replace("* 10 +", "* 10 + 5 +") if name == "two" else text)
+    (bench.source / "shared").mkdir()
+    shutil.move(bench.source / "one" / "src" / "constants.rs", bench.source / "shared")
+    bench.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
+    values = Rendered({"shared/constants.rs": rendered(7).files["src/constants.rs"]}, {"margin": 7})
+    for name, count in (("one", 7060), ("two", 7065)):
+        builder = bench.builder(package=name, binary="engine")
+        assert builder.build_one("plus", values).bench == count
+    with pytest.raises(InvalidInput, match=r'no package "three".*one, two'):
+        bench.builder(package="three", binary="engine").build_one("plus", values)
+
+
 def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
     own.write("src/bin/other.rs", "fn main() {}")
     with pytest.raises(InvalidInput, match="name one of: other, tiny"):
@@ -146,6 +171,9 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
     with pytest.raises(InvalidInput, match='no binary "third"'):
         own.builder(binary="third").build_one("plus", rendered(1))
     assert own.builder(binary="tiny").build_one("plus", rendered(1)).bench == 1_061
+    manifest = own.source / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace("version", 'default-run = "tiny"\nversion', 1))
+    assert own.builder().build_one("plus", rendered(1)).bench == 1_061
 
 
 def test_a_target_is_named(own: Bench) -> None:

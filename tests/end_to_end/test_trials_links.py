@@ -12,14 +12,8 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine
-from spsa.builds.source import Checkout, pin
-from spsa.builds.subprocesses import Commands
-from spsa.builds.tree import WorkCopy
 from spsa.core.game_settings import Book
-from spsa.errors import TuningError
 from spsa.openings.book import load
-
-CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
 
 
 @pytest.fixture
@@ -31,44 +25,6 @@ def theirs(tmp_path: Path) -> Iterator[Path]:
     yield folder
     assert [path.name for path in folder.iterdir()] == ["precious"]
     assert (folder / "precious").read_text() == "as it was"
-
-
-def through_outages(seconds: float) -> None: ...
-
-
-@pytest.mark.parametrize("name", [".", "tree", "lock", "draft", "unfinished", "target-0"])
-def test_in_a_private_work_tree(name: str, theirs: Path, tmp_path: Path) -> None:
-    side = WorkCopy(tmp_path / "work" / "plus")
-    planted = side.home / name
-    planted.parent.mkdir(parents=True, exist_ok=True)
-    planted.symlink_to(theirs if name in (".", "tree", "target-0") else theirs / "precious")
-    source = Checkout(CRATE).tree()
-    with side.locked(through_outages, 60):
-        side.lay_out(source)
-        with side.compiling() as target:
-            target.mkdir(exist_ok=True)
-            (target / "engine").write_text("compiled")
-    assert (side.tree / "Cargo.toml").is_file()
-    assert not any(path.is_symlink() for path in side.home.iterdir())
-
-
-@pytest.mark.parametrize("name", ["stdout.log", "stderr.log"])
-def test_in_the_place_of_what_cargo_said(name: str, theirs: Path, tmp_path: Path) -> None:
-    logs = tmp_path / "log"
-    logs.mkdir()
-    (logs / name).symlink_to(theirs / "precious")
-    done = Commands({}).run(["/bin/sh", "-c", "echo out; echo err >&2"], tmp_path, logs, 60.0)
-    assert (done.stdout, done.stderr) == ("out\n", "err\n")
-
-
-def test_in_the_place_of_the_pinned_source(theirs: Path, tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    pinned = pin(CRATE, work)
-    pinned.path.rename(tmp_path / "moved")
-    pinned.path.symlink_to(tmp_path / "moved")
-    with pytest.raises(TuningError, match="is a symbolic link: delete it"):
-        pin(CRATE, work)
-    shutil.rmtree(tmp_path / "moved")
 
 
 @pytest.mark.parametrize("planted", ["binary", "index"])

@@ -13,9 +13,9 @@ from engines.faulty import wait_until
 from masters import parameter
 
 from spsa.builds.builder import BuildOrder, archive_of, ordered
+from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe
 from spsa.builds.source import pin
-from spsa.builds.subprocesses import BuildCancelled
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import BuildFailed, TuningError

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import BuildOrder, ordered
-from spsa.builds.subprocesses import BuildCancelled
+from spsa.builds.commands import BuildCancelled
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
 from spsa.protocol import (
     BuildResult,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from spsa.builds.cargo import workspace_of
+from spsa.builds.commands import workspace_of
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content

@@ -1,0 +1,226 @@
+"""Runs compilers and other programs, each with a deadline; what is special to cargo."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spsa.errors import BuildFailed, InvalidInput, TuningError
+from spsa.uci.process import kill
+
+SHOWN_LINES = 60
+_ANSWER_SECONDS = 120.0
+_SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
+_FLAGS_OF_TARGET = re.compile(r"^\s*\[target\.[^\n]*\n[^\[]*?^\s*rustflags\b", re.MULTILINE)
+
+
+class BuildCancelled(TuningError):
+    """The build was stopped by `cancel`; the source may be fine."""
+
+    exit_code = 130
+
+
+def last_lines(said: str) -> str:
+    """The end of what a compiler said."""
+    return "\n".join(said.strip().splitlines()[-SHOWN_LINES:])
+
+
+class Commands:
+    """Runs programs for any number of threads; after `stop` none runs and none starts.
+
+    They get the environment without the variables that give access to the database, because a build
+    runs programs of the source.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = {k: v for k, v in environment.items() if not _SECRET.fullmatch(k)}
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = threading.Event()
+        self._guard = threading.Lock()
+
+    def stop(self) -> None:
+        with self._guard:
+            self._stopped.set()
+            for process in self._running:
+                _kill(process)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep; raises BuildCancelled as soon as `stop` is called."""
+        if self._stopped.wait(seconds):
+            raise BuildCancelled("the build was stopped")
+
+    def run(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        logs: Path,
+        timeout: float,
+        shown: Callable[[str], str] = last_lines,
+    ) -> str:
+        """Run `argv` in `cwd` and return its output, which is also left in `logs`.
+
+        The output goes to files, so that a daemon which the program starts (a compiler cache)
+        cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
+        there, does not end within `timeout` seconds, or fails, with what is `shown` of its errors.
+        """
+        logs.mkdir(parents=True, exist_ok=True)
+        files, words = (logs / "stdout.log", logs / "stderr.log"), " ".join(argv[:2])
+        with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
+            process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired as late:
+            raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds") from late
+        finally:
+            with self._guard:
+                _kill(process)
+                self._running.discard(process)
+            process.wait()
+        self.wait(0)
+        output, errors = (file.read_text(encoding="utf-8", errors="replace") for file in files)
+        if process.returncode != 0:
+            found = shown(errors if errors.strip() else output)
+            raise BuildFailed(f"`{words}` ended with {process.returncode}\n{found}")
+        return output
+
+    def answer(self, argv: Sequence[str], cwd: Path) -> str:
+        """The output of a quick program."""
+        with tempfile.TemporaryDirectory(prefix="spsa-build-") as logs:
+            return self.run(argv, cwd, Path(logs), _ANSWER_SECONDS)
+
+    def _start(
+        self, argv: Sequence[str], cwd: Path, stdout: int, stderr: int
+    ) -> subprocess.Popen[bytes]:
+        with self._guard:
+            self.wait(0)
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                rust = " Rust (https://rustup.rs)" if argv[0] in ("cargo", "rustc") else " it"
+                remedy = f"install{rust}, or put the directory that has it into PATH"
+                raise BuildFailed(f"`{argv[0]}` is not found; {remedy}") from error
+            except OSError as error:
+                raise BuildFailed(f"`{argv[0]}` cannot be started: {error.strerror}") from error
+            self._running.add(process)
+            return process
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process group of a process that still runs."""
+    if process.poll() is None:
+        kill(process)
+
+
+def configurations_around(work: Path) -> list[str]:
+    """The configuration of cargo that a build below `work` reads besides that of the source."""
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    folders = {home.resolve(), *(folder / ".cargo" for folder in (work, *work.parents))}
+    paths = (folder / name for folder in sorted(folders) for name in ("config", "config.toml"))
+    return [p.read_text(encoding="utf-8", errors="replace") for p in paths if p.is_file()]
+
+
+def refuse_unbuildable(source: Path) -> None:
+    """Raise InvalidInput if cargo could not build a copy of this folder alone."""
+    if not (source / "Cargo.toml").is_file():
+        remedy = "name the directory that holds the engine's Cargo.toml"
+        raise InvalidInput.of(source, "source_path", "there is no Cargo.toml here", remedy)
+    if (root := workspace_of(source)) is not None:
+        raise InvalidInput.of(
+            source,
+            "source_path",
+            f"this crate is a member of the workspace {root}, whose profiles it would lose",
+            f'set source_path to "{root}" and name the engine with `package`',
+        )
+
+
+def workspace_of(crate: Path) -> Path | None:
+    """The folder of the workspace that cargo finds around this crate."""
+    words = ["cargo", "locate-project", "--workspace", "--message-format", "plain"]
+    try:
+        found = Path(Commands(os.environ).answer(words, crate).strip()).parent
+    except BuildFailed:
+        return None
+    return None if found == crate.resolve() else found
+
+
+def level_flags(
+    level: str, environment: Mapping[str, str], configured: Sequence[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables and the words of the command line with which cargo builds for a level.
+
+    Cargo takes flags from the first of these places that has any, and rustc the last processor that
+    they name: two variables, `target.*.rustflags`, `build.rustflags`
+    (https://doc.rust-lang.org/cargo/reference/config.html#buildrustflags).
+
+    Args:
+        configured: the texts of all configuration that cargo reads.
+    """
+    flag = f"-Ctarget-cpu={level}"
+    for name, between in (("CARGO_ENCODED_RUSTFLAGS", "\x1f"), ("RUSTFLAGS", " ")):
+        if written := environment.get(name):
+            return {name: f"{written}{between}{flag}"}, ()
+    if any(map(_FLAGS_OF_TARGET.search, configured)):
+        # of the targets that fit, cargo takes the flags of the last name last
+        return {}, ("--config", f'target."cfg(unix)".rustflags=["{flag}"]')
+    name = "CARGO_BUILD_RUSTFLAGS"
+    return {name: f"{environment.get(name, '')} {flag}".strip()}, ()
+
+
+def binary_of(metadata: str, source: Path, package: str | None, binary: str | None) -> str:
+    """The binary to build of those in cargo's metadata.
+
+    Raises InvalidInput with the choices if there is no such package, or the binary is ambiguous.
+    """
+    packages: list[dict[str, Any]] = json.loads(metadata)["packages"]
+    chosen = [each for each in packages if package in (None, each["name"])]
+    manifest = source / "Cargo.toml"
+    if not chosen:
+        remedy = f"name one of: {', '.join(sorted(each['name'] for each in packages))}"
+        raise InvalidInput.of(
+            manifest, "package", f'the workspace has no package "{package}"', remedy
+        )
+    targets = (target for each in chosen for target in each["targets"])
+    choices = sorted({target["name"] for target in targets if "bin" in target["kind"]})
+    if binary is not None and binary in choices:
+        return binary
+    defaults = {each["default_run"] for each in chosen if each.get("default_run")}
+    likely: list[str] = sorted(defaults) if len(defaults) == 1 else choices
+    if binary is None and len(likely) == 1:
+        return likely[0]
+    there = f'no binary "{binary}"' if binary else f"{len(choices)} binaries"
+    remedy = f"name one of: {', '.join(choices)}" if choices else "name an engine's source"
+    raise InvalidInput.of(manifest, "binary", f"the source has {there}", remedy)
+
+
+def first_errors(said: str) -> str:
+    """What the compiler said, from the first error on."""
+    lines = said.strip().splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("error")), 0)
+    return "\n".join(lines[first : first + SHOWN_LINES])
+
+
+def made(stdout: str, binary: str, target: Path) -> tuple[Path, str | None]:
+    """The binary that cargo made in its folder `target`, and its triple if not the host's."""
+    for line in stdout.splitlines():
+        if not line.startswith('{"reason":"compiler-artifact"'):
+            continue
+        message = json.loads(line)
+        of, executable = message["target"], message["executable"]
+        if executable and of["name"] == binary and "bin" in of["kind"]:
+            # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
+            parts = Path(executable).resolve().relative_to(target.resolve()).parts
+            return Path(executable), parts[0] if len(parts) > 2 else None
+    raise BuildFailed(f'cargo succeeded without making "{binary}"')
