@@ -76,13 +76,8 @@ def _trusted_users() -> set[int]:
     return trusted
 
 
-def opened(path: Path, *, follow: bool = True) -> int:
-    """A descriptor for reading, opened without waiting; without `follow` a link is refused."""
-    return os.open(path, _READING | (0 if follow else os.O_NOFOLLOW))
-
-
-def content(path: Path, most: int) -> bytes:
-    """The bytes of a regular file of at most `most` bytes.
+def content(path: Path, most: int, *, follow: bool = True) -> bytes:
+    """The bytes of a regular file of at most `most` bytes; without `follow` a link is refused.
 
     Raises:
         OSError: it cannot be read, or is a folder, a device, a pipe or too long; its `strerror`
@@ -90,7 +85,7 @@ def content(path: Path, most: int) -> bytes:
     """
     try:
         # A plain open of a pipe without a writer would block for ever.
-        descriptor = opened(path)
+        descriptor = os.open(path, _READING | (0 if follow else os.O_NOFOLLOW))
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     with os.fdopen(descriptor, "rb") as file:
@@ -118,10 +113,10 @@ def _too_long(path: Path, most: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Write beside the file, then rename: a reader sees the old content or the new.
 
-    The mode of an existing file stays.
+    Without a `mode` that of an existing file stays.
 
     Raises:
         OSError: the file cannot be written; what was there is as it was.
@@ -129,7 +124,8 @@ def write_whole(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)  # /dev/stdout takes no other file's place
         return
-    mode = path.stat().st_mode if path.exists() else _MODE & ~_umask()
+    if mode is None:
+        mode = path.stat().st_mode if path.exists() else _MODE & ~_umask()
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".spsa-")
     temporary = Path(name)
     try:

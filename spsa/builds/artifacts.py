@@ -1,54 +1,39 @@
 """Files by the hash of their bytes: put whole or not at all, verified at each use, evicted.
 
 A store holds what a master has published, with an index of its engines by their build keys, or what
-a worker has fetched. Both use this module, so it needs nothing but the standard library. Every hash
-is taken from the opened descriptor, never from a path that may have changed meanwhile.
+a worker has fetched. Both use this module, so it needs nothing but the standard library.
 """
 
 import hashlib
 import json
-import os
 import re
-import stat
-import tempfile
-import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from io import BufferedReader, BytesIO
 from pathlib import Path
 
 from spsa.builds.requirements import required
 from spsa.errors import TuningError
-from spsa.files import MAX_TEXT, content, opened, private_folder, sync_folder
+from spsa.files import MAX_TEXT, content, private_folder, write_whole
 
 MAX_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""
 
 _PUBLIC, _PRIVATE = 0o755, 0o700
 _HASH = re.compile(r"[0-9a-f]{64}")
-_DRAFT = ".draft-"
-_STALE_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class HashedFile:
-    """A file that hashed to `sha256`; `mark` is its file system metadata at that moment."""
+    """A file that hashed to `sha256`; `mark` is its file system metadata before it was read."""
 
     path: Path
     sha256: str
-    mark: tuple[int, ...]
+    mark: tuple[int, int] | None
 
     @property
     def untouched(self) -> bool:
-        """Whether it was not written, replaced or renamed since it was hashed.
-
-        The kernel sets the time of the last change; not even the file's owner can.
-        """
-        try:
-            return _mark(self.path.lstat()) == self.mark
-        except OSError:
-            return False
+        """Whether it was not written, replaced or renamed since it was hashed."""
+        return _mark(self.path) == self.mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +52,16 @@ class BuiltEngine:
     requires: tuple[str, ...] = ()
 
 
-def verify(path: Path, sha256: str) -> HashedFile:
-    """The file if it hashes to `sha256`; TuningError names both hashes if it does not."""
-    found = _hashed(path)
-    _agree(path, found.sha256, sha256)
-    return found
-
-
 def sha256_of(path: Path) -> str:
     """The hash of a regular file's bytes; TuningError if it is missing, a link or no file."""
-    return _hashed(path).sha256
+    return hashlib.sha256(_read(path)).hexdigest()
 
 
-def _hashed(path: Path) -> HashedFile:
-    with _opened(path) as stream:
-        mark = _mark(os.fstat(stream.fileno()))
-        return HashedFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), mark)
+def verify(path: Path, sha256: str) -> HashedFile:
+    """The file if it hashes to `sha256`; TuningError names both hashes if it does not."""
+    mark = _mark(path)
+    _agree(path, sha256_of(path), sha256)
+    return HashedFile(path, sha256, mark)
 
 
 def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
@@ -93,12 +72,7 @@ def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
     symbolic link.
     """
     store = ArtifactStore(private_folder(cache, "the engine cache"), _PRIVATE)
-    if (copy := store.get(sha256)) is not None:
-        return copy
-    path = store.put(source, sha256)
-    if (copy := store.get(sha256)) is None:
-        raise TuningError(f"{path} was changed as soon as it was written; it is not used")
-    return copy
+    return store.get(sha256) or store.put(source, sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +94,14 @@ class ArtifactStore:
         except TuningError:
             return None
 
-    def put(self, source: Path | bytes, sha256: str | None = None) -> Path:
+    def put(self, source: Path | bytes, sha256: str | None = None) -> HashedFile:
         """Copy a file into the store; TuningError if it has not the hash that was expected."""
-        with self._draft() as draft:
-            found = _copied(source, draft, self.mode)
-            _agree(source, found, sha256 or found)
-            return self._named(draft, found)
+        place = source if isinstance(source, Path) else "the stored binary"
+        data = _read(source) if isinstance(source, Path) else source
+        found = hashlib.sha256(data).hexdigest()
+        _agree(place, found, sha256 or found)
+        self._write(found, data, self.mode)
+        return verify(self.folder / found, found)
 
     def find(self, key: str) -> BuiltEngine | None:
         """The engine with this build key, if its bytes are here."""
@@ -134,41 +110,27 @@ class ArtifactStore:
         return engine if here else None
 
     def add(
-        self,
-        key: str,
-        binary: Path,
-        target: str,
-        level: str | None,
-        examine: Callable[[Path], int | None],
+        self, key: str, binary: Path, target: str, level: str | None, bench: int | None
     ) -> BuiltEngine:
-        """Publish an engine under `key` after `examine` has tested the copy and returned its bench.
+        """Publish an engine under `key`.
 
         `level` is the level of x86-64 that it was built for, where that is known.
         """
-        with self._draft() as draft:
-            sha256 = _copied(binary, draft, self.mode)
-            path, size = self.folder / sha256, draft.stat().st_size
-            words = required(draft, level)
-            engine = BuiltEngine(key, sha256, size, path, target, examine(draft), words)
-            self._named(draft, sha256)
-        facts = json.dumps(asdict(engine) | {"path": path.name}, indent=1, sort_keys=True)
-        with self._draft() as draft:
-            _copied(facts.encode(), draft, self.mode & 0o666)
-            self._named(draft, f"{key}.json")
+        file = self.put(binary)
+        size, words = file.path.stat().st_size, required(file.path, level)
+        engine = BuiltEngine(key, file.sha256, size, file.path, target, bench, words)
+        facts = json.dumps(asdict(engine) | {"path": file.sha256}, indent=1, sort_keys=True)
+        self._write(f"{key}.json", facts.encode(), self.mode & 0o666)
         return engine
 
     def evict(self, hashes: Collection[str]) -> None:
-        """Remove the files with these hashes, and drafts that killed processes left."""
+        """Remove the files with these hashes."""
         for index in self.folder.glob("*.json"):
             engine = self._indexed(index)
             if engine is not None and engine.sha256 in hashes:
                 index.unlink(missing_ok=True)
         for sha256 in filter(_HASH.fullmatch, hashes):
             (self.folder / sha256).unlink(missing_ok=True)
-        for draft in self.folder.glob(f"{_DRAFT}*"):
-            with suppress(FileNotFoundError):
-                if time.time() - draft.lstat().st_mtime > _STALE_SECONDS:
-                    draft.unlink()
 
     def _indexed(self, index: Path) -> BuiltEngine | None:
         try:
@@ -178,71 +140,30 @@ class ArtifactStore:
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
-    @contextmanager
-    def _draft(self) -> Iterator[Path]:
-        """A new file, which is gone at the end if it has no other name by then."""
-        draft: Path | None = None
+    def _write(self, name: str, data: bytes, mode: int) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(prefix=_DRAFT, dir=self.folder)
-            os.close(descriptor)
-            draft = Path(name)
-            yield draft
+            write_whole(self.folder / name, data, mode)
         except OSError as error:
             raise TuningError(f"{self.folder} cannot be written: {error.strerror}") from error
-        finally:
-            if draft is not None:
-                draft.unlink(missing_ok=True)
-
-    def _named(self, draft: Path, name: str) -> Path:
-        path = draft.replace(self.folder / name)
-        sync_folder(self.folder)
-        return path
 
 
-def _agree(source: Path | bytes, found: str, expected: str) -> None:
+def _agree(source: Path | str, found: str, expected: str) -> None:
     if found != expected:
-        place = "the stored binary" if isinstance(source, bytes) else source
-        raise TuningError(f"{place} hashes to {found}, expected {expected}; it is not used")
+        raise TuningError(f"{source} hashes to {found}, expected {expected}; it is not used")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
-    """The regular file at `path`; neither a symbolic link nor anything that would block."""
+def _read(path: Path) -> bytes:
     try:
-        descriptor = opened(path, follow=False)
+        return content(path, MAX_BYTES, follow=False)
     except OSError as error:
-        reason = "it is a symbolic link" if path.is_symlink() else error.strerror
-        raise TuningError(f"{path} cannot be read: {reason}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise TuningError(f"{path} cannot be read: it is no regular file")
-    with os.fdopen(descriptor, "rb") as stream:
-        yield stream
+        raise TuningError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _copied(source: Path | bytes, draft: Path, mode: int) -> str:
-    """Write a copy that survives a power cut; the hash of its bytes."""
-    digest, left = hashlib.sha256(), MAX_BYTES
-    reading = nullcontext(BytesIO(source)) if isinstance(source, bytes) else _opened(source)
-    with reading as stream, draft.open("wb") as copy:
-        while chunk := stream.read(1 << 20):
-            left -= len(chunk)
-            if left < 0:
-                raise TuningError(f"an engine of more than {MAX_BYTES} bytes is not copied")
-            digest.update(chunk)
-            copy.write(chunk)
-        copy.flush()
-        os.fchmod(copy.fileno(), mode)
-        os.fsync(copy.fileno())
-    return digest.hexdigest()
-
-
-def _mark(status: os.stat_result) -> tuple[int, ...]:
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Which file it is and when it last changed: the kernel's time, which no owner can set."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns

@@ -111,16 +111,10 @@ class Builder:
             if (found := self._artifacts.find(key)) is not None:
                 return found  # another builder published it while this one waited for the lock
             made, target = compiler.compile(work_copy, compiler.tree(rendered))
-            return self._artifacts.add(key, made, target, compiler.level(), self._examine)
-
-    def _examine(self, binary: Path) -> int | None:
-        recipe = self.compiler.recipe
-        return examine(
-            binary,
-            recipe.bench,
-            first_search=longest_search(recipe.time_control),
-            options=recipe.options,
-        )
+            recipe = compiler.recipe
+            limit = longest_search(recipe.time_control)
+            bench = examine(made, recipe.bench, first_search=limit, options=recipe.options)
+            return self._artifacts.add(key, made, target, compiler.level(), bench)
 
 
 def adopt(
@@ -134,14 +128,13 @@ def adopt(
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
     """
     binary, store = engine.resolve(), ArtifactStore(engines_path.resolve())
-    key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
-
-    def tried(copy: Path) -> int | None:
-        verify(copy, key)
-        return examine(copy, None, arguments, longest_search(time_control))
-
     with disk_errors_as_tuning_errors(), _explained(str(engine)):
-        return store.find(key) or store.add(key, binary, here, None, tried)
+        key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
+        if (found := store.find(key)) is not None:
+            return found
+        bench = examine(binary, None, arguments, longest_search(time_control))
+        verify(binary, key)
+        return store.add(key, binary, here, None, bench)
 
 
 def declared(engine: Path, arguments: Sequence[str] = ()) -> Declarations:

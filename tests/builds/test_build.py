@@ -189,7 +189,7 @@ def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
         own.builder().build_one("plus", rendered(12345))
     assert "the plus engine, with margin = 12345" in str(failure.value)
     assert "  | 12345" in str(failure.value)
-    assert not list(own.engines.iterdir())
+    assert not own.engines.exists()
 
 
 def test_what_cannot_be_built_is_refused(shared: Bench) -> None:

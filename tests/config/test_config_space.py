@@ -282,7 +282,7 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
         (table("margim"), "params.toml:1: [margim] there is no constant MARGIM in src/c.rs"),
         (table("margim"), "did you mean MARGIN?"),
         (table("split"), "SPLIT is 2 times in src/c.rs"),
-        (table("average"), "it follows by itself"),
+        (table("average"), "what is computed from them follows"),
         (table("max_depth"), "MAX_DEPTH is of type u8 and cannot hold 400; keep min and max"),
         (table("margin", min=50.5), "cannot hold 50.5"),
         (table("gap", scale=1000, step=1), "cannot hold 50000"),

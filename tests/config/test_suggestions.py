@@ -276,7 +276,7 @@ def test_declared_ranges_can_be_tuned_as_they_stand(tmp_path, file, text):
 
 def test_a_range_as_wide_as_a_type_is_no_range():
     rows = ", ".join(f'Option("p{i}", 20, 10, 50)' for i in range(3))
-    wide = f'Option options[] = {{{rows}, Option("temperature", 100, 0, 2 << 16)}};'
+    wide = f'Option options[] = {{{rows}, Option("temperature", 100, 0, 131072)}};'
     found = select({"src/uci.h": wide}).suggestions["src/uci.h"]
     last = next(one for one in found if one.name == "temperature")
     assert (last.value, last.minimum, last.maximum, last.step) == (100, 50, 200, 8)

@@ -33,7 +33,7 @@ def test_in_the_place_of_a_published_engine(planted: str, theirs: Path, tmp_path
     binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
 
     def add() -> BuiltEngine:
-        return store.add(key, binary, "here", None, lambda path: None)
+        return store.add(key, binary, "here", None, None)
 
     path = add().path if planted == "binary" else add().path.with_name(f"{key}.json")
     path.unlink()
@@ -43,13 +43,13 @@ def test_in_the_place_of_a_published_engine(planted: str, theirs: Path, tmp_path
     assert not path.is_symlink() and store.find(key) is not None
     path.unlink()
     path.symlink_to(theirs / "precious")
-    store.evict([store.put(binary).name])
+    store.evict([store.put(binary).sha256])
 
 
 def test_an_index_that_names_a_file_elsewhere(tmp_path: Path) -> None:
     store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
     binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
-    store.add(key, binary, "here", None, lambda path: None)
+    store.add(key, binary, "here", None, None)
     index = store.folder / f"{key}.json"
     fields = json.loads(index.read_text())
     for name in ("path", "sha256"):

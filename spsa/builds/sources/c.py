@@ -60,7 +60,7 @@ _MARKS = r"""
 (for_statement condition: (_) @bare)
 (for_statement update: (_) @bare)
 
-(comment) @comment
+(comment) @aside
 (array_declarator size: (_) @length)
 """
 _UNIT = r"""

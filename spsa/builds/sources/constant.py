@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from math import isfinite
 
-from spsa.core.params import Location, Number
+from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 
 _LONGEST = 400
@@ -41,20 +41,23 @@ class Notation:
         """The type that is written behind the digits of a literal, "" for none."""
         return self.suffixes.get(self.split(text)[1].lower(), "")
 
-    def read(self, text: str) -> Number:
+    def knows(self, name: str) -> bool:
+        """Whether this is a type of numbers."""
+        return name in self.integers or name in self.reals
+
+    def read(self, text: str) -> Number | None:
         """The number a literal (with or without a minus before it) stands for.
 
-        Raises ValueError if it is not a number literal.
+        None for what is no literal, and for one that is too large for any type.
         """
         sign, rest = (-1, text[1:].strip()) if text.startswith("-") else (1, text)
         plain = len(rest) <= _LONGEST and not rest.startswith(("-", "+"))
         digits, suffix = self.split(rest) if plain else ("", "")
         if not digits:
-            raise ValueError(f"{text!r} is not a number")
+            return None
         number = sign * self._magnitude(digits.replace(self.separator, ""), suffix)
-        if abs(number) >= _TOO_LARGE if isinstance(number, int) else not isfinite(number):
-            raise ValueError(f"{text!r} is too large for any type")
-        return number
+        fits = abs(number) < _TOO_LARGE if isinstance(number, int) else isfinite(number)
+        return number if fits else None
 
     def write(self, number: Number, like: str, *, real: bool) -> str:
         """`number` in the style of the literal `like`: its suffix, and marks between thousands.
@@ -65,7 +68,8 @@ class Notation:
         mark = self.separator
         grouped = mark if re.search(rf"\d{mark}\d{{3}}(?!\d)", digits) else ""
         gap = mark if suffix and like.removesuffix(suffix).endswith(mark) else ""
-        return _digits(number, grouped, real=real) + gap + suffix
+        text = f"{float(number) if real else int(number):,}"
+        return text.replace(",", grouped) + gap + suffix
 
     def _magnitude(self, digits: str, suffix: str) -> Number:
         base = _BASES.get(digits[:2].lower())
@@ -74,16 +78,6 @@ class Notation:
         if suffix.lower().startswith("f") or any(mark in digits for mark in ".eE"):
             return float(digits)
         return int(digits, 8 if self.octal and digits.startswith("0") else 10)
-
-
-def _digits(number: Number, grouped: str, *, real: bool) -> str:
-    if not isfinite(number):
-        raise ValueError(f"{number} cannot be written as a literal")
-    if real:
-        text = repr(float(number))
-        return text if "e" in text or not grouped else f"{float(number):,}".replace(",", grouped)
-    whole = f"{int(number):,}"
-    return whole.replace(",", grouped)
 
 
 def signed(bits: int) -> tuple[int, int]:
@@ -131,9 +125,8 @@ class Element:
     @property
     def real(self) -> bool:
         """Whether it is of a floating point type."""
-        if self.limits is not None:
-            return False
-        return self.type in self.notation.reals or isinstance(self.number, float)
+        known = self.type in self.notation.reals or isinstance(self.number, float)
+        return known and self.limits is None
 
     @property
     def limits(self) -> tuple[int, int] | None:
@@ -142,31 +135,27 @@ class Element:
 
     def check(self, number: Number) -> None:
         """Raise ConstantRefused when `number` cannot stand here."""
-        if remedy := self._objection(number):
-            kind = self.type or "a whole number"
-            shown = f"{number:g}" if self.real and isfinite(number) else number
-            raise ConstantRefused(
-                f"{self.location} is of type {kind} and cannot hold {shown}", remedy
-            )
-
-    def _objection(self, number: Number) -> str:
-        if not isfinite(number):
-            return "use a finite number"
-        if self.real:
-            return ""
-        if number != int(number):
-            return 'give the parameter type = "int" or a scale'
         low, high = self.limits or (number, number)
-        return "" if low <= number <= high else f"keep min and max within {low} to {high}"
+        if not isfinite(number):
+            remedy = "use a finite number"
+        elif self.real:
+            return
+        elif number != int(number):
+            remedy = 'give the parameter type = "int" or a scale'
+        elif not low <= number <= high:
+            remedy = f"keep min and max within {low} to {high}"
+        else:
+            return
+        kind = self.type or "a whole number"
+        raise ConstantRefused(f"{self.location} is of type {kind} and cannot hold {number}", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """What stands in the place of a number and is none; `names` are constants that it mentions."""
+    """What stands in the place of a number and is none."""
 
     location: Location
     text: str
-    names: tuple[str, ...] = ()
 
 
 class Kind(StrEnum):
@@ -184,7 +173,7 @@ class Kind(StrEnum):
     LOCAL = "let"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: its items are looked up by their accesses
 class SourceConstant:
     """A constant, an entry of a macro, a function, or a local variable; line from 1.
 
@@ -203,11 +192,14 @@ class SourceConstant:
     items: tuple[Element | Opaque, ...]
     computed: bool = False
 
+    @cached_property
+    def by_accesses(self) -> dict[tuple[Access, ...], Element | Opaque]:
+        return {item.location.accesses: item for item in self.items}
+
     @property
     def single(self) -> Element | Opaque | None:
         """Its one item; None for an array, a tuple, a struct and the numbers of an expression."""
-        alone = len(self.items) == 1 and not self.items[0].location.accesses
-        return self.items[0] if alone else None
+        return self.by_accesses.get(()) if len(self.items) == 1 else None
 
     @property
     def path(self) -> str:
@@ -230,17 +222,16 @@ class SourceFile:
     name: str
     text: str
     constants: tuple[SourceConstant, ...]
-    comments: tuple[str, ...]
     broken: int | None
     lengths: frozenset[str]
 
     @cached_property
-    def by_name(self) -> Mapping[str, tuple[SourceConstant, ...]]:
+    def by_name(self) -> Mapping[str, list[SourceConstant]]:
         """The constants of each name, in the order of the text."""
         found: dict[str, list[SourceConstant]] = {}
         for constant in self.constants:
             found.setdefault(constant.name, []).append(constant)
-        return {name: tuple(constants) for name, constants in found.items()}
+        return found
 
     def location_of(self, one: SourceConstant) -> Location:
         """How a location names a constant of this file."""

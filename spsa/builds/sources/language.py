@@ -14,6 +14,7 @@ import tree_sitter
 from tree_sitter import Node, Parser, Query, QueryCursor
 
 from spsa.builds.sources.constant import Notation
+from spsa.core.params import Number
 
 DEEPEST = 32
 """Levels of brackets in a value or a type that are looked into."""
@@ -26,14 +27,14 @@ _PARTS = ("name", "type", "value", "body", "callee", "arguments", "below")
 class Entry(NamedTuple):
     """A name in a macro's brackets with the bytes of its value; `scope` are the blocks around.
 
-    `beside` are the bytes of the numbers behind the value.
+    `beside` are the numbers behind the value.
     """
 
     name: Node
     scope: tuple[str, ...]
     type: str
     value: Range
-    beside: tuple[Range, ...] = ()
+    beside: tuple[Number, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,13 @@ class Language:
     @macro (callee, body; also name, value), @alias (name, type), @structure (name, body).
     Of what is around that: @scope (name), @block (a function without a name), @if and @unless
     (name: the words of the condition), @else, @guard (an @unless that always holds), @test, @when
-    (name), @range (with a minimum and a maximum) and @above (below: what an attribute or a comment
-    is about).
+    (name), @range (with a minimum and a maximum) and @above (below: what an attribute is about).
     Of values: @number, @inner (brackets around a value), @same (value: that of another node),
     @array, @list (an array, or brackets around one value), @tuple, @record (body), @field (name,
     value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
     @text (to be parsed) and @bare (its numbers have no strength).
     Of types: @inner, @same, @tuple, @array_of (value) and @member (name, type) of a structure.
-    And @comment, @aside (which is passed over), @length (of an array), @path, @broken.
+    And @aside (a comment and the like, which is passed over), @length (of an array), @broken.
 
     `frame` stands before and behind a value in a text that declares nothing else. `type_name` is
     the name of a type from its text. `entries` are those in the body of a macro, and `separated`
@@ -133,7 +133,7 @@ class Tree:
 
     def content(self, node: Node) -> list[Node]:
         """The named children of a node that are not comments, attributes and the like."""
-        return [one for one in node.named_children if self.of(one).keys().isdisjoint(_PASSED)]
+        return [one for one in node.named_children if "aside" not in self.of(one)]
 
     def below(self, node: Node) -> Iterator[Node]:
         """`node` and all below it that is not bare, in the order of the text."""
@@ -149,32 +149,27 @@ class Tree:
         """The value of the one constant that is the whole text; None for any other text."""
         if self.root.has_error or self.root.child_count != 1:
             return None
-        whole = self.root.children[0]
-        values = [
-            mark.parts["value"]
-            for mark in self.marks
-            if mark.node == whole and "value" in mark.parts
-        ]
-        return values[0] if len(values) == 1 else None
+        (whole,) = self.root.children
+        values = [parts["value"] for parts in self.of(whole).values() if "value" in parts]
+        return values[0] if values else None
 
     def types(self) -> dict[str, ValueType]:
         """What the types and structs of the text are; a name with two meanings is left out."""
-        named = [
+        return unambiguous(
             (text_of(parts["name"]), self._meaning(parts))
             for _, name, parts in self.marks
             if name in ("alias", "structure")
-        ]
-        return unambiguous(named)
+        )
 
     def _meaning(self, parts: Parts) -> ValueType:
         if "type" in parts:
             return self.type_of(parts["type"])
-        inner = self.content(parts["body"])
-        members = [self.of(one).get("member") for one in inner]
-        if any(members):
-            named = [(text_of(one["name"]), one["type"]) for one in members if one]
-            return ValueType("", tuple((name, self.type_of(kind)) for name, kind in named))
-        return ValueType("", tuple((i, self.type_of(one)) for i, one in enumerate(inner)))
+        fields: list[tuple[int | str | None, ValueType]] = []
+        for i, one in enumerate(self.content(parts["body"])):
+            member = self.of(one).get("member")
+            name, kind = (text_of(member["name"]), member["type"]) if member else (i, one)
+            fields.append((name, self.type_of(kind)))
+        return ValueType("", tuple(fields))
 
     def type_of(self, node: Node | None, depth: int = 0) -> ValueType:
         """The type that `node` writes, inside `depth` brackets."""
@@ -191,9 +186,6 @@ class Tree:
             fields = (self.type_of(field, depth + 1) for field in inner)
             return ValueType("", tuple(enumerate(fields)))
         return ValueType(self.language.type_name(text_of(node)))
-
-
-_PASSED = frozenset({"comment", "aside"})
 
 
 def text_of(node: Node) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,9 +11,18 @@ from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
 from spsa.builds.sources.constant import Element, Kind, Opaque, SourceConstant, SourceFile
-from spsa.builds.sources.language import Mark, Tree, ValueType, declared, text_of, unambiguous
+from spsa.builds.sources.language import (
+    Entry,
+    Mark,
+    Parts,
+    Tree,
+    ValueType,
+    declared,
+    text_of,
+    unambiguous,
+)
 from spsa.builds.sources.rust import RUST
-from spsa.builds.sources.values import Items, Place, Values
+from spsa.builds.sources.values import Items, Place, Values, with_beside
 from spsa.core.params import MAX_SCOPES, Location, Number
 
 LANGUAGES = (RUST, C, CPP)
@@ -36,7 +44,6 @@ def parse(
         name=name,
         text=text,
         constants=tuple(_constants(Values(tree, {**known, **tree.types()}))),
-        comments=tuple(text_of(mark.node) for mark in tree.marked("comment")),
         broken=min(broken, default=None),
         lengths=frozenset(
             word
@@ -51,8 +58,9 @@ def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 
     Each is parsed twice: the syntax trees of all are too large to be kept.
     """
-    types = (_tree(name, text).types().items() for name, text in texts.items())
-    known = unambiguous(chain.from_iterable(types))
+    known = unambiguous(
+        named for name, text in texts.items() for named in _tree(name, text).types().items()
+    )
     return {name: parse(text, name, known) for name, text in texts.items()}
 
 
@@ -126,8 +134,6 @@ def _with(around: _Around, attributes: _Around) -> _Around:
 
 def _inside(tree: Tree, mark: Mark, here: _Around) -> _Around | None:
     """What is known inside a node with this mark; None where that is no more than around it."""
-    if "guard" in tree.of(mark.node):
-        return None
     named = _words(mark.parts["name"]) if "name" in mark.parts else []
     scope = (*here.scope, *named)[-MAX_SCOPES:]
     match mark.name:
@@ -139,16 +145,13 @@ def _inside(tree: Tree, mark: Mark, here: _Around) -> _Around | None:
             return here._replace(function=here.function or Kind.FUNCTION)
         case "if":
             return here._replace(condition="_".join(named))
-        case "unless":
+        case "unless" if "guard" not in tree.of(mark.node):
             return here._replace(condition="_".join(("not", *named)))
         case "else":
-            return here._replace(condition=_otherwise(here.condition))
+            is_negated = here.condition.startswith("not_")
+            other = here.condition[4:] if is_negated else f"not_{here.condition}"
+            return here._replace(condition=other)
     return None
-
-
-def _otherwise(condition: str) -> str:
-    negated = condition.startswith("not_")
-    return condition.removeprefix("not_") if negated else f"not_{condition}"
 
 
 def _words(node: Node) -> list[str]:
@@ -166,20 +169,23 @@ def _named(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant
             alone = inner[0] if len(inner) == 1 else parts["body"]
             named = _Name(_kind_of_function(mark), parts["name"], here)
             yield from named.made_of(values, alone, _known(values, mark, here))
-        case "macro" if here.function is None and "value" not in parts:
-            for entry in tree.language.entries(parts["body"]):
-                inside = here._replace(scope=(*here.scope, *entry.scope))
-                named = _Name(Kind.MACRO, entry.name, inside)
-                found = values.snippet(entry.value, Place(named.location, ValueType(entry.type)))
-                told = values.with_beside(
-                    _written_out(found), entry.beside, text_of(parts["callee"])
-                )
-                yield from named.of(told)
         case "macro" if here.function is None:
-            named = _Name(Kind.MACRO, parts["name"], here)
-            found = _written_out(values.items(parts["value"], Place(named.location)))
-            behind = tree.content(parts["body"])[2:]
-            yield from named.of(values.with_beside(found, behind, text_of(parts["callee"])))
+            entries = (
+                [_told(values, parts)] if "value" in parts else tree.language.entries(parts["body"])
+            )
+            for name, scope, type_name, value, beside in entries:
+                named = _Name(Kind.MACRO, name, here._replace(scope=(*here.scope, *scope)))
+                found = values.snippet(value, Place(named.location, ValueType(type_name)))
+                yield from named.of(
+                    with_beside(_written_out(found), beside, text_of(parts["callee"]))
+                )
+
+
+def _told(values: Values, parts: Parts) -> Entry:
+    """The one entry of a call that declares a number, with those behind it."""
+    value, behind = parts["value"], values.tree.content(parts["body"])[2:]
+    part = value.start_byte, value.end_byte
+    return Entry(parts["name"], (), "", part, tuple(values.numbers_of(behind)))
 
 
 def _variable(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:

@@ -20,11 +20,10 @@ from spsa.text import plural
 _MAX_COMPARED = 5000
 """Names that a misspelt name is compared with."""
 
-_MAX_NAMED = 10
-"""Constants of one name that a message lists."""
-
 _MAX_LISTED = 4
-"""Numbers of a constant that a message lists."""
+"""Constants or numbers that a message lists."""
+
+_MAX_SHOWN = 60
 
 
 def constant(file: SourceFile, location: Location) -> SourceConstant:
@@ -37,24 +36,24 @@ def constant(file: SourceFile, location: Location) -> SourceConstant:
         raise ConstantRefused(
             f"{file.name}:{file.broken} is not valid Rust", "correct the file; does it compile?"
         )
-    found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
-    shipped = [c for c in found if not c.test_only]
-    declared = [c for c in shipped if c.kind is Kind.CONSTANT]
-    if len(shipped) == 1 or len(declared) == 1:
-        return (declared or shipped)[0]
-    raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
+    named = [c for c in file.by_name.get(location.name, ()) if not c.test_only]
+    found = [c for c in named if _matches(c, location.scope)]
+    declared = [c for c in found if c.kind is Kind.CONSTANT]
+    if len(found) == 1 or len(declared) == 1:
+        return (declared or found)[0]
+    raise _ambiguous(file, found) if found else _absent(file, location, named)
 
 
 def element(file: SourceFile, location: Location) -> Element:
     """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
-    found = written(file, location)
-    first = next(iter(found.values()))
-    here = first if len(found) == 1 and isinstance(first, Opaque) else found.get(location)
-    if here is None:
-        raise _not_one(constant(file, location), location)
-    if isinstance(here, Opaque):
-        raise _opaque(here)
-    return here
+    owner = constant(file, location)
+    found = owner.by_accesses.get(location.accesses)
+    if found is None:
+        inside = _inside(owner, location.accesses)
+        if len(inside) != 1 or isinstance(inside[0], Element):
+            raise _not_one(owner, location)
+        found = inside[0]
+    return _number(found, location)
 
 
 def elements(file: SourceFile, location: Location) -> dict[Location, Element]:
@@ -62,26 +61,11 @@ def elements(file: SourceFile, location: Location) -> dict[Location, Element]:
 
     Raises ConstantRefused when one of them is not written out as a number.
     """
-    found = written(file, location)
-    for one in found.values():
-        if isinstance(one, Opaque):
-            raise _opaque(one)
-    return {place: one for place, one in found.items() if isinstance(one, Element)}
-
-
-def written(file: SourceFile, location: Location) -> dict[Location, Element | Opaque]:
-    """All that stands inside `location`, whether it is written out as a number or not.
-
-    Raises ConstantRefused where there is no such place.
-    """
     owner = constant(file, location)
-    placed = (
-        replace(one, location=replace(location, accesses=one.location.accesses))
-        for one in _inside(owner, location.accesses)
-    )
-    if found := {one.location: one for one in placed}:
-        return found
-    raise _not_one(owner, location)
+    found = [_number(item, location) for item in _inside(owner, location.accesses)]
+    if not found:
+        raise _not_one(owner, location)
+    return {one.location: one for one in found}
 
 
 def _inside(owner: SourceConstant, accesses: tuple[Access, ...]) -> list[Element | Opaque]:
@@ -92,6 +76,19 @@ def _inside(owner: SourceConstant, accesses: tuple[Access, ...]) -> list[Element
         if all(a == b for a, b in zip(one.location.accesses, accesses, strict=False))
         and (isinstance(one, Opaque) or len(one.location.accesses) >= len(accesses))
     ]
+
+
+def _number(item: Element | Opaque, location: Location) -> Element:
+    """The item where it stands; ConstantRefused for what is no number."""
+    place = replace(location, accesses=item.location.accesses)
+    if isinstance(item, Element):
+        return replace(item, location=place)
+    text = item.text
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+    raise ConstantRefused(
+        f"{place} is not written as a number: {shown}",
+        "only numbers that are written out can be tuned, and what is computed from them follows",
+    )
 
 
 def _matches(candidate: SourceConstant, scope: tuple[str, ...]) -> bool:
@@ -116,39 +113,25 @@ def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
 
 
 def _absent(
-    file: SourceFile, location: Location, found: Sequence[SourceConstant]
+    file: SourceFile, location: Location, elsewhere: Sequence[SourceConstant]
 ) -> ConstantRefused:
-    if found:
-        return ConstantRefused(
-            f"{location} is only in tests, {file.name}:{found[0].line}",
-            "name a constant that the engine itself uses",
-        )
     names = {name.upper(): name for name in [*file.by_name][:_MAX_COMPARED]}
-    close = get_close_matches(location.name.upper(), names, n=1)
-    if elsewhere := file.by_name.get(location.name):
+    remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
+    if elsewhere:
         remedy = f'write constant = "{elsewhere[0].path}"'
-    elif close:
+    elif close := get_close_matches(location.name.upper(), names, n=1):
         remedy = f"did you mean {names[close[0]]}?"
-    else:
-        remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
     return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
 
 
 def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRefused:
-    paths = [c.path for c in found[:_MAX_NAMED]]
+    paths = [one.path for one in found]
     distinct = len(set(paths)) == len(paths)
-    remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
-    lines = ", ".join(str(c.line) for c in found[:_MAX_NAMED])
+    shown = " or ".join(paths[:_MAX_LISTED])
+    remedy = f"write {shown}" if distinct else "give them different names"
+    lines = ", ".join(str(one.line) for one in found[:_MAX_LISTED])
     several = f"{found[0].name} is {len(found)} times in {file.name}, on lines {lines}"
     return ConstantRefused(several, remedy)
-
-
-def _opaque(shape: Opaque) -> ConstantRefused:
-    value = shape.text if len(shape.text) <= 60 else f"{shape.text[:57]}..."
-    remedy = "only numbers that are written out can be tuned"
-    if shape.names:
-        remedy = f"it follows by itself: tune {', '.join(shape.names)}"
-    return ConstantRefused(f"{shape.location} is not written as a number: {value}", remedy)
 
 
 class RewriteDiffers(TuningError):
@@ -164,49 +147,30 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
     if not numbers:
         return text  # also one that the parser does not understand
     before = parse(text, name)
-    wanted: dict[int, tuple[Element, Number]] = {}
-    owners = {replace(location, accesses=()) for location in numbers}
-    known = {place: one for owner in owners for place, one in written(before, owner).items()}
-    for location, number in numbers.items():
-        found = known.get(location)
-        place = found if isinstance(found, Element) else element(before, location)
+    wanted: dict[int, Number] = {}
+    source, parts, kept = text.encode("utf-8", "surrogatepass"), list[bytes](), 0
+    places = ((element(before, location), number) for location, number in numbers.items())
+    for place, number in sorted(places, key=lambda pair: pair[0].start):
         place.check(number)
-        wanted[place.start] = place, float(number) if place.real else number
-    spliced = _splice(text, [wanted[start] for start in sorted(wanted)])
-    _compare(before, parse(spliced, name), {at: number for at, (_, number) in wanted.items()})
-    return spliced
-
-
-def _splice(text: str, numbers: Sequence[tuple[Element, Number]]) -> str:
-    """Tree-sitter counts bytes, so the cutting is done on them."""
-    source = text.encode("utf-8", "surrogatepass")
-    parts, kept = [], 0
-    for place, number in numbers:
+        wanted[place.start] = number
         if place.number != number:  # 0xFF stays as it is written
             new = place.notation.write(number, place.text, real=place.real)
             parts += [source[kept : place.start], new.encode()]
             kept = place.end
-    return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
+    after = b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
+    if _numbers(before, wanted) != _numbers(parse(after, name), {}):
+        raise RewriteDiffers(f"{name} does not read back as it was rewritten")
+    return after
 
 
-def _compare(before: SourceFile, after: SourceFile, wanted: Mapping[int, Number]) -> None:
-    """Raise RewriteDiffers unless `after` is `before` with the wanted numbers, by their bytes."""
-    if after.broken is not None:
-        raise RewriteDiffers(f"{after.name}:{after.broken} cannot be parsed after rewriting")
-    if before.comments != after.comments or len(before.constants) != len(after.constants):
-        raise RewriteDiffers(f"{after.name}: comments or constants were lost in rewriting")
-    for old, new in zip(before.constants, after.constants, strict=True):
-        expected = [_content(one, wanted) for one in old.items]
-        same = (old.name, old.scope, old.line) == (new.name, new.scope, new.line)
-        if not same or [_content(one, {}) for one in new.items] != expected:
-            raise RewriteDiffers(f"{after.name}: {old.name} reads back otherwise after rewriting")
-
-
-def _content(item: Element | Opaque, wanted: Mapping[int, Number]) -> tuple[object, ...]:
-    """What an item is, with the number that is wanted there."""
-    if isinstance(item, Element):
-        return item.location, item.type, wanted.get(item.start, item.number)
-    return (item.location,)
+def _numbers(file: SourceFile, wanted: Mapping[int, Number]) -> tuple[object, ...]:
+    """All numbers of a file, some of them replaced by those `wanted` at their bytes."""
+    found = (
+        (one.path, one.line, number.location, wanted.get(number.start, number.number))
+        for one in file.constants
+        for number in one.numbers()
+    )
+    return (file.broken, *found)
 
 
 def render(

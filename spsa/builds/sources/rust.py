@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from spsa.builds.sources.constant import Notation, signed, unsigned
 from spsa.builds.sources.language import DEEPEST, Entry, Language, Range, declared, text_of
+from spsa.core.params import Number
 
 _MARKS = r"""
 [(const_item) (static_item)] @bare
@@ -61,11 +62,9 @@ _MARKS = r"""
 (field_expression . [(integer_literal) (float_literal)] @bare)
 (index_expression . [(integer_literal) (float_literal)] @bare)
 
-[(line_comment) (block_comment)] @comment
-[(attribute_item) (mutable_specifier) (visibility_modifier)] @aside
+[(line_comment) (block_comment) (attribute_item) (mutable_specifier) (visibility_modifier)] @aside
 (array_type length: (_) @length)
 (array_expression length: (_) @length)
-(scoped_identifier) @path
 (ERROR) @broken
 (MISSING) @broken
 """
@@ -100,6 +99,8 @@ _NAMES = ("identifier", "type_identifier", "string_literal", "default")
 _LITERALS = ("integer_literal", "float_literal")
 _MARKS_OF_VALUES = ("=", ":", ",", "=>")
 
+Tokens = list[Node]
+
 
 def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterator[Entry]:
     """The entries of a macro's brackets, in the order of the text: `tunable! { NAME = 3; }`.
@@ -109,35 +110,40 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
     """
     tokens = tree.children[1:-1]
     listed = any(token.type == ";" for token in tokens) or _is_row(tokens)
-    statements = (s for part in _split(tokens, ";" if listed else ",") for s in _blocks(part))
-    for statement in statements if depth <= DEEPEST else ():
-        if (
-            len(statement) == 1
-            and statement[0].type == "token_tree"
-            and _is_row(statement[0].children[1:-1])
-        ):
-            yield from _entries(statement[0], scope, depth + 1)
-        elif _is_block(statement[-1]):
-            name = next((token for token in statement if token.type in _NAMES), None)
-            around = scope if name is None else (*scope, text_of(name))
-            inner = list(_entries(statement[-1], around, depth + 1))
-            told = declared({text_of(entry.name): entry.value for entry in inner})
-            if name is not None and told:
-                yield Entry(name, scope, _type_among(statement[1:-1]), told[0], tuple(told[1:]))
-            else:
-                yield from inner
+    for statement in _split(tokens, ";" if listed else ",", blocks=True):
+        body = statement[-1]
+        is_row = len(statement) == 1 and _is_row(body.children[1:-1])
+        if depth < DEEPEST and (is_row or _is_block(body)):
+            yield from _inner(statement, scope, depth + 1)
         elif (entry := _entry(statement, scope, listed=listed)) is not None:
             yield entry
 
 
-def _split(tokens: list[Node], separator: str) -> list[list[Node]]:
-    """Tokens between separators, without comments; what is empty is left out."""
-    parts: list[list[Node]] = [[]]
+def _inner(statement: Tokens, scope: tuple[str, ...], depth: int) -> Iterator[Entry]:
+    """The entries of a block; if they are a value, its minimum and its maximum, that is one."""
+    name, body = next((one for one in statement if one.type in _NAMES), None), statement[-1]
+    inner = list(_entries(body, scope if name is None else (*scope, text_of(name)), depth))
+    told = declared({text_of(entry.name): entry for entry in inner})
+    if name is None or not told:
+        yield from inner
+        return
+    text, start = text_of(body).encode(), body.start_byte
+    parts = (text[one.value[0] - start : one.value[1] - start].decode() for one in told[1:])
+    beside = tuple(number for number in map(_NOTATION.read, parts) if number is not None)
+    yield Entry(name, scope, _type_among(statement[1:-1]), told[0].value, beside)
+
+
+def _split(tokens: Tokens, separator: str, *, blocks: bool = False) -> list[Tokens]:
+    """Tokens between separators, without comments; what is empty is left out.
+
+    With `blocks` a block ends a part, with or without a separator.
+    """
+    parts: list[Tokens] = [[]]
     for token in tokens:
-        if token.type == separator:
-            parts.append([])
-        elif not token.type.endswith("comment"):
+        if token.type != separator and not token.type.endswith("comment"):
             parts[-1].append(token)
+        if token.type == separator or (blocks and _is_block(token)):
+            parts.append([])
     return [part for part in parts if part]
 
 
@@ -145,60 +151,43 @@ def _is_block(token: Node) -> bool:
     return token.type == "token_tree" and token.children[0].type == "{"
 
 
-def _blocks(tokens: list[Node]) -> Iterator[list[Node]]:
-    """A block ends a statement, with or without a semicolon."""
-    start = 0
-    for i, token in enumerate(tokens):
-        if _is_block(token):
-            yield tokens[start : i + 1]
-            start = i + 1
-    if tokens[start:]:
-        yield tokens[start:]
-
-
-def _entry(tokens: list[Node], scope: tuple[str, ...], *, listed: bool) -> Entry | None:
+def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | None:
     kinds = [token.type for token in tokens]
     mark = next((i for i, kind in enumerate(kinds) if kind in _MARKS_OF_VALUES), 0)
     if mark == 0 or kinds[mark - 1] not in _NAMES or (kinds[mark] == "," and not listed):
         return None
-    sign = "=" if "=" in kinds else kinds[mark]
-    start = kinds.index(sign) + 1
+    start = kinds.index("=" if "=" in kinds else kinds[mark]) + 1
     value = next(iter(_split(tokens[start:], ",")), [])
     if not value or kinds[start] == ",":
         return None
-    beside = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
+    around = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
     behind = tuple(_numbers(tokens[tokens.index(value[-1]) + 1 :]))
-    return Entry(tokens[mark - 1], scope, _type_among(beside), _range(value), behind)
+    return Entry(tokens[mark - 1], scope, _type_among(around), _range(value), behind)
 
 
-def _is_row(tokens: list[Node]) -> bool:
+def _is_row(tokens: Tokens) -> bool:
     """Whether these are a name and at least three numbers, with commas between them."""
-    parts = _split(tokens, ",")
-    numbers = [part for part in parts[1:] if part[-1].type in _LITERALS]
-    return (
-        len(parts) > 3
-        and len(numbers) == len(parts) - 1
-        and [token.type in _NAMES for token in parts[0]] == [True]
-    )
+    name, *numbers = _split(tokens, ",") or [[]]
+    all_numbers = len(numbers) > 2 and all(part[-1].type in _LITERALS for part in numbers)
+    return all_numbers and [token.type in _NAMES for token in name] == [True]
 
 
-def _numbers(tokens: list[Node]) -> Iterator[Range]:
+def _numbers(tokens: Tokens) -> Iterator[Number]:
     """The numbers among tokens, in brackets or ranges as well, each with its minus."""
-    before: Node | None = None
+    sign = ""
     for token in tokens:
         if token.type == "token_tree":
             yield from _numbers(token.children)
-        elif token.type in _LITERALS:
-            negative = before is not None and before.type == "-"
-            yield (before or token).start_byte if negative else token.start_byte, token.end_byte
-        before = token
+        number = _NOTATION.read(sign + text_of(token)) if token.type in _LITERALS else None
+        if number is not None:
+            yield number
+        sign = "-" if token.type == "-" else ""
 
 
-def _type_among(tokens: list[Node]) -> str:
+def _type_among(tokens: Tokens) -> str:
     """The type among the tokens beside a name: of numbers if there is one, else the last name."""
     words = [text_of(token) for token in tokens if token.type in ("primitive_type", *_NAMES)]
-    numeric = [word for word in words if word in _INTEGERS or word in _REALS]
-    return next(reversed(numeric or words), "")
+    return next(reversed([*filter(_NOTATION.knows, words)] or words), "")
 
 
 def _separated(tree: Node) -> list[Range]:
@@ -207,7 +196,7 @@ def _separated(tree: Node) -> list[Range]:
     return [_range(value) for value in values]
 
 
-def _range(tokens: list[Node]) -> Range:
+def _range(tokens: Tokens) -> Range:
     return tokens[0].start_byte, tokens[-1].end_byte
 
 

@@ -1,7 +1,7 @@
 """The numbers of a value, by the marks of its language, each with its type."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -21,14 +21,17 @@ from spsa.builds.sources.language import (
 )
 from spsa.core.params import Location, Number
 
-_LIMIT = re.compile(r"(\d{1,4}) ?<< ?(\d\d?)")
 _LONGEST = 400
 """Bytes of a text that is no number; a message shows fewer."""
-_MOST_NODES = 1000
-"""Nodes of an expression that are searched for the constants it is derived from."""
 
 _MOST_GIVEN = 6
 """Numbers in braces that may be given to a constructor; more are a list."""
+
+_READ = (
+    *("number", "same", "row", "inner", "text", "record", "list", "array", "tuple", "given"),
+    "call",
+)
+"""The marks of values; of several that a node has, the first that holds a number counts."""
 
 Items = list[Element | Opaque]
 
@@ -49,22 +52,24 @@ class Values:
     types: Mapping[str, ValueType]
 
     def value(self, node: Node, place: Place) -> Items:
-        """The numbers of a declared value; `{5}` is the 5 where the type is no array."""
+        """The numbers of a declared value.
+
+        `{5}` is the 5 where the type is no array, and `{5, 1, 9}` is given to a class.
+        """
         marks, inner = self.tree.of(node), self.tree.content(node)
-        if "list" not in marks or "row" in marks or place.kind.parts:
-            return self.items(node, place)
-        if any("field" in self.tree.of(one) for one in inner):
-            return self.items(node, place)
-        if len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and self._is_class(place.kind)):
+        named = "row" in marks or any("field" in self.tree.of(one) for one in inner)
+        few = len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and self._is_class(place.kind))
+        if "list" in marks and few and not named and not place.kind.parts:
             found = self._arguments(inner, place, place.kind.name, told=False)
             return found or self.items(node, place)
         return self.items(node, place)
 
     def _is_class(self, kind: ValueType) -> bool:
         """Whether a value of this type in braces is the call of a constructor, and no list."""
-        name, notation = self._resolved(kind).name, self.tree.language.notation
-        known = name in notation.integers or name in notation.reals
-        return name.isidentifier() and name != "auto" and not known
+        name = self._resolved(kind).name
+        return (
+            name.isidentifier() and name != "auto" and not self.tree.language.notation.knows(name)
+        )
 
     def snippet(self, part: Range, place: Place) -> Items:
         """The numbers of a value that the parser gives as text or as tokens."""
@@ -74,7 +79,7 @@ class Values:
         tree = Tree(self.tree.language, before + text + behind, offset)
         value = tree.only_value()
         if value is None:
-            return [Opaque(location=place.location, text=_shown(text))]
+            return [_opaque(text, place)]
         return Values(tree, self.types).value(value, place)
 
     def numbers_in(self, node: Node, at: Location) -> Items:
@@ -84,11 +89,11 @@ class Values:
 
     def items(self, node: Node, place: Place) -> Items:
         """The numbers of the value that `node` writes, and what stands in the place of one."""
-        if place.depth > DEEPEST:
-            return [self._opaque(node, place)]
         marks, inner = self.tree.of(node), place._replace(depth=place.depth + 1)
-        found = (self._read(mark, node, marks[mark], inner) for mark in _READ if mark in marks)
-        return next(filter(None, found), None) or [self._opaque(node, place)]
+        read = _READ if place.depth <= DEEPEST else ()
+        found = (self._read(mark, node, marks[mark], inner) for mark in read if mark in marks)
+        text = self.tree.source[node.start_byte : node.end_byte]
+        return next(filter(None, found), None) or [_opaque(text, place)]
 
     def _read(self, mark: str, node: Node, parts: Parts, place: Place) -> Items:
         """What a node with this mark holds; nothing where it holds no number."""
@@ -113,25 +118,15 @@ class Values:
             case "given":
                 return self._arguments(inner, place, place.kind.name, told=False)
             case _:
-                callee = text_of(parts["callee"]).rsplit("::", 1)[-1]
-                if row := self.tree.of(parts["arguments"]).get("row"):
-                    return self._row(parts["arguments"], row, place, callee)
-                values = self.tree.language.separated(parts["arguments"])
-                inner = self.tree.content(parts["arguments"])
-                told = callee in (place.kind.name, "Self")
-                return self._arguments(values or inner, place, callee, told=told)
+                return self._call(parts["arguments"], text_of(parts["callee"]), place)
 
     def _number(self, node: Node, place: Place) -> Items:
         """A literal with the minus before it; nothing for any other node."""
         notation, text = self.tree.language.notation, text_of(node)
-        try:
-            number = notation.read(text) if "number" in self.tree.of(node) else None
-        except ValueError:
-            number = None
+        number = notation.read(text) if "number" in self.tree.of(node) else None
         if number is None:
             return []
         name = self._resolved(place.kind).name
-        known = name if name in notation.integers or name in notation.reals else None
         return [
             Element(
                 location=place.location,
@@ -139,7 +134,7 @@ class Values:
                 text=text,
                 start=node.start_byte + self.tree.offset,
                 end=node.end_byte + self.tree.offset,
-                type=notation.type_of(text) or known,
+                type=notation.type_of(text) or (name if notation.knows(name) else None),
                 notation=notation,
             )
         ]
@@ -165,6 +160,13 @@ class Values:
     def _any(self, value: Node | Range, place: Place) -> Items:
         return self.items(value, place) if isinstance(value, Node) else self.snippet(value, place)
 
+    def _call(self, arguments: Node, path: str, place: Place) -> Items:
+        callee = path.rsplit("::", 1)[-1]
+        if row := self.tree.of(arguments).get("row"):
+            return self._row(arguments, row, place, callee)
+        values = self.tree.language.separated(arguments) or self.tree.content(arguments)
+        return self._arguments(values, place, callee, told=callee in (place.kind.name, "Self"))
+
     def _arguments(
         self, values: Sequence[Node | Range], place: Place, callee: str, *, told: bool
     ) -> Items:
@@ -173,80 +175,50 @@ class Values:
             return _some(self._any(values[0], place))
         inner = place if told else place._replace(kind=UNKNOWN)
         found = _some(self._each(values, inner, field=True))
-        return _with_first(found, found, callee)
+        numbers = [one for one in found if isinstance(one, Element)]
+        return with_beside(found, [one.number for one in numbers[1:]], callee)
 
     def _row(self, node: Node, parts: Parts, place: Place, maker: str = "") -> Items:
         """The number behind a name in quotes, with the numbers beside it."""
         found = _only(self.items(parts["value"], place), place)
-        label = text_of(parts["name"]).strip('"')
-        return self.with_beside(found, self.tree.content(node)[2:], maker, label)
+        behind = self.numbers_of(self.tree.content(node)[2:])
+        return with_beside(found, behind, maker, text_of(parts["name"]).strip('"'))
 
-    def with_beside(
-        self, found: Items, values: Sequence[Node | Range], maker: str, label: str = ""
-    ) -> Items:
-        """The one number of `found` with what stands behind it in a row."""
-        here = Place(Location(""))
-        behind = chain.from_iterable(self._any(value, here) for value in values)
-        told: Items = [replace(e, label=label) if isinstance(e, Element) else e for e in found]
-        return _with_first(told, [*told[:1], *behind], maker)
+    def numbers_of(self, values: Iterable[Node]) -> list[Number]:
+        """All that is written as a number in further values of a row."""
+        found = chain.from_iterable(self.items(value, Place(Location(""))) for value in values)
+        return [one.number for one in found if isinstance(one, Element)]
 
     def _fields(self, inner: Sequence[Node], place: Place) -> Items:
-        """The values of named fields; nothing where what is inside has no names."""
+        """The values of named or numbered fields; nothing where what is inside has none."""
         marks = (self.tree.of(one).get("field") for one in inner)
         fields = {re.sub(r"\W", "", text_of(one["name"])): one["value"] for one in marks if one}
-        if not any(name.isdigit() for name in fields):
-            places = (self._inside(place, name, field=True) for name in fields)
-            found = list(chain.from_iterable(map(self.items, fields.values(), places)))
-            named = {str(one.location.accesses[-1].position).lower(): one for one in found}
-            return _with_first(found, declared(named))
-        if [*fields] == [str(i) for i in range(len(fields))]:
-            return self._each([*fields.values()], place, field=False)
-        return [Opaque(location=place.location, text="a list with places out of order")]
-
-    def _opaque(self, node: Node, place: Place) -> Opaque:
-        text = self.tree.source[node.start_byte : node.end_byte]
-        names = tuple(dict.fromkeys(self._references(node)))
-        return Opaque(location=place.location, text=_shown(text), names=names)
-
-    def _references(self, node: Node) -> Iterator[str]:
-        """The constants an expression mentions: its upper-case identifiers."""
-        waiting = [node]
-        for _ in range(_MOST_NODES):
-            if not waiting:
-                return
-            current = waiting.pop()
-            if current.type == "identifier" and text_of(current).isupper():
-                yield text_of(current)
-            if "path" not in self.tree.of(current):
-                waiting.extend(reversed(current.named_children[:_MOST_NODES]))
+        found: dict[str, Items] = {}
+        for name in sorted(fields, key=lambda name: int(name) if name.isdecimal() else 0):
+            number = int(name) if name.isdecimal() else None
+            inside = self._inside(place, name if number is None else number, field=number is None)
+            found[name.lower()] = self.items(fields[name], inside)
+        single = {
+            name: (name, items[0].number)
+            for name, items in found.items()
+            if len(items) == 1 and isinstance(items[0], Element)
+        }
+        if told := declared(single):
+            name = told[0][0]
+            found[name] = with_beside(found[name], [number for _, number in told[1:]])
+        return list(chain.from_iterable(found.values()))
 
 
-_READ = (
-    *("number", "same", "row", "inner", "text", "record", "list", "array", "tuple", "given"),
-    "call",
-)
-"""The marks of values; of several that a node has, the first that holds a number counts."""
-
-
-def _with_first(found: Items, numbers: Items, maker: str = "") -> Items:
-    """The items with the further ones of these numbers beside the first of them."""
-    start = next((i for i, one in enumerate(numbers) if isinstance(one, Element)), len(numbers))
-    first = numbers[start] if numbers[start:] else None
-    beside = tuple(n for n in map(_number_of, numbers[start + 1 :]) if n is not None)
-    told = isinstance(first, Element) and replace(first, maker=maker, beside=beside)
+def with_beside(found: Items, beside: Sequence[Number], maker: str = "", label: str = "") -> Items:
+    """The items, of which the first number has these beside it."""
+    first = next((one for one in found if isinstance(one, Element)), None)
+    told = first and replace(first, beside=tuple(beside), maker=maker, label=label)
     return [told if told and one is first else one for one in found]
 
 
-def _number_of(one: Element | Opaque) -> Number | None:
-    """The number of an item, also of one written as `1 << 16`; None for no number."""
-    if isinstance(one, Element):
-        return one.number
-    found = _LIMIT.fullmatch(one.text)
-    return int(found[1]) << int(found[2]) if found else None
-
-
-def _shown(text: bytes) -> str:
-    return " ".join(text[:_LONGEST].decode(errors="replace").split())
+def _opaque(text: bytes, place: Place) -> Opaque:
+    shown = " ".join(text[:_LONGEST].decode(errors="replace").split())
+    return Opaque(location=place.location, text=shown)
 
 
 def _only(found: Items, place: Place) -> Items:

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 from spsa.builds.sources.reading import parse_all
-from spsa.builds.sources.rewriting import written
 from spsa.config.suggestions.declared import is_declared, makers_of, of_declaration
 from spsa.config.suggestions.functions import inside_functions, is_found
 from spsa.config.suggestions.objections import (
@@ -184,7 +183,7 @@ def _of_constant(file: SourceFile, one: SourceConstant, makers: set[str]) -> Ite
     location = file.location_of(one)
     if one.test_only or not _is_settled(one) or not is_found(file, one):
         return
-    found = written(file, location)
+    found = {replace(location, accesses=item.location.accesses): item for item in one.items}
     name, inside = snake(_name(one)), next(iter(found)).accesses
     numbers = {
         place: e
