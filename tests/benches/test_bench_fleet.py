@@ -1,6 +1,5 @@
 """The simulated fleet: its slots, and what iterations in flight cost in a short run."""
 
-import time
 from collections import deque
 from random import Random
 
@@ -8,19 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from benches.fleet import staleness
-from benches.fleet.__main__ import line
 from benches.fleet.pool import SleepingPool
-from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
+from benches.fleet.scene import Scene
 from spsa.core.game_settings import TimeControl
 from spsa.uci.engine import EngineSpec
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
-
-
-def test_spans_count_as_far_as_they_are_in_the_window() -> None:
-    assert overlap([(0, 4), (5, 6), (9, 20)], (2, 10)) == 2 + 1 + 1
 
 
 def job(key: str) -> Job:
@@ -44,22 +38,6 @@ def test_a_slot_that_sleeps_plays_one_job_after_the_other() -> None:
     ]
     (began, ended), (again, _) = pool.spans
     assert began < ended <= again
-
-
-def test_a_job_that_comes_late_begins_when_it_comes() -> None:
-    pool = SleepingPool(1, INSTANT, Random(1))
-    pool.submit(job("a"))
-    while time.monotonic() < pool.spans[0][1]:
-        pass  # the first job is over, and nobody has looked
-    pool.submit(job("b"))
-    deque(iter(lambda: pool.next_event(0.05), None))
-    assert pool.spans[1][0] > pool.spans[0][1]
-
-
-def test_a_row_has_a_cell_for_every_heading() -> None:
-    outcome = Outcome(playing=0.5, database=None, fleet=0.1, iterations=3, in_flight=2.0)
-    assert line(FLEETS[8], None, outcome).count("|") == 10
-    assert "| 50.0% |" in line(FLEETS[8], outcome, outcome)
 
 
 @pytest.mark.slow

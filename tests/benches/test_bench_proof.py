@@ -1,11 +1,5 @@
-"""The proof on a real engine: its parameters, its arithmetic, a short form, left and resumed."""
+"""The proof on a real engine: its parameters and its arithmetic."""
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,14 +9,8 @@ from benches.proof.places import DETUNED_STEPS, Plan, places
 from benches.proof.verdict import Proof, Verdict, recovered
 from spsa.config import load_space
 from spsa.core.scoring import Tally, elo
-from spsa.db import Store
-from spsa.errors import InvalidInput
 from spsa.master.start import checked_space
 from spsa.report.theta import ThetaChoice
-
-ROOT = Path(__file__).resolve().parents[2]
-SHORT = ("--rule", "mixture", "--iterations", "3", "--games", "8", "--match-games", "8")
-QUICK = (*SHORT, "--nodes", "100", "-c", "2")
 
 # 400 games; a little less than 200 and about 100 Elo behind, and level
 FAR = Tally(wins=80, losses=290, draws=30, pentanomial=(110, 30, 50, 5, 5))
@@ -39,14 +27,6 @@ def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: 
     assert (abs(away) >= 1).all() and (abs(away) <= 3.5).all()
     assert (away < 0).any() and (away > 0).any()
     assert space.rounded(space.steps(own)) == own, "the untouched engine is not in the space"
-
-
-def test_a_run_can_start_at_the_engines_own_values(tmp_path: Path) -> None:
-    for _ in range(2):
-        (place,) = places(Plan(rules=["mixture"], untouched=True), tmp_path)
-    assert place.folder.name == "untouched-mixture-1"
-    space = checked_space(place.config())
-    assert space.rounded(space.start()) == place.own()
 
 
 def test_another_engine_is_detuned_alike_for_every_rule(tmp_path: Path) -> None:
@@ -74,26 +54,6 @@ def test_another_engine_is_detuned_alike_for_every_rule(tmp_path: Path) -> None:
     assert (config.spsa.max_iterations, config.spsa.settings) == (9, {})
     (other, _) = places(Plan(tuning=tuning, rules=["mixture", "spsa"], detune=2), tmp_path / "two")
     assert (load_space(other.folder / "params.toml").start() != start).any()
-
-
-def test_rules_differ_in_the_rule_alone(tmp_path: Path) -> None:
-    first, second = places(Plan(rules=["spsa", "mixture"], iterations=7, nodes=90), tmp_path)
-    one, other = (p.file.read_text().splitlines() for p in (first, second))
-    assert len(one) == len(other)
-    changed = [
-        line.split(" = ")[0] for line, there in zip(one, other, strict=True) if line != there
-    ]
-    assert changed == ["name", "algorithm"]
-    assert "max_iterations = 7" in one and "low = 90" in one and "high = 90" in one
-
-
-def test_a_folder_of_another_plan_is_refused_and_of_the_same_is_kept(tmp_path: Path) -> None:
-    (place,) = places(Plan(rules=["mixture"], games=40), tmp_path)
-    (place.folder / "params.toml").write_text("theta of a run\n")
-    list(places(Plan(rules=["mixture"], games=40), tmp_path))
-    assert (place.folder / "params.toml").read_text() == "theta of a run\n"
-    with pytest.raises(InvalidInput, match="another plan"):
-        list(places(Plan(rules=["mixture"], games=42), tmp_path))
 
 
 def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
@@ -152,44 +112,3 @@ def test_rules_are_compared_seed_by_seed() -> None:
     assert by.error == pytest.approx(12.706 * abs(gained[0] - gained[1]) / 2)
     (line,) = [line for line in markdown(proof).splitlines() if "minus" in line]
     assert line.startswith("| mixture minus spsa | ") and "(by seed)" in line
-
-
-@contextmanager
-def playing(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The program with all that it starts; whatever is left of it is killed at the end."""
-    command = [sys.executable, "-m", "benches.proof", "--folder", str(folder), *QUICK]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
-    with playing(tmp_path) as first:
-        assert first.stderr is not None
-        assert any(line.startswith("iteration 1 done") for line in first.stderr)
-        os.killpg(first.pid, signal.SIGTERM)
-        assert first.wait(240) == 130
-    with Store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
-        before = store.run("mixture-1").applied
-    assert 1 <= before < 3
-    with playing(tmp_path) as second:
-        out, err = second.communicate(timeout=240)
-    assert second.returncode == 0, err
-    assert f"{before} of 3 iterations" in err
-    assert "| mixture, seed 1 | 24 |" in out and "| start |" in out
-    with playing(tmp_path) as third:
-        again, err = third.communicate(timeout=240)
-    assert (third.returncode, again) == (0, out), err

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 
 from benches.papers.commands.compare import compare
@@ -41,11 +40,3 @@ def test_json_has_every_cell_and_repeats_itself() -> None:
     }  # fmt: skip
     assert all(len(cell["recovered"]) == 2 for cell in cells)
     assert answer(*QUICK) == found
-
-
-@pytest.mark.slow
-def test_other_processes_make_no_difference_and_other_halves_and_seeds_do() -> None:
-    usual = answer(*QUICK)["contests"]
-    assert answer(*QUICK, "-j", "2")["contests"] == usual
-    assert answer(*QUICK, "--half", "choose")["contests"] != usual
-    assert answer(*QUICK, "--seed", "2")["contests"] != usual

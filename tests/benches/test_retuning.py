@@ -24,12 +24,6 @@ def test_a_prior_starts_where_the_earlier_run_ended_and_the_first_values_do_not(
     assert near < np.abs(found["doubt 1"][0] - found[THETA][0]).mean() + 0.5
 
 
-def test_what_drifts_further_loses_more_and_a_new_engine_has_no_first_values() -> None:
-    starts = [lost(change)[THETA][0].mean() for change in ("nothing", "0.3 steps", "1 step")]
-    assert starts == sorted(starts)
-    assert list(lost("everything")) == [THETA]
-
-
 def test_games_saved_are_those_after_which_a_start_is_as_strong() -> None:
     reference = np.linspace(10.0, 1.0, 10)[:, None] * np.ones(3)
     assert saving(reference, reference) == pytest.approx(0.0)

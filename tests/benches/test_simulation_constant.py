@@ -7,8 +7,6 @@ import pytest
 from elo import score_of_elo
 
 from benches.papers.constant import ConstantGains
-from benches.papers.constant_gains import at_once, in_turn, noise_of_game
-from benches.papers.process import ConstantGainProcess
 from spsa.algorithms import Vector
 
 LOSS, C = np.array([0.3, 0.02, 1.0]), np.array([1.0, 4.0, 0.5])
@@ -39,20 +37,6 @@ def test_one_game_moves_towards_its_winner_who_wins_as_often_as_elo_says() -> No
         assert won == pytest.approx(chance, abs=5 * sqrt(chance / replicas)), way
 
 
-def test_a_side_far_ahead_wins_every_decisive_game() -> None:
-    theta = np.tile([400.0, 0.0, 0.0], (500, 1))
-    moved = gains(r=1e-2).at_once(theta, 20, np.random.default_rng(1)) - theta
-    won = -moved[:, 0] / 1e-2
-    assert won.mean() == pytest.approx(10, abs=0.5)
-
-
-def test_no_games_and_nothing_but_draws_move_nothing() -> None:
-    theta = np.random.default_rng(1).standard_normal((70, 3))
-    for still, games in ((gains(), 0), (gains(draw_rate=1.0), 50)):
-        np.testing.assert_allclose(still.at_once(theta, games, np.random.default_rng(2)), theta)
-        np.testing.assert_allclose(still.in_turn(theta, games, np.random.default_rng(2)), theta)
-
-
 def test_replicas_keep_their_places_and_do_not_know_of_each_other() -> None:
     theta = np.arange(300.0)[:, None] * [1.0, 0.0, 0.0]
     ended = gains(r=1e-5).at_once(theta, 40, np.random.default_rng(2))
@@ -76,39 +60,3 @@ def test_more_parameters_than_a_word_has_bits_get_signs_of_their_own() -> None:
     assert set(np.unique(np.rint(signs))) == {-1.0, 1.0}
     alike = np.corrcoef(signs.T) - np.eye(n)
     assert np.abs(alike).max() < 5 / sqrt(4000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["at once", "in turn"])
-@pytest.mark.parametrize("n", [1, 3])
-def test_means_and_percentiles_are_those_of_the_theory(way: str, n: int) -> None:
-    replicas, games, r, draw_rate = 4000, 9000, 0.02, 0.6
-    process = ConstantGainProcess(
-        loss=LOSS[:n],
-        moment=(at_once if way == "at once" else in_turn)(C[:n]),
-        r=r,
-        noise=noise_of_game(draw_rate),
-    )
-    walk = ConstantGains(loss=LOSS[:n], c=C[:n], r=r, draw_rate=draw_rate)
-    begin = np.array([1.0, -3.0, 0.5])[:n]
-    play = walk.at_once if way == "at once" else walk.in_turn
-    theta = play(np.tile(begin, (replicas, 1)), games, np.random.default_rng(8))
-    spread = np.sqrt(process.variance(games))
-    error = (theta.mean(axis=0) - process.mean(begin, games)) / spread * sqrt(replicas)
-    assert np.abs(error).max() < 4
-    np.testing.assert_allclose(theta.var(axis=0) / spread**2, 1.0, atol=5 * sqrt(2 / replicas))
-    lost, expected = theta**2 @ LOSS[:n], process.losses(begin, games)
-    assert lost.mean() == pytest.approx(expected.mean, abs=4 * lost.std() / sqrt(replicas))
-    for probability in (0.05, 0.5, 0.95):
-        within = (lost <= expected.quantile(probability)).mean()
-        error = sqrt(probability * (1 - probability) / replicas)
-        assert within == pytest.approx(probability, abs=4 * error)
-
-
-def test_games_may_be_played_in_parts() -> None:
-    theta = np.tile([1.0, -3.0, 0.5], (3000, 1))
-    rng = np.random.default_rng(3)
-    whole = gains().at_once(theta, 4000, rng)
-    parts = gains().at_once(gains().at_once(theta, 1500, rng), 2500, rng)
-    error = np.sqrt((whole.var(axis=0) + parts.var(axis=0)) / 3000)
-    assert (np.abs(whole.mean(axis=0) - parts.mean(axis=0)) < 4 * error).all()

@@ -47,46 +47,6 @@ def test_the_start_loses_the_elo_to_gain(family: str) -> None:
     assert drawn.elo_to_gain.max() - drawn.elo_to_gain.min() > (most - least) / 4
 
 
-def test_cornered_problems_have_starts_and_optima_on_a_bound() -> None:
-    drawn = losses("cornered")
-    for point in (drawn.start, drawn.optimum):
-        assert np.any(point == drawn.lower) and np.any(point == drawn.upper)
-
-
-def test_misjudged_steps_leave_a_quarter_of_the_parameters_without_effect() -> None:
-    curvature = np.diagonal(losses("misjudged", n=64).hessian, axis1=-2, axis2=-1)
-    assert 0.25 < (curvature == 0.0).mean() < 0.5
-    alive = np.where(curvature > 0.0, curvature, np.nan)
-    assert np.all(np.nanmax(alive, axis=1) / np.nanmin(alive, axis=1) > 50)
-
-
-@pytest.mark.parametrize(("family", "least"), [("rotated", 20), ("canyon", 500), ("heavy", 10)])
-def test_what_is_badly_conditioned_is_so(family: str, least: float) -> None:
-    drawn = np.linalg.eigvalsh(losses(family, n=16).hessian)
-    assert np.median(drawn[:, -1] / drawn[:, 0]) > least
-
-
-def test_integer_problems_only_see_whole_steps() -> None:
-    drawn = losses("integer")
-    assert np.all(drawn.unit == 1.0)
-    assert np.array_equal(drawn.engine.elo(drawn.optimum + 0.4), np.zeros((40, 1)))
-    assert np.all(drawn.engine.elo(drawn.optimum + 0.6) < 0.0)
-
-
-def test_a_saturating_engine_never_loses_more_than_its_most() -> None:
-    drawn = losses("saturating")
-    far = -drawn.engine.elo(drawn.optimum + 100.0)
-    assert np.all((1.09 * drawn.elo_to_gain <= far) & (far <= 3.01 * drawn.elo_to_gain))
-
-
-def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
-    drawn = losses("lopsided", n=1)
-    sides = np.stack([drawn.optimum - 5.0, drawn.optimum + 5.0])
-    farther = np.stack([drawn.optimum - 7.0, drawn.optimum + 7.0])
-    flat = drawn.engine.elo(sides) == drawn.engine.elo(farther)
-    assert np.all(flat[0] != flat[1])
-
-
 def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None:
     one, again = SUITE.problems(group(75)), SUITE.problems(group(75))
     other = replace(SUITE, seed=12).problems(group(75))
@@ -115,15 +75,6 @@ def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
     each = [np.stack([p.start, p.start + 0.3]) for p in parts]
     wanted = [p.engine.elo(theta) for p, theta in zip(parts, each, strict=True)]
     assert np.array_equal(whole.engine.elo(sides), np.concatenate(wanted, axis=-2))
-
-
-def test_recovered_is_0_at_the_start_1_at_the_optimum_and_negative_beyond() -> None:
-    field = SUITE.problems(group(75))
-    drawn = field.losses
-    assert np.all(field.recovered(drawn.start) == 0.0)
-    part = field.recovered(drawn.optimum)[:-6]  # all but the settled
-    assert np.allclose(part, 1.0)
-    assert np.all(field.recovered(drawn.start + 2 * (drawn.start - drawn.optimum))[:6] < 0.0)
 
 
 CELL, NO_ELO_TO_GAIN = (
