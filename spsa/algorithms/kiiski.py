@@ -7,8 +7,7 @@ W is wins - losses of plus; Kiiski played one game at a time. "Stockfish's
 Tuning Method", Chess Programming Wiki, October 2011.
 
 Nothing decays. Important parameters improve, and unimportant ones walk at random: the strength
-rises, stalls and falls again, so a run has to be stopped in time. The values of a table are best
-moved together, by an amplitude and a bias, as params.toml allows.
+rises, stalls and falls again, so a run has to be stopped in time.
 """
 
 from dataclasses import dataclass

@@ -12,22 +12,17 @@ from spsa.builds.builder import declared
 from spsa.builds.smoke import tuning_lines
 from spsa.config import (
     Config,
+    EngineFiles,
     Setup,
     load_config,
+    read_source,
     setup_of_binary,
     setup_of_source,
     starter_config,
     starter_params,
 )
 from spsa.config.play import TimeControlSection
-from spsa.config.suggestions import (
-    EngineSource,
-    Selection,
-    read_source,
-    select,
-    suggest_options,
-    tuning_switches,
-)
+from spsa.config.suggestions import Selection, select, suggest_options
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
@@ -198,9 +193,9 @@ def _of_source(source: Path, folder: Path) -> _Start:
     if not chosen.active:
         _refuse_unread(engine)
         raise NothingToDo(f"{engine.root} has no number that can be tuned")
-    setup = setup_of_source(_seen_from(engine.root, folder), chosen.constants_file, engine)
+    setup = setup_of_source(_seen_from(engine.root, folder), chosen.constants_file, engine.build)
     notes = [f"skipped {file}: {reason}" for file, reason in engine.unread.items()]
-    if switches := tuning_switches(engine.texts.values()):
+    if switches := engine.switches:
         notes.append(
             f"note: {' or '.join(switches)} may turn on UCI options for tuning: a binary built so "
             "needs no more builds, `spsa-master init --engine BINARY`"
@@ -209,7 +204,7 @@ def _of_source(source: Path, folder: Path) -> _Start:
     return _Start(setup, params, chosen, tuple(notes))
 
 
-def _refuse_unread(engine: EngineSource) -> None:
+def _refuse_unread(engine: EngineFiles) -> None:
     """What is not read may hold the constants."""
     remedy = "save it as UTF-8, and split what is too long"
     if faults := [

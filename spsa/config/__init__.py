@@ -14,7 +14,9 @@ from spsa.config.source import (
 from spsa.config.space import load_space
 from spsa.config.starter import (
     CLOCK,
+    EngineFiles,
     Setup,
+    read_source,
     setup_of_binary,
     setup_of_source,
     starter_config,
@@ -24,6 +26,7 @@ from spsa.config.starter import (
 __all__ = [
     "CLOCK",
     "Config",
+    "EngineFiles",
     "Setup",
     "check_against_engine",
     "check_against_source",
@@ -32,6 +35,7 @@ __all__ = [
     "missing_files",
     "other_values",
     "project_theta",
+    "read_source",
     "read_sources",
     "readable_params",
     "says",

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
-from math import ceil
 from pathlib import Path
-from statistics import fmean
 
 from spsa.builds.sources.constant import ConstantRefused, Element, Kind, SourceFile
 from spsa.builds.sources.reading import parse
@@ -12,14 +10,7 @@ from spsa.builds.sources.rewriting import constant, elements, sources_of
 from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
-from spsa.core.params import (
-    Number,
-    Parameter,
-    Role,
-    Space,
-    assignments,
-    by_location,
-)
+from spsa.core.params import Number, Parameter, Role, Space, assignments, by_location
 from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
@@ -39,12 +30,14 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
     texts: dict[str, str] = {}
     faults: list[Fault] = []
     for name in sources_of(space, constants_file):
+        path = source_path / name
         try:
-            texts[name] = content(source_path / name, MAX_SOURCE).decode("utf-8")
-        except OSError as error:
-            faults.append(_unreadable(source_path / name, error.strerror or str(error)))
-        except UnicodeDecodeError:
-            faults.append(_unreadable(source_path / name, "it is not UTF-8"))
+            texts[name] = content(path, MAX_SOURCE).decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            found = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+            remedy = "correct [build] source_path and constants_file, or the parameter's constant"
+            file = str(path)
+            faults.append(Fault(file=file, line=None, name=path.name, found=found, remedy=remedy))
     if faults:
         raise InvalidInput(faults)
     return texts
@@ -109,13 +102,6 @@ def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     return row + 1, file.text.split("\n")[row].strip()
 
 
-def _unreadable(path: Path, reason: str) -> Fault:
-    remedy = "correct [build] source_path and constants_file, or the parameter's constant"
-    return Fault(
-        file=str(path), line=None, name=path.name, found=f"cannot be read: {reason}", remedy=remedy
-    )
-
-
 def _refusals(
     knobs: Sequence[Parameter], files: Mapping[str, SourceFile], constants_file: str
 ) -> Iterator[tuple[str, str]]:
@@ -125,31 +111,26 @@ def _refusals(
         yield f"{name} is not among the sources", "name a file inside the source tree"
         return
     try:
-        _try_corners(knobs, files[name])
+        _check_bounds(knobs, files[name])
     except ConstantRefused as refused:
         yield refused.found, refused.remedy
-    except ArithmeticError:
-        yield f"{knobs[0].place.location} overflows floating point", "keep min and max smaller"
 
 
-def _try_corners(knobs: Sequence[Parameter], file: SourceFile) -> None:
-    """Try the extremes of every knob; formulas are linear, so no value lies beyond them."""
+def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
+    """Try the bounds of a parameter, or of the two of an array: no value lies beyond them."""
     place = knobs[0].place
     if place.role is Role.VALUE:
         found = {place.location: element_at(file, place.location)}
     else:
         found = elements(file, place.location)
-    _check_range(knobs, len(found))
     current = {location: one.number for location, one in found.items()}
-    for corner in _corners(knobs):
-        for location, number in assignments(Space(tuple(knobs)), corner, lambda _: current).items():
+    for corner in product(*map(extremes, knobs)):
+        values = {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
+        for location, number in assignments(Space(tuple(knobs)), values, lambda _: current).items():
             found[location].check(number)
-    if place.role is Role.VALUE:
-        if constant(file, place.location).kind in (Kind.FUNCTION, Kind.LOCAL):
-            _check_value(knobs[0], *found.values())
-    elif all(isinstance(number, int) for number in current.values()):
-        for knob in knobs:
-            _check_knob(knob, list(current.values()))
+    kind = constant(file, place.location).kind
+    if place.role is Role.VALUE and kind in (Kind.FUNCTION, Kind.LOCAL):
+        _check_value(knobs[0], *found.values())
 
 
 def _check_value(knob: Parameter, element: Element) -> None:
@@ -164,51 +145,6 @@ def _check_value(knob: Parameter, element: Element) -> None:
             f"{knob.value:g} with min = {knob.minimum:g} and max = {knob.maximum:g} here",
             "name the constant that is meant, or let min and max include the source's number",
         )
-
-
-def _check_knob(knob: Parameter, numbers: list[Number]) -> None:
-    """Whether plus and minus of a knob, two steps apart, differ in an entry wherever theta is."""
-    if not knob.active:
-        return
-    most = _change_of_one(knob, numbers) * (knob.scale or 1)
-    if most == 0:
-        raise ConstantRefused(
-            f"all entries of {knob.place.location} are equal, so this knob changes none of them",
-            'use knob = "bias", or set active = false',
-        )
-    if 2 * knob.step * most < 1 - 1e-9:
-        raise ConstantRefused(
-            f"a step of {knob.step:g} changes no entry of {knob.place.location}",
-            f"use at least {ceil(500 / most) / 1000:g}: then plus and minus differ in one",
-        )
-
-
-def _change_of_one(knob: Parameter, numbers: list[Number]) -> float:
-    """How far the entry that follows a knob the most moves with a change of 1."""
-    first, last = knob.place.first, knob.place.last
-    if knob.place.role is Role.AMPLITUDE:
-        mean = fmean(numbers)
-        return max(abs(number - mean) for number in numbers)
-    if knob.place.role is Role.PER_INDEX:
-        return (len(numbers) - 1 if last is None else last) - first
-    return 1.0
-
-
-def _check_range(knobs: Sequence[Parameter], size: int) -> None:
-    place = knobs[0].place
-    if place.kind != "array":
-        return
-    last = place.first + 1 if place.last is None else place.last
-    if last >= size:
-        raise ConstantRefused(
-            f"{place.location} has {size} elements and none at {last}",
-            f"use first and last within 0 to {size - 1}",
-        )
-
-
-def _corners(knobs: Sequence[Parameter]) -> Iterator[dict[str, float]]:
-    for corner in product(*(extremes(knob) for knob in knobs)):
-        yield {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
 
 
 def extremes(knob: Parameter) -> tuple[float, ...]:

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field
 from spsa.config.document import Document, Faults, read_document, shown, suggestion
 from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import (
-    ROLES,
     Constraint,
     Location,
     Number,
@@ -49,8 +48,8 @@ class ParameterSection(Section):
     """A parameter; the name of the table is its own.
 
     It is a whole number (`type = "int"`) when `min`, `max` and `step` are; `value` does not count,
-    because the master writes fractions there. A `scale`, or a fraction in one of the three, or the
-    amplitude of a table makes it a real number (`type = "float"`).
+    because the master writes fractions there. A `scale`, or a fraction in one of the three, makes
+    it a real number (`type = "float"`).
     """
 
     value: Finite
@@ -75,14 +74,8 @@ class ParameterSection(Section):
     """the constant in the source; by default the parameter's name in capitals"""
     array: Name | None = None
     """an array that two parameters fill: element i = base + i * per_index"""
-    table: Name | None = None
-    """a table that keeps its shape and is spread or shifted"""
-    knob: Literal["base", "per_index", "amplitude", "bias"] | None = None
-    """the part it plays: "base" or "per_index" of an `array`, "amplitude" or "bias" of a `table`"""
-    first: Annotated[int, Field(ge=0)] = 0
-    """first element of the array to fill"""
-    last: Annotated[int | None, Field(ge=0)] = None
-    """last element of the array to fill; by default the array's last"""
+    knob: Literal["base", "per_index"] | None = None
+    """which of the two it is"""
     option: OptionalText = None
     """UCI option, with `[delivery] kind = "uci"`; by default the parameter's name"""
 
@@ -90,8 +83,7 @@ class ParameterSection(Section):
     def integral(self) -> bool:
         if self.type is not None:
             return self.type == "int"
-        bends = self.scale is not None or self.knob == "amplitude"
-        return not bends and all(n == int(n) for n in (self.min, self.max, self.step))
+        return self.scale is None and all(n == int(n) for n in (self.min, self.max, self.step))
 
     def parameter(self, name: str, line: int | None = None) -> Parameter:
         return Parameter(
@@ -105,38 +97,25 @@ class ParameterSection(Section):
             group=self.group,
             active=self.active,
             note=self.note,
-            place=self._place(name),
+            place=Place(
+                Location.parse(self.array or self.constant or name.upper()),
+                Role(self.knob or Role.VALUE),
+            ),
             option=self.option or name,
             line=line,
         )
 
-    def _place(self, name: str) -> Place:
-        location = Location.parse(self.array or self.table or self.constant or name.upper())
-        return Place(location, Role(self.knob or Role.VALUE), self.first, self.last)
-
     def faults(self) -> Iterator[Found]:
-        yield from self._faults_of_place()
+        if self.array is not None and self.constant is not None:
+            yield ("array",), "constant and array are both given", "keep one of them"
+        if self.array is not None and self.knob is None:
+            yield ("knob",), "knob is missing", 'write knob = "base" or "per_index"'
+        if self.array is None and self.knob is not None:
+            yield ("knob",), "knob is given without array", "remove it, or add array"
         if self.type == "int" and self.scale is not None:
             yield ("scale",), 'scale does not go with type = "int"', "remove one of them"
         else:
             yield from self._faults_of_range()
-
-    def _faults_of_place(self) -> Iterator[Found]:
-        given = [kind for kind in ROLES if getattr(self, kind) is not None]
-        if len(given) > 1:
-            yield (given[1],), f"{' and '.join(given)} are both given", "keep one of them"
-        roles = ROLES[given[0]] if given and given[0] != "constant" else ()
-        if roles and self.knob not in roles:
-            listed = " or ".join(f'"{role}"' for role in roles)
-            found = f'knob = "{self.knob}" is not known' if self.knob else "knob is missing"
-            yield ("knob",), found, f"write knob = {listed}"
-        owners = {"knob": "array or table", "first": "array", "last": "array"}
-        for key, kind in owners.items():
-            if key in self.written and not (roles if key == "knob" else self.array):
-                yield (key,), f"{key} is given without {kind}", f"remove it, or add {kind}"
-        if self.last is not None and self.last <= self.first and self.array:
-            found = f"last = {self.last} is not after first = {self.first}"
-            yield ("last",), found, "name two elements or more"
 
     def _faults_of_range(self) -> Iterator[Found]:
         low, high, step = self.min, self.max, self.step
@@ -184,10 +163,11 @@ def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
     faults, space = Faults(document), Space(())
     with suppress(InvalidInput):  # there are so many that reading ends
         space = Space(_parameters(document, faults))
-        constraints = _constraints(document, faults)
+        constraints = tuple(_constraints(document, faults))
         if not faults.found:
             space = Space(space.parameters, constraints)
-            _check_together(space, faults)
+            for key, found, remedy in _faults_between(space):
+                faults.note(key, found, remedy)
     return space, faults.found
 
 
@@ -220,14 +200,13 @@ def _parameter(name: str, table: object, document: Document, faults: Faults) -> 
     return read.parameter(name, document.lines.get((name,)))
 
 
-def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
+def _constraints(document: Document, faults: Faults) -> Iterator[Constraint]:
     written = document.data.get("constraints", [])
     if not isinstance(written, list):
         remedy = 'write constraints = ["a < b", "c <= d"]'
         faults.note(_ORDERS, f"{shown(written)} is not a list", remedy)
-        return ()
+        return
     names = set(document.data) - {"constraints"}
-    found = []
     for text in written:
         try:
             constraint = Constraint.parse(str(text))
@@ -238,49 +217,33 @@ def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
         for name in sorted(unknown):
             faults.note(_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names))
         if not unknown:
-            found.append(constraint)
-    return tuple(found)
+            yield constraint
 
 
-def _check_together(space: Space, faults: Faults) -> None:
-    """Note the faults between parameters, each of which is right by itself."""
-    _check_order(space, faults)
-    _check_options(space, faults)
-    for earlier, later in ((one.name, two) for one, two in conflicts(space)):
-        found = f"{later.place.location} is written by {earlier} already"
-        faults.note((later.name,), found, "leave it to one of them")
-    for knob in space.parameters:
-        if knob.place.kind == "array":
-            _check_partner(space, knob.name, knob.place, faults)
-
-
-def _check_options(space: Space, faults: Faults) -> None:
+def _faults_between(space: Space) -> Iterator[Found]:
+    """What is wrong between parameters, each of which is right by itself."""
+    yield from _faults_of_order(space)
     owners: dict[str, str] = {}
-    for parameter in space.parameters:
-        owner = owners.setdefault(parameter.option, parameter.name)
-        if owner != parameter.name:
-            found = f"option {parameter.option!r} is that of {owner} already"
-            faults.note((parameter.name, "option"), found, "use another option")
+    places = {p.place for p in space.parameters}
+    for p in space.parameters:
+        owner = owners.setdefault(p.option, p.name)
+        if owner != p.name:
+            found = f"option {p.option!r} is that of {owner} already"
+            yield (p.name, "option"), found, "use another option"
+        array, partner = p.place.location, p.place.partner
+        if partner and Place(array, partner) not in places:
+            remedy = f'add a parameter with array = "{array}", knob = "{partner}" (frozen, maybe)'
+            yield (p.name, "array"), f"{array} has no knob {partner}", remedy
+    for earlier, later in conflicts(space):
+        found = f"{later.place.location} is written by {earlier.name} already"
+        yield (later.name,), found, "leave it to one of them"
 
 
-def _check_order(space: Space, faults: Faults) -> None:
+def _faults_of_order(space: Space) -> Iterator[Found]:
     if names := sorted(circle(space.constraints)):
-        found = f"{', '.join(names)} are in a circle"
-        faults.note(_ORDERS, found, "remove one of the constraints")
+        yield _ORDERS, f"{', '.join(names)} are in a circle", "remove one of the constraints"
         return
     for name, (low, high) in feasible(space.parameters, space.constraints).items():
         if low > high:
             found = f"nothing is left of {name}: at least {low:g} and at most {high:g}"
-            faults.note(_ORDERS, found, "widen min and max, or thaw it")
-
-
-def _check_partner(space: Space, name: str, place: Place, faults: Faults) -> None:
-    array, wanted = place.location, place.partner
-    there = [p.place for p in space.parameters if p.place.location == array]
-    partner = next((other for other in there if other.role is wanted), None)
-    if partner is None:
-        remedy = f'add a parameter with array = "{array}", knob = "{wanted}" (it may be frozen)'
-        faults.note((name, "array"), f"{array} has no knob {wanted}", remedy)
-    elif (partner.first, partner.last) != (place.first, place.last):
-        found = f"the two knobs of {array} fill different elements"
-        faults.note((name, "array"), found, "give both the same first and last")
+            yield _ORDERS, found, "widen min and max, or thaw it"

@@ -1,17 +1,155 @@
-"""The first config.toml and params.toml, which `init` writes for an engine, from the models."""
+"""What `init` writes for an engine: its files, the first config.toml and the first params.toml."""
 
 import json
+import os
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from textwrap import fill, wrap
 from typing import Any
 
+from spsa.builds.commands import workspace_of
 from spsa.config.section import Section
 from spsa.config.settings import Sections
 from spsa.config.space import ParameterSection
-from spsa.config.suggestions import EngineSource, Suggested
+from spsa.config.suggestions import Suggested
+from spsa.core.params import SOURCE_SUFFIXES
+from spsa.errors import InvalidInput
+from spsa.files import MAX_TEXT, content
 from spsa.planning.plan_inputs import Shape
+
+_MAX_BYTES = 2**19
+"""Of one file: a person does not write a longer one, and its tree takes seconds."""
+
+_FOREIGN = re.compile(
+    "tests?|unit|unittests|bench|benches|benchmarks|examples|fuzz|target|build|tools|scripts|vendor"
+    "|node_modules|third_?party|3rdparty|extern|external|dependencies|deps|submodules|fathom"
+    "|noobprobe|pyrrhic|incbin|zstd|fmt|datagen|train|trainer|training|tuner"
+)
+"""Folders of tests, of other programs and of libraries."""
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
+_NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
+"""What Makefiles call their program; EXE, as test frameworks have it, first."""
+_PROGRAM = re.compile(rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
+_CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
+_CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
+_FEATURE = re.compile(r'\bfeature\s*=\s*"(\w*(?:tun(?:e|ing|able)|spsa)\w*)"')
+_DEFINE = re.compile(r"#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(\w*(?:TUNE\b|TUNING|SPSA)\w*)")
+
+Table = Mapping[str, object]
+"""Values by key; None is the default of the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFiles:
+    """The files of an engine: of its crate or the workspace around that, or of C or C++.
+
+    `root` is the folder to build from, with the keys `build` of [build]. `texts` are the files by
+    path from `root`; `unread` tells of each other file why it was not read.
+    """
+
+    root: Path
+    build: Table
+    texts: Mapping[str, str]
+    unread: Mapping[str, str]
+
+    @property
+    def switches(self) -> list[str]:
+        """What may turn on UCI options for tuning: features of cargo, defines of C."""
+        found: set[str] = set()
+        for text in self.texts.values():
+            found |= {f"--features {name}" for name in _FEATURE.findall(text)}
+            found |= {f"-D{name}" for name in _DEFINE.findall(text)}
+        return sorted(found)
+
+
+def read_source(source: Path) -> EngineFiles:
+    """Every file below `source` that is a part of the engine and no test.
+
+    Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++.
+    """
+    if not (source / "Cargo.toml").exists():
+        texts, unread = _read(source, tuple(f".{s}" for s in SOURCE_SUFFIXES if s != "rs"))
+        if texts or unread:
+            command, binary = _command(source, [*texts, *unread])
+            build: Table = {"command": command, "binary": binary}
+            return EngineFiles(root=source, build=build, texts=texts, unread=unread)
+    package = _package(source)
+    workspace = workspace_of(source.resolve())
+    root, build = (workspace, {"package": package}) if workspace and package else (source, {})
+    texts, unread = _read(workspace or source, (".rs",))
+    return EngineFiles(root=workspace or root, build=build, texts=texts, unread=unread)
+
+
+def _package(folder: Path) -> str | None:
+    try:
+        manifest = tomllib.loads(content(folder / "Cargo.toml", MAX_TEXT).decode("utf-8"))
+    except (OSError, ValueError) as error:
+        found = f"has no Cargo.toml that can be read: {getattr(error, 'strerror', None) or error}"
+        remedy = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
+        raise InvalidInput.of(folder, "SOURCE", found, remedy) from None
+    name = manifest.get("package", {}).get("name")
+    return None if name is None else str(name)
+
+
+def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files, and why others cannot be read."""
+    texts: dict[str, str] = {}
+    unread: dict[str, str] = {}
+    for path in _files(root, suffixes):
+        name = path.relative_to(root).as_posix()
+        try:
+            texts[name] = content(path, _MAX_BYTES).decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            unread[name] = getattr(error, "strerror", None) or "it is not UTF-8"
+    return texts, unread
+
+
+def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    for folder, inner, names in os.walk(root):
+        own = (name for name in inner if not _FOREIGN.fullmatch(name.lower()) and name[0] != ".")
+        inner[:] = sorted(own)
+        for name in sorted(names):
+            if name.endswith(suffixes) and not name.startswith(("build.rs", "tests.")):
+                yield Path(folder, name)
+
+
+def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """What to run in the folder of the source, and the path of the binary that it makes.
+
+    From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`.
+    """
+    for folder in _FOLDERS:
+        for name in _MAKEFILES:
+            if (text := _text(root / folder / name)) is not None:
+                inside = () if folder == "." else ("-C", folder)
+                return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
+    if (text := _text(root / "CMakeLists.txt")) is not None:
+        made = sorted(_CMAKE_PROGRAM.finditer(text), key=lambda found: found[0][0])
+        return ("sh", "-c", _CMAKE), f"build/{made[0][1] if made else 'engine'}"
+    units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
+    plain = all(name.endswith(".c") for name in units)
+    compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
+    program = "engine-to-tune" if (root / "engine").exists() else "engine"
+    return (*compiler, "-o", program, *units, "-pthread", "-lm"), program
+
+
+def _made_by(makefile: str) -> str:
+    named = [one for one in _PROGRAM.findall(makefile) if not one[1].endswith((")", ".exe"))]
+    found = dict(reversed(named))
+    return next((found[name] for name in _NAMES if name in found), "engine")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return content(path, MAX_TEXT).decode("utf-8", errors="replace")
+    except OSError:
+        return None
+
 
 _HEAD = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.
@@ -19,10 +157,6 @@ _HEAD = """\
 # recovers on your machines. docs/configuration.md has all keys.
 """
 _WIDTH = 100
-
-Table = Mapping[str, object]
-"""Values by key; None is the default of the model."""
-
 _MOVETIME: Table = {"kind": None, "timelow": None, "timehigh": None}
 CLOCK: Table = {"kind": "clock", "timelow": 8.0, "timehigh": 8.0, "increment": 0.08}
 """For an engine that knows no limit but its clock."""
@@ -54,19 +188,10 @@ class Setup:
         return replace(self, tables={**self.tables, "build": {**self.build, **keys}})
 
 
-def setup_of_source(
-    source: PurePath | str, constants_file: str, engine: EngineSource | None = None
-) -> Setup:
-    """For an engine's source; paths are written with slashes."""
-    build: dict[str, object] = {
-        "source_path": PurePath(source).as_posix(),
-        "constants_file": constants_file,
-        "engines_path": None,
-    }
-    for key in ("command", "binary", "package"):
-        if value := getattr(engine, key, None):
-            build[key] = value
-    return Setup(tables={"build": build})
+def setup_of_source(source: PurePath | str, constants_file: str, build: Table) -> Setup:
+    """For an engine's source, with further keys of [build]; paths are written with slashes."""
+    place = {"source_path": PurePath(source).as_posix(), "constants_file": constants_file}
+    return Setup(tables={"build": {**place, "engines_path": None, **build}})
 
 
 def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Setup:
@@ -152,7 +277,7 @@ def starter_params(
     What has a reason against it is commented out, and what is not tunable is left out. The lines
     about numbers in `functions` are comments at the end.
     """
-    keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "table", "knob")))
+    keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "knob")))
     about = (
         fill(_about(ParameterSection, key), _WIDTH, initial_indent=f"#   {key:<10}", **_INDENT)
         for key in keys

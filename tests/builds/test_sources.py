@@ -199,7 +199,7 @@ REFUSED = {
             "LMP",
             "LMP has 4 numbers; name one, such as LMP[0], LMP[1], LMP[2], LMP[3], or",
         ),
-        ("TABLE", "TABLE[0], TABLE[1], TABLE[2], TABLE[3], or use array or table knobs"),
+        ("TABLE", "TABLE[0], TABLE[1], TABLE[2], TABLE[3], or an array with its two knobs"),
         ("PAIR[1]", "not among the 2 numbers of PAIR; name one, such as PAIR.0, PAIR.1"),
         ("LMP.1", "LMP.1 is not among the 4 numbers of LMP; name one, such as LMP[0], LMP[1]"),
         ("LMP[4]", "LMP[4] is not among the 4 numbers of LMP"),

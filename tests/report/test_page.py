@@ -153,11 +153,10 @@ def test_the_params_file_is_read_as_the_same_space() -> None:
     space = space_from(
         'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
         "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
-        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntype = "float"\narray = "T.1"\nfirst = 2\n'
+        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntype = "float"\narray = "T.1"\n'
         'knob = "base"\noption = "My C"\ngroup = "g"\n'
-        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\n'
-        'knob = "per_index"\n'
-        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntable = "src/x.rs::m::U[2]"\nknob = "bias"\n'
+        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nknob = "per_index"\n'
+        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\nconstant = "src/x.rs::m::U[2]"\n'
     )
     assert space_from(params_file(space)).to_json() == space.to_json()
 

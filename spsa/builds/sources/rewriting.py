@@ -109,7 +109,7 @@ def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
     several = plural(len(names), "number")
     found = f"has {several}" if inside else f"is not among the {several} of {owner.name}"
     remedy = f"name one, such as {', '.join(names[:_MAX_LISTED])}"
-    return ConstantRefused(f"{location} {found}", f"{remedy}, or use array or table knobs")
+    return ConstantRefused(f"{location} {found}", f"{remedy}, or an array with its two knobs")
 
 
 def _absent(

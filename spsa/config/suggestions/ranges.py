@@ -1,37 +1,38 @@
-"""From the numbers of one constant to parameters, each with a range and a step. Pure.
+"""From numbers of an engine to parameters, each with a range and a step. Pure.
 
-A constant does not show what a step of it is worth in Elo. A step is therefore about a tenth of
-the value, and the range goes from half of it to twice it. A person edits these starts. A long
-array is tuned by knobs: alone, one of its numbers hardly changes a game.
+The author may have declared them, in the source or as UCI options. In a source that is recognised
+by its shape, whatever the macro or the class is called: a number that lies between the next two.
+
+Any other number does not show what a step of it is worth in Elo. A step is therefore about a tenth
+of the value, and the range goes from half of it to twice it. A person edits these starts.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, product
 from math import ceil, floor
-from statistics import fmean, median
+from statistics import median
 
-from spsa.builds.sources.constant import ConstantRefused, Element
-from spsa.config.suggestions.objections import Objection, to_number, words
+from spsa.builds.sources.constant import Element, SourceConstant
+from spsa.config.suggestions import objections as against
 from spsa.core.params import Location, Number
+from spsa.core.uci_options import Declarations, Declared
 
 _PART = 0.09
-_WIDEST = 0.25
-"""Of the step of an amplitude: four steps from the value to either bound."""
-_OF_SQUARES = (32, 64, 128)
-"""Numbers of a table of squares: of half the board, of all of it, and in pairs."""
-_SQUARES = {"PSQ", "PSQT", "PST", "SQ", "SQT", "SQUARE", "SQUARES", "TABLE"}
+_STEPS = 20
+"""Steps in a range without one, as the tuning macro of Stockfish has them."""
+_LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
+"""A range of more than so many times the value is a limit, and no place to search in."""
 
-_MAX_ELEMENTS = 8
-"""Numbers of an array that is tuned number by number."""
-_MAX_ROWS = 4
-_MAX_LISTED = 32
-MAX_NUMBERS = 256
-"""A constant of more numbers is not suggested number by number."""
+_MAX_IN_ROW, _MAX_LISTED = 8, 32
+"""Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
 
-_ONE_OF_MANY = Objection("one number of a table: alone it hardly changes a game", left_out=False)
-_ONE_OF_VERY_MANY = Objection("one number of a long table")
-_APART = Objection("far from the others of its table, as a king's value is")
+_OF_OPENBENCH = re.compile(
+    r"\s*(?P<name>[^,]+?)\s*,\s*(?P<type>int|float)"
+    + "".join(rf"\s*,\s*(?P<{key}>-?\d+\.?\d*)" for key in ("value", "min", "max", "step"))
+    + r"\s*,\s*[-+.\deE]+\s*"
+)
+"""`name, int or float, start, min, max, c_end, r_end`."""
 
 Numbers = Mapping[Location, Element]
 
@@ -40,9 +41,8 @@ Numbers = Mapping[Location, Element]
 class Suggested:
     """A parameter as params.toml would have it; `reason` says why it is not suggested, or "".
 
-    `keys` are further keys of its table, such as `constant` or `knob`. `left_out` tells a number
-    that is not tunable from one that a person may still want to tune. With `declared` the author of
-    the engine gave the range.
+    `keys` are further keys of its table, such as `constant`. With `declared` the author of the
+    engine gave the range.
     """
 
     name: str
@@ -52,22 +52,47 @@ class Suggested:
     step: Number
     group: str = ""
     reason: str = ""
-    left_out: bool = False
     declared: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
 
-    def opposed(self, objections: Iterable[Objection | None]) -> "Suggested":
+    @property
+    def left_out(self) -> bool:
+        """Whether params.toml does not even mention it."""
+        return self.reason != "" and self.reason not in against.COMMENTED
+
+    def opposed(self, *reasons: str) -> "Suggested":
         """The same with a reason against it: the first that leaves it out, else the first."""
-        own = [Objection(self.reason, self.left_out)] if self.reason else []
-        found = [*own, *(one for one in objections if one is not None)]
-        if not found:
-            return self
-        chosen = next((one for one in found if one.left_out), found[0])
-        return replace(self, reason=chosen.reason, left_out=chosen.left_out)
+        found = [reason for reason in (self.reason, *reasons) if reason]
+        chosen = (reason for reason in found if reason not in against.COMMENTED)
+        return replace(self, reason=next(chosen, found[0] if found else ""))
+
+
+def snake(name: str) -> str:
+    """A name as parameters have it: MAX_DEPTH as max_depth, and PawnDoubled as pawn_doubled."""
+    is_plain = name.isupper() or name.islower()
+    return name.lower() if is_plain else "_".join(against.words(name)).lower()
+
+
+def name_of(text: str) -> str:
+    """The name of a parameter for what an engine calls `text`; "" for what gives none."""
+    name = re.sub(r"[^a-z0-9]+", "_", snake(text).lower()).strip("_")[:90]
+    return name if name.isidentifier() or not name else f"option_{name}"
+
+
+def free_name(name: str, outer: Sequence[str], taken: set[str]) -> str:
+    """The name, or one with the names around it, or a number behind it, that is not taken."""
+    known = [part for part in outer if part]
+    wider = ("_".join((*known[-n:], name)).lower() for n in range(1, len(known) + 1))
+    numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
+    return next(each for each in (name, *wider, *numbered) if each not in taken)
+
+
+def _own_name(name: str, place: Location) -> str:
+    return "_".join((name, *(str(access.position).lower() for access in place.accesses)))
 
 
 def around(
-    name: str, value: Number, *, real: bool = False, centipawns: bool = False, **keys: str
+    name: str, value: Number, *, real: bool, centipawns: bool = False, **keys: str
 ) -> Suggested:
     """A range around a number of which nothing else is known.
 
@@ -77,13 +102,13 @@ def around(
     step = _PART * size if real else max(1, round(_PART * size))
     if centipawns:
         step = max(2, round(min(_PART * size, 10 + size / 64)))
-    low, high = bounds(value, step, real=real)
+    low, high = _bounds(value, step, real=real)
     if centipawns and size < 10:
         low, high = min(low, value - 4 * step), max(high, value + 4 * step)
     return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1, keys=keys)
 
 
-def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
+def _bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     """Half to twice the value, and room for two steps either way."""
     least, most = sorted((value / 2, value * 2))
     low, high = min(least, value - 2 * step), max(most, value + 2 * step)
@@ -92,140 +117,156 @@ def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     return (low, high) if real else (floor(low), ceil(high))
 
 
-def within(found: Suggested, element: Element) -> Suggested:
+def _within(found: Suggested, element: Element) -> Suggested:
     """With a range that the type of the number can hold."""
     least, most = element.limits or (found.minimum, found.maximum)
     return replace(found, minimum=max(found.minimum, least), maximum=min(found.maximum, most))
 
 
-def of_array(name: str, location: Location, found: Numbers) -> Iterator[Suggested]:
-    """A few long rows are tables of their own, such as those of middle game and endgame."""
-    items = [dict(own) for _, own in groupby(found.items(), lambda item: item[0].accesses[:1])]
-    inner = [next(iter(item)).accesses[1:2] for item in items]
-    rows = sum(bool(below) and not below[0].field for below in inner)
-    pairs = any(below and below[0].field for below in inner)  # which one knob would mix
-    if rows == len(items) <= _MAX_ROWS and len(found) > rows * _MAX_ELEMENTS:
-        for item in items:
-            place = replace(location, accesses=next(iter(item)).accesses[:1])
-            yield from _of_table(name, place, item, flat=False)
-    elif (
-        len(found) < 3
-        or (rows and len(found) <= rows * _MAX_ELEMENTS <= 32)
-        or (pairs and len(items) <= _MAX_ELEMENTS)
-    ):
-        yield from _of_each(name, found)
-    else:
-        yield from _of_table(name, location, found, flat=not any(inner))
-
-
-def _of_table(name: str, location: Location, found: Numbers, *, flat: bool) -> Iterator[Suggested]:
-    """Knobs for an array: base and slope for a line, else amplitude and bias.
-
-    A short array is tuned by its numbers, and so is one whose knobs would leave its type.
-    """
-    numbers = [element.number for element in found.values()]
-    whole = not any(element.real for element in found.values())
-    own = own_name(name, location)
-    line = _line(own, numbers, str(location)) if flat and whole else ()
-    if line and _fit(line, found):
-        yield from line
-    elif len(found) <= _MAX_ELEMENTS:
-        yield from _of_each(name, found)
-    else:
-        bends = _bends(own, numbers, str(location)) if whole else ()
-        knobs = next((k for k in (bends, bends[:1], bends[-1:]) if k and _fit(k, found)), ())
-        yield from knobs
-        if not knobs and len(found) <= MAX_NUMBERS:
-            yield from of_many(name, found)
-
-
-def _line(name: str, numbers: Sequence[Number], array: str) -> Sequence[Suggested]:
-    """Base and slope for an array that is a line; nothing for any other."""
-    slope = numbers[1] - numbers[0]
-    if slope == 0 or any(numbers[0] + i * slope != number for i, number in enumerate(numbers)):
-        return ()
-    knobs = {"base": numbers[0], "per_index": slope}
-    return [around(f"{name}_{k}", number, array=array, knob=k) for k, number in knobs.items()]
-
-
-def _bends(name: str, numbers: Sequence[Number], table: str) -> Sequence[Suggested]:
-    """Amplitude and bias for a table; a step of each changes at least one entry.
-
-    A step of the bias is a few centipawns: more is worth far more than three Elo. Each side has one
-    king, so the bias of a king's squares cancels.
-    """
-    mean = fmean(numbers)
-    deviation = max(abs(number - mean) for number in numbers)
-    least = ceil(100 / deviation) / 100 if deviation else 1.0
-    usual = _PART * max(abs(mean), 2 * deviation)
-    by = max(1, round(min(usual, 6 + abs(mean) / 64)))
-    told = {word.rstrip("0123456789") for word in words(name)}
-    of_king = "KING" in told and not told.isdisjoint(_SQUARES) and len(numbers) in _OF_SQUARES
-    ranges: dict[str, tuple[Number, ...]] = {}
-    if least <= _WIDEST:
-        ranges["amplitude"] = (1.0, 0.5, 1.5, max(0.1, least))
-    if not of_king:
-        ranges["bias"] = (0, -5 * by, 5 * by, by)
-    return [
-        Suggested(
-            name=f"{name}_{knob}",
-            value=value,
-            minimum=low,
-            maximum=high,
-            step=step,
-            keys={"table": table, "knob": knob},
-        )
-        for knob, (value, low, high, step) in ranges.items()
-    ]
-
-
-def _fit(knobs: Sequence[Suggested], found: Numbers) -> bool:
-    """Whether every number stays within its type at the corners of the knobs' ranges."""
-    mean = fmean(element.number for element in found.values())
-    for corner in product(*((knob.minimum, knob.maximum) for knob in knobs)):
-        at = dict(zip((knob.keys["knob"] for knob in knobs), corner, strict=True))
-        for i, element in enumerate(found.values()):
-            spread = at.get("amplitude", 1.0) * (element.number - mean)
-            bent = mean + spread + at.get("bias", 0)
-            number = at["base"] + i * at["per_index"] if "base" in at else bent
-            if not fits(element, floor(number + 0.5)):
-                return False
-    return True
-
-
-def fits(element: Element, number: Number) -> bool:
-    """Whether a number can stand in the place of an element."""
-    try:
-        element.check(number)
-    except ConstantRefused:
-        return False
-    return True
-
-
-def of_many(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
-    """Each number alone, with what is to be said against one of many."""
-    many = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
-    for suggested in _of_each(name, found, computed=computed):
-        yield suggested.opposed([many if len(found) > _MAX_ELEMENTS else None])
-
-
-def _of_each(name: str, found: Numbers, *, computed: bool = False) -> Iterator[Suggested]:
-    """Each number alone; of an expression if `computed`."""
-    far = max(5000, 20 * median(abs(element.number) for element in found.values()))
-    for place, element in found.items():
-        last = place.accesses[-1:]
-        in_pair = any(access.field and access.position in (0, 1) for access in last)
+def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggested]:
+    """Each number of a constant, or with `computed` of an expression; a long table is one."""
+    sizes = [abs(element.number) for element in found.values()]
+    far = max(5000, 20 * median(sizes)) if len(found) > 3 else max(sizes)
+    table = _of_table(found)
+    for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
+        is_pair = _is_pair(place)
         guess = around(
-            own_name(name, place),
+            _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=in_pair and not element.real,
+            centipawns=is_pair and not element.real,
             constant=str(place),
         )
-        is_far = len(found) > 3 and abs(element.number) > far
-        objection = _APART if is_far else to_number(element, computed=computed)
-        yield within(guess, element).opposed([objection])
+        is_apart = against.APART if abs(element.number) > far else ""
+        own = against.to_number(element, computed=computed)
+        yield _within(guess, element).opposed(is_apart, own, table)
 
 
-def own_name(name: str, place: Location) -> str:
-    return "_".join((name, *(str(access.position).lower() for access in place.accesses)))
+def _is_pair(place: Location) -> bool:
+    """Whether it is one of two, as those for middle game and endgame are."""
+    return any(one.field and one.position in (0, 1) for one in place.accesses[-1:])
+
+
+def _of_table(found: Numbers) -> str:
+    """Why a number of so many is not suggested; a pair counts as one in its row."""
+    if len(found) > _MAX_LISTED:
+        return against.LONG_TABLE
+    places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
+    rows = 2 if len({place[:1] for place in places}) == 2 else 1
+    is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
+    return "" if is_small else against.IN_TABLE
+
+
+def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
+    """The macros, functions and tables by which the author declares ranges.
+
+    Nearly all numbers they are given lie between the next two.
+    """
+    found: dict[str, list[bool]] = {}
+    for one in constants:
+        for e in one.numbers():
+            if len(e.beside) > 1 and not (one.test_only or one.computed):
+                holds = _may_be_range(e) and e.beside[0] <= e.number <= e.beside[1]
+                found.setdefault(_maker(one, e), []).append(holds)
+    return {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
+
+
+def is_declared(one: SourceConstant, element: Element, makers: set[str]) -> bool:
+    return _may_be_range(element) and _maker(one, element) in makers
+
+
+def _maker(one: SourceConstant, element: Element) -> str:
+    return element.maker or f"{one.path}[]"
+
+
+def _may_be_range(element: Element) -> bool:
+    """Whether the two numbers behind this one could be a minimum and a maximum."""
+    return 2 <= len(element.beside) <= 5 and element.beside[0] < element.beside[1]
+
+
+def of_declaration(name: str, place: Location, element: Element) -> Suggested:
+    """What the author declares in the source."""
+    inner = place.accesses and place.accesses[-1].field
+    outer = replace(place, accesses=place.accesses[:-1]) if inner else place
+    called = name_of(element.label) or _own_name(name, outer)
+    found = _declared_range(
+        called, element.number, element.beside, real=element.real, limit=_LIMIT_OF_TYPE
+    )
+    found = replace(found, keys={"constant": str(place), **found.keys})
+    return _within(found, element).opposed(against.to_declared(called))
+
+
+def _declared_range(
+    name: str, value: Number, beside: Sequence[Number], *, real: bool, limit: float
+) -> Suggested:
+    """The range that the author gave: a minimum, a maximum, a step if any.
+
+    One of more than `limit` times the value is narrowed.
+    """
+    low, high, *more = beside
+    is_narrowed = max(high, value) - min(low, value) > limit * max(abs(value), 5)
+    is_changed = is_narrowed or not low <= value <= high
+    keys = {"note": f"its author has {low} to {high}"} if is_changed else {}
+    low, high = min(low, value), max(high, value)
+    if is_narrowed:
+        tenth = abs(value) / 10 if real else max(1, round(abs(value) / 10))
+        nearest, farthest = _bounds(value, tenth, real=real)
+        low, high, more = max(low, nearest), min(high, farthest), []
+    step = more[0] if more and 0 < more[0] <= (high - low) / 2 else (high - low) / _STEPS
+    if not real:
+        low, high, step = ceil(low), floor(high), max(1, round(step))
+    return Suggested(
+        name=name, value=value, minimum=low, maximum=high, step=step, declared=True, keys=keys
+    )
+
+
+def suggest_options(declarations: Declarations, lines: Iterable[str] = ()) -> tuple[Suggested, ...]:
+    """A parameter for every option of a UCI engine; what is not tunable is left out.
+
+    A string whose default is a number is one: OpenBench sends fractions to such options. Where
+    `lines` of the engine list some as OpenBench wants them, the other options are comments.
+    """
+    read = (_OF_OPENBENCH.fullmatch(line) for line in lines)
+    listed = {line["name"]: line for line in read if line is not None}
+    taken: set[str] = set()
+    found = {one.name: _of_option(one, taken) for one in declarations.by_name.values()}
+    return tuple(
+        _as_listed(one, listed[name])
+        if name in listed
+        else one.opposed(against.NOT_DECLARED if listed else "")
+        for name, one in found.items()
+    )
+
+
+def _as_listed(one: Suggested, line: re.Match[str]) -> Suggested:
+    """An option with the range and the step that its author gave."""
+    read = int if line["type"] == "int" else float
+    value, low, high = (read(float(line[key])) for key in ("value", "min", "max"))
+    keys = {key: text for key, text in one.keys.items() if key == "option"}
+    return Suggested(
+        name=one.name,
+        value=value,
+        minimum=low,
+        maximum=high,
+        step=float(line["step"]) or 1,
+        declared=True,
+        keys={**keys, "type": line["type"]},
+    )
+
+
+def _of_option(option: Declared, taken: set[str]) -> Suggested:
+    name = free_name(name_of(option.name) or "option_", (), taken)
+    taken.add(name)
+    value, low, high = option.default or 0, option.low or 0, option.high or 0
+    if option.type == "string" and option.default is not None:
+        found = around(name, value, real=isinstance(value, float))
+        reason = "" if value else against.ZERO
+    else:
+        found = _declared_range(name, value, (low, high), real=False, limit=_LIMIT_OF_OPTION)
+        reason = "" if low <= value <= high > low else against.NO_RANGE
+        reason = reason if option.type == "spin" else against.OTHER_TYPE
+    keys = {} if name == option.name else {"option": option.name}
+    is_size = against.to_name(re.sub(r"\W+", "_", option.name))
+    return replace(found, keys={**keys, **found.keys}).opposed(
+        reason, against.to_declared(option.name), against.PERHAPS_SIZE if is_size else ""
+    )

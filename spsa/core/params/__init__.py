@@ -5,7 +5,6 @@ from spsa.core.params.parameter import Constraint, Number, Parameter, circle, fe
 from spsa.core.params.placement import (
     MAX_ACCESSES,
     MAX_SCOPES,
-    ROLES,
     SOURCE_SUFFIXES,
     Access,
     Location,
@@ -17,7 +16,6 @@ from spsa.core.params.space import PlayedValues, Space, Values, Vector, differen
 __all__ = [
     "MAX_ACCESSES",
     "MAX_SCOPES",
-    "ROLES",
     "SOURCE_SUFFIXES",
     "Access",
     "Constraint",

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from math import floor
-from statistics import fmean
 
 from spsa.core.params.parameter import Number, Parameter
-from spsa.core.params.placement import ROLES, Location, Place, Role
+from spsa.core.params.placement import Location, Place, Role
 from spsa.core.params.space import Space
 
 # The numbers inside a constant in the original source, each with its location.
@@ -17,41 +16,19 @@ def assignments(
 ) -> dict[Location, Number]:
     """Every number to write, from one value for each parameter.
 
-    Tables and arrays need the numbers of the source: their count, their type, and for a table its
-    shape. Errors of `elements` are not caught.
+    Arrays need the numbers of the source, for their count and type. Errors of `elements` are not
+    caught.
     """
     written: dict[Location, Number] = {}
     for location, knobs in by_location(space).items():
         settings = {p.place.role: p.to_engine(values[p.name]) for p in knobs}
-        place = knobs[0].place
-        if place.role is Role.VALUE:
+        if Role.VALUE in settings:
             written[location] = settings[Role.VALUE]
-        elif place.role in ROLES["array"]:
-            written |= _filled_array(place, settings, elements(location))
-        else:
-            written |= _scaled_table(settings, elements(location))
+            continue
+        base, slope = settings[Role.BASE], settings[Role.PER_INDEX]
+        for i, (element, number) in enumerate(elements(location).items()):
+            written[element] = _as(number, base + i * slope)
     return written
-
-
-def _filled_array(
-    place: Place, settings: Mapping[Role, Number], source: Mapping[Location, Number]
-) -> dict[Location, Number]:
-    base, slope = settings[Role.BASE], settings[Role.PER_INDEX]
-    last = len(source) if place.last is None else place.last + 1
-    chosen = list(source.items())[place.first : last]
-    return {location: _as(number, base + i * slope) for i, (location, number) in enumerate(chosen)}
-
-
-def _scaled_table(
-    settings: Mapping[Role, Number], source: Mapping[Location, Number]
-) -> dict[Location, Number]:
-    amplitude = settings.get(Role.AMPLITUDE, 1.0)
-    bias = settings.get(Role.BIAS, 0.0)
-    mean = fmean(source.values())
-    return {
-        location: _as(number, mean + amplitude * (number - mean) + bias)
-        for location, number in source.items()
-    }
 
 
 def _as(like: Number, number: float) -> Number:

@@ -1,6 +1,6 @@
 """Where a number stands in the engine's source, and how a parameter reaches it.
 
-A parameter is one number, or it shapes a whole array.
+A parameter is one number, or with another one it fills a whole array.
 """
 
 import re
@@ -81,58 +81,34 @@ class Location:
 class Role(StrEnum):
     """What a parameter does at its place.
 
-    It is the number there (VALUE). Or it is one of two that fill an array (BASE, PER_INDEX):
-    `NAME[i] = base + (i - first) * per_index`. Or one of two that change a table (AMPLITUDE, BIAS):
-    `NAME[i] = mean + amplitude * (source[i] - mean) + bias`, where mean is the source's. With the
-    mean subtracted, the two are independent: amplitude changes only the spread of the values, bias
-    only their mean (Kiiski 2011, "Variable Selection").
+    It is the number there (VALUE), or one of two that fill an array: `NAME[i] = base + i *
+    per_index`.
     """
 
     VALUE = "value"
     BASE = "base"
     PER_INDEX = "per_index"
-    AMPLITUDE = "amplitude"
-    BIAS = "bias"
-
-
-ROLES: Mapping[str, tuple[Role, ...]] = {
-    "constant": (Role.VALUE,),
-    "array": (Role.BASE, Role.PER_INDEX),
-    "table": (Role.AMPLITUDE, Role.BIAS),
-}
-"""The roles at each kind of place, by the key of params.toml that names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the value of a parameter goes: a number, or an array or table of two parameters.
-
-    Of an array the two fill the elements first..last (inclusive); `last` is None for its end.
-    """
+    """Where the value of a parameter goes: a number, or an array of two parameters."""
 
     location: Location
     role: Role = Role.VALUE
-    first: int = 0
-    last: int | None = None
-
-    @property
-    def kind(self) -> str:
-        """The key of params.toml: constant, array or table."""
-        return next(kind for kind, roles in ROLES.items() if self.role in roles)
 
     @property
     def partner(self) -> Role | None:
-        """The other role at an array or a table."""
-        return next((role for role in ROLES[self.kind] if role is not self.role), None)
+        """The other role at an array."""
+        return {Role.BASE: Role.PER_INDEX, Role.PER_INDEX: Role.BASE}.get(self.role)
 
     def to_json(self) -> dict[str, Any]:
         """The keys of params.toml."""
-        knob = {} if self.role is Role.VALUE else {"knob": self.role.value}
-        part = {"first": self.first, "last": self.last} if self.kind == "array" else {}
-        return {self.kind: str(self.location), **knob, **part}
+        if self.role is Role.VALUE:
+            return {"constant": str(self.location)}
+        return {"array": str(self.location), "knob": self.role.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        text = data.get("array") or data.get("table") or data["constant"]
-        role = Role(data.get("knob", Role.VALUE))
-        return cls(Location.parse(text), role, data.get("first", 0), data.get("last"))
+        location = Location.parse(data.get("array") or data["constant"])
+        return cls(location, Role(data.get("knob", Role.VALUE)))
