@@ -23,7 +23,7 @@ from playwright.sync_api import sync_playwright
 
 from benches.database import server
 from benches.database.looks import copy_rows
-from benches.database.scene import LEASE, RESULT, TERMS, register, registered, shell
+from benches.database.scene import LEASE, TERMS, claimed, register, reported, shell
 from spsa.algorithms.tuning import tuning
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
@@ -111,9 +111,9 @@ def make(url: str, length: int, parameters: int, workers: int) -> None:
         register(store, workers)
         store.open_iteration(master, _iteration(run, 1))
         for n in range(1, 1 + BATCHES):
-            claim = store.claim(f"first-{n}", registered(n), LEASE)
+            claim = claimed(store, f"first-{n}", n)
             if claim is not None:
-                store.report(claim, RESULT)
+                reported(store, claim)
         oldest = store.tick(master, LEASE).open[0]
         update = tuning_of(run).update(run.state, run.theta, games_of(oldest))
         store.apply(master, oldest.id, run, update)

@@ -1,14 +1,15 @@
 """What crosses between a worker and the database or the server: values and their limits.
 
-A direct worker hands these values to `spsa.db.worker_queries`, a remote one sends them as JSON to
+A direct worker hands its requests to `spsa.db.worker_queries`, a remote one sends them as JSON to
 `spsa-master serve`, which hands them to the same queries. Both compare them with the types and
-limits here before any statement is run. `spsa/db/protocol.sql` has the statements.
+limits here before any statement is run, and raise OutOfRange. `spsa/db/protocol.sql` has the
+statements.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
 from spsa.core.limits import Hash, Items, Range, Text
@@ -86,15 +87,45 @@ this claim's, or its iteration is over, and nothing counts.
 """
 
 
+Reply = TypeVar("Reply")
+
+
+class Request(Generic[Reply]):
+    """What a worker asks; one whose reply was lost may be sent again.
+
+    A remote worker sends it to `/worker/` and its `path`.
+    """
+
+    __slots__ = ()
+    path: ClassVar[str]
+
+    @classmethod
+    def reply_type(cls) -> Any:
+        return get_args(cls.__orig_bases__[-1])[0]  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo:
-    """A worker; `name` is unique per process, `sandbox` says what its engines cannot reach.
+class RegisteredWorker:
+    """A registered worker: the id of its row, and the name of its machine."""
+
+    id: RowId
+    machine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo(Request[RegisteredWorker]):
+    """Register a worker; `name` is unique per process, `sandbox` says what engines cannot reach.
 
     It gets iterations that require only words that it `provides`, of the runs `only_runs` (empty:
     of all) without `not_runs`. `secret` identifies the machine of a direct worker; a remote one is
     identified by its token.
+
+    NameTaken: a worker of another machine has this name. NotPermitted: the machine was revoked.
+    TooManyRequests: `MAX_WORKERS` workers of the machine are active, or an invited machine has as
+    many slots as its cores justify.
     """
 
+    path = "register"
     name: Name
     host: Name
     platform: Word
@@ -106,14 +137,6 @@ class WorkerInfo:
     only_runs: Runs = ()
     not_runs: Runs = ()
     secret: Annotated[str, Text(0, 200)] = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredWorker:
-    """A registered worker: the id of its row, and the name of its machine."""
-
-    id: RowId
-    machine: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +152,13 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touch(Measured):
-    """A worker is alive."""
+class Touch(Measured, Request[str | None]):
+    """A worker is alive; the reply says why its machine gets no batches, None if it does.
 
+    This and a claim raise IllegalTransition if the worker is not registered.
+    """
+
+    path = "touch"
     worker_id: RowId
 
 
@@ -173,7 +200,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRequest:
+class NewClaim:
     """The worker chooses the id of a claim before it asks, so that it may ask again."""
 
     worker_id: RowId
@@ -182,18 +209,37 @@ class ClaimRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenewRequest:
-    """The leases of these claims of one worker are to last so many seconds from now."""
+class ClaimRequest(NewClaim, Request[Claim | None]):
+    """Lease one free batch; None if there is none now. A claim that has a batch gets the same one.
 
+    LeaseLost: its batch was already reported. TooManyRequests: the worker holds as many batches as
+    its slots need.
+    """
+
+    path = "claim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewRequest(Request[tuple[str, ...]]):
+    """Let these leases last so many seconds from now; the reply names the claims still held.
+
+    A claim that is missing is lost: its games have to be dropped.
+    """
+
+    path = "renew"
     worker_id: RowId
     claim_ids: Annotated[tuple[ClaimId, ...], Items(4 * MAX_SLOTS, 10**6)]
     lease_seconds: Lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldClaim:
-    """A claim that its worker ends: by a report, a failure, or by handing the batch back."""
+class HeldClaim(Request[None]):
+    """A claim that its worker ends. By itself it hands the batch back; the attempt does not count.
 
+    If the claim is lost, this changes nothing.
+    """
+
+    path = "release"
     worker_id: RowId
     batch_id: RowId
     claim_id: ClaimId
@@ -263,9 +309,14 @@ class BatchResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchReport:
-    """The result of a claimed batch."""
+class BatchReport(Request[ReportOutcome]):
+    """The result of a batch: it counts in the batch and in the iteration, or in neither.
 
+    LeaseLost: another claim has the batch, or it is abandoned. ReportConflict: this claim has
+    reported other counts.
+    """
+
+    path = "report"
     held: HeldClaim
     result: BatchResult
 
@@ -281,9 +332,10 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFailure:
-    """A claimed batch that its machine cannot play."""
+class BatchFailure(Request[None]):
+    """A batch that its machine cannot play; others may. If the claim is lost, nothing changes."""
 
+    path = "fail"
     held: HeldClaim
     failure: Failure
 
@@ -297,14 +349,56 @@ class OpenWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeasedBuild:
-    """Two engines that a worker builds: what to do, and the hash of the archive of the source."""
+class WorkLeft(Request[tuple[OpenWork, ...]]):
+    """Ask which runs may still need games, even if no batch is ready now.
 
-    id: RowId
-    claim_id: ClaimId
+    A run is there once for each list of words that its open iterations require.
+    """
+
+    path = "work"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBuild:
+    """Two engines that a worker builds."""
+
     worker_id: RowId
+    build_id: RowId
+    claim_id: ClaimId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedBuild(HeldBuild):
+    """What to do, and the hash of the archive of the source."""
+
     recipe: Mapping[str, Any]
     archive_sha256: Sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildClaim(NewClaim, Request[LeasedBuild | None]):
+    """Lease a build that this machine may carry out; None if there is none."""
+
+    path = "builds/claim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRenewal(HeldBuild, Request[bool]):
+    """Renew a lease; False if it is lost, or no master wants the engines any more."""
+
+    path = "builds/renew"
+    lease_seconds: Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildReturn(HeldBuild, Request[None]):
+    """Return a build, with the reason if this machine cannot carry it out: it is not asked again.
+
+    Without a reason the attempt does not count.
+    """
+
+    path = "builds/fail"
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,27 +411,25 @@ class BuiltFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildResult:
-    """Plus and minus of a build, the target, and the words that they require of a machine."""
+class BuildResult(HeldBuild, Request[Literal["accepted", "already", "lost"]]):
+    """Publish plus and minus, as they were uploaded; only the holder of the lease can.
 
-    worker_id: RowId
-    build_id: RowId
-    claim_id: ClaimId
+    `requires` are the words that they require of a machine. OutOfRange: a value is not true of the
+    bytes.
+    """
+
+    path = "builds/publish"
     target: Annotated[str, Text(1, 100)]
     requires: Words
     plus: BuiltFile
     minus: BuiltFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBuild:
-    """A build that its worker renews or returns; `reason` says why the machine cannot do it."""
-
-    worker_id: RowId
-    build_id: RowId
-    claim_id: ClaimId
-    lease_seconds: Lease = DEFAULT_LEASE_SECONDS
-    reason: Reason | None = None
+REQUESTS: tuple[type[Request[Any]], ...] = (
+    *(ClaimRequest, BatchReport, RenewRequest, Touch, WorkerInfo, HeldClaim, BatchFailure),
+    *(WorkLeft, BuildClaim, BuildRenewal, BuildReturn, BuildResult),
+)
+"""Those first that are sent most often."""
 
 
 def provided_text(words: Collection[str]) -> str:
@@ -364,46 +456,15 @@ def is_loopback(host: str) -> bool:
 
 
 class WorkerStore(Protocol):
-    """What a worker may ask; `spsa.db.worker_queries` says what each of these raises.
-
-    A call whose response was lost may be repeated with the same arguments.
-    """
+    """Where a worker asks: its database, or its server."""
 
     @property
     def where(self) -> str: ...
 
-    def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
-
-    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None: ...
-
-    def claim(
-        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
-    ) -> Claim | None: ...
-
-    def renew(
-        self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
-    ) -> frozenset[str]: ...
-
-    def report(self, claim: Claim, result: BatchResult) -> ReportOutcome: ...
-
-    def release(self, claim: Claim) -> None: ...
-
-    def fail(self, claim: Claim, failure: Failure) -> None: ...
+    def ask(self, request: Request[Reply]) -> Reply: ...
 
     def file(self, sha256: str) -> bytes | None: ...
 
-    def work_left(self) -> list[OpenWork]: ...
-
-    def claim_build(
-        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
-    ) -> LeasedBuild | None: ...
-
-    def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool: ...
-
-    def publish_build(
-        self, result: BuildResult, plus: bytes, minus: bytes
-    ) -> Literal["accepted", "already", "lost"]: ...
-
-    def fail_build(self, build: LeasedBuild, reason: str | None) -> None: ...
+    def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile: ...
 
     def close(self) -> None: ...

@@ -26,12 +26,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
 
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
 

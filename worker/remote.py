@@ -7,12 +7,13 @@ the two it has. Nothing here repeats a request: `DatabaseClient` does, with the 
 # from_json compares what is returned with its type
 # mypy: disable-error-code="no-any-return"
 
+import hashlib
 import json
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import urllib3
 from urllib3.exceptions import HTTPError, SSLError
@@ -22,37 +23,14 @@ from spsa.builds.artifacts import MAX_BYTES
 from spsa.core.json_values import from_json, to_json
 from spsa.errors import (
     DatabaseUnreachable,
-    LeaseLost,
     NotPermitted,
     OutOfRange,
     SchemaMismatch,
     TooManyRequests,
     TuningError,
 )
-from spsa.protocol import (
-    CONFLICTS,
-    PROTOCOL,
-    BatchFailure,
-    BatchReport,
-    BatchResult,
-    BuildResult,
-    Claim,
-    ClaimRequest,
-    Failure,
-    HeldBuild,
-    HeldClaim,
-    LeasedBuild,
-    Measured,
-    OpenWork,
-    RegisteredWorker,
-    RenewRequest,
-    ReportOutcome,
-    Touch,
-    WorkerInfo,
-)
+from spsa.protocol import CONFLICTS, PROTOCOL, BuiltFile, HeldBuild, Reply, Request
 from spsa.text import FAILURE_LENGTH, printable
-
-Published = Literal["accepted", "already", "lost"]
 
 USUAL = urllib3.Timeout(connect=10.0, read=30.0)
 TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
@@ -107,82 +85,37 @@ class RemoteStore:
         """What the server needs of a worker, by a request whose form never changes."""
         found = self._json("GET", "/worker/version")
         known = {key: found[key] for key in ("version", "protocol", "sha256") if key in found}
-        return self._value("version", known, ServerVersion, None)
+        return self._value("/worker/version", known, ServerVersion)
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if it has none."""
         return self._file("/worker.pyz", _MAX_WORKER, lambda: None) or b""
 
-    def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
-        return self._ask("register", replace(info, secret=""), RegisteredWorker)
-
-    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
-        asked = Touch(worker_id=worker.id, **asdict(measured))
-        return self._ask("touch", asked, str | None, "set_aside")
-
-    def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
-        asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        return self._ask("claim", asked, Claim | None, "claim")
-
-    def renew(
-        self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
-    ) -> frozenset[str]:
-        if not claim_ids:
-            return frozenset()
-        ids = tuple(claim_ids)
-        asked = RenewRequest(worker_id=worker.id, claim_ids=ids, lease_seconds=lease_seconds)
-        return frozenset(self._ask("renew", asked, tuple[str, ...], "held"))
-
-    def report(self, claim: Claim, result: BatchResult) -> ReportOutcome:
-        asked = BatchReport(held=HeldClaim.of(claim), result=result)
-        return self._ask("report", asked, ReportOutcome, "outcome")
-
-    def release(self, claim: Claim) -> None:
-        self._ask("release", HeldClaim.of(claim))
-
-    def fail(self, claim: Claim, failure: Failure) -> None:
-        self._ask("fail", BatchFailure(held=HeldClaim.of(claim), failure=failure))
+    def ask(self, request: Request[Reply]) -> Reply:
+        path = f"/worker/{request.path}"
+        found = self._json("POST", path, json.dumps(to_json(request)).encode())
+        return self._value(path, found, request.reply_type(), "reply")
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
         return self._file(f"/worker/files/{sha256}", MAX_BYTES, self.meanwhile)
 
-    def work_left(self) -> list[OpenWork]:
-        found = self._json("GET", "/worker/work")
-        return list(self._value("work", found, tuple[OpenWork, ...], "work"))
+    def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
+        path = f"/worker/builds/{held.build_id}/{held.claim_id}/{side}"
+        found = self._json("PUT", path, content, kind=_BYTES, timeout=TRANSFER)
+        built: BuiltFile = self._value(path, found, BuiltFile)
+        if built.sha256 != hashlib.sha256(content).hexdigest():
+            raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
+        return built
 
-    def claim_build(
-        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
-    ) -> LeasedBuild | None:
-        asked = ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        return self._ask("builds/claim", asked, LeasedBuild | None, "build")
-
-    def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
-        held = _held(build, lease_seconds=lease_seconds)
-        return self._ask("builds/renew", held, bool, "held")
-
-    def publish_build(self, result: BuildResult, plus: bytes, minus: bytes) -> Published:
-        place = f"/worker/builds/{result.build_id}/{result.claim_id}"
-        for side, data, file in (("plus", plus, result.plus), ("minus", minus, result.minus)):
-            with suppress(LeaseLost):  # the last request says whether it was published before
-                found = self._json("PUT", f"{place}/{side}", data, kind=_BYTES, timeout=TRANSFER)
-                if found.get("sha256") != file.sha256:
-                    raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
-        return self._ask("builds/publish", result, Published, "outcome")
-
-    def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        self._ask("builds/fail", _held(build, reason=reason))
-
-    def _ask(self, path: str, body: Any, kind: Any = None, field: str | None = None) -> Any:
-        found = self._json("POST", f"/worker/{path}", json.dumps(to_json(body)).encode())
-        return None if kind is None else self._value(path, found, kind, field)
-
-    def _value(self, path: str, found: Mapping[str, Any], kind: Any, field: str | None) -> Any:
+    def _value(
+        self, path: str, found: Mapping[str, Any], kind: Any, field: str | None = None
+    ) -> Any:
         """The value of this kind in a field of the response, or as the whole response."""
         try:
             return from_json(kind, found if field is None else found[field], field or "response")
         except (TuningError, KeyError) as error:
-            raise self._not_understood(f"/worker/{path}", str(error)) from error
+            raise self._not_understood(path, str(error)) from error
 
     def _json(
         self, method: str, path: str, body: bytes | None = None, **options: Any
@@ -274,10 +207,6 @@ class RemoteStore:
             f"{self.where} does not respond to {path} as `spsa-master serve` does"
             + (f": {printable(why, 300)}" if why else "")
         )
-
-
-def _held(build: LeasedBuild, **more: Any) -> HeldBuild:
-    return HeldBuild(worker_id=build.worker_id, build_id=build.id, claim_id=build.claim_id, **more)
 
 
 def _parsed(data: bytes) -> Mapping[str, Any] | None:

@@ -17,7 +17,15 @@ from itertools import chain
 from typing import Literal
 from uuid import uuid4
 
-from benches.database.scene import LEASE, RESULT, new_iteration, new_run, unmoved, worker_info
+from benches.database.scene import (
+    LEASE,
+    claimed,
+    new_iteration,
+    new_run,
+    reported,
+    unmoved,
+    worker_info,
+)
 from spsa.db import Store
 from spsa.errors import TooManyRequests
 from spsa.lifecycle import MachineRole
@@ -124,19 +132,19 @@ def _play_together(jobs: Sequence[tuple[Place, int, float]]) -> list[float]:
 def _play(place: Place, number: int, seconds: float, times: list[float]) -> None:
     store = _opened(place)
     name = f"bench-{number}-{uuid4().hex[:8]}"  # of this cell alone
-    worker = store.register_worker(
+    worker = store.ask(
         replace(worker_info(number), name=name, host=name, secret=name if place[1] is None else "")
     )
     until = time.monotonic() + seconds
     while (began := time.monotonic()) < until:
         try:
-            claim = store.claim(uuid4().hex, worker, 60.0)
+            claim = claimed(store, uuid4().hex, worker.id, 60.0)
         except TooManyRequests:
             continue
         if claim is None:
             time.sleep(0.002)
             continue
-        store.report(claim, RESULT)
+        reported(store, claim)
         times.append(time.monotonic() - began)
 
 

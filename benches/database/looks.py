@@ -8,18 +8,18 @@ import sqlalchemy as sa
 
 from benches.database.scene import (
     LEASE,
-    RESULT,
+    claimed,
     new_iteration,
     new_run,
     register,
-    registered,
+    reported,
     shell,
     unmoved,
 )
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
-from spsa.protocol import Failure
+from spsa.protocol import BatchFailure, Failure, HeldClaim
 from spsa.report.status import status
 
 CALLS = 40
@@ -47,7 +47,7 @@ def make(url: str, length: int) -> None:
             with shell(url) as connection:
                 _multiply(connection, length)
         store.open_iteration(master, new_iteration(length + 1, length, games=GAMES))
-        store.claim("held", registered(1), LEASE)
+        claimed(store, "held", 1)
     _freshen(url)
 
 
@@ -73,13 +73,14 @@ def _median(call: Callable[[], object]) -> float:
 
 def _play_one(store: Store, master: MasterLease, run: Run) -> None:
     store.open_iteration(master, new_iteration(1, 0, games=GAMES))
-    broken = store.claim("broken", registered(1), LEASE)
+    broken = claimed(store, "broken", 1)
     if broken is not None:
-        store.fail(broken, Failure(reason="does not start"))
+        failure = Failure(reason="does not start")
+        store.ask(BatchFailure(held=HeldClaim.of(broken), failure=failure))
     for n in range(1, 1 + GAMES // 2):
-        claim = store.claim(f"first-{n}", registered(1 + n), LEASE)
+        claim = claimed(store, f"first-{n}", 1 + n)
         if claim is not None:
-            store.report(claim, RESULT)
+            reported(store, claim)
     oldest = store.tick(master, LEASE).open[0]
     store.apply(master, oldest.id, run, unmoved(run))
 

@@ -18,7 +18,16 @@ from spsa.db.database import create_engine
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.db.url import parse_url
-from spsa.protocol import BatchResult, RegisteredWorker, WorkerInfo
+from spsa.protocol import (
+    BatchReport,
+    BatchResult,
+    Claim,
+    ClaimRequest,
+    HeldClaim,
+    RegisteredWorker,
+    WorkerInfo,
+    WorkerStore,
+)
 
 PARAMETERS = 20
 LEASE = 600.0
@@ -86,12 +95,17 @@ def unmoved(run: Run) -> Update:
 
 def register(store: Store, workers: int) -> list[RegisteredWorker]:
     """So many workers, each on a machine of its own; worker n has the id n."""
-    return [store.register_worker(worker_info(n)) for n in range(1, workers + 1)]
+    return [store.ask(worker_info(n)) for n in range(1, workers + 1)]
 
 
-def registered(n: int) -> RegisteredWorker:
-    """Worker n, as `register` made it."""
-    return RegisteredWorker(id=n, machine=f"bench-{n}")
+def claimed(
+    store: WorkerStore, claim_id: str, worker_id: int, seconds: float = LEASE
+) -> Claim | None:
+    return store.ask(ClaimRequest(worker_id=worker_id, claim_id=claim_id, lease_seconds=seconds))
+
+
+def reported(store: WorkerStore, claim: Claim, result: BatchResult = RESULT) -> None:
+    store.ask(BatchReport(held=HeldClaim.of(claim), result=result))
 
 
 def worker_info(n: int) -> WorkerInfo:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from uuid import uuid4
 
+from benches.database.scene import claimed, reported
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
 from spsa.algorithms.tuning import Tuning, tuning
@@ -161,13 +162,13 @@ def _play_at_once(store: Store, scene: Scene) -> None:
     info = WorkerInfo(
         name="first", host="first", platform="", cores=1, concurrency=1, version=__version__
     )
-    worker = store.register_worker(info)
+    worker = store.ask(info)
     while store.run(NAME).applied < _FIRST_RESULTS:
-        claim = store.claim(uuid4().hex, worker, 600)
+        claim = claimed(store, uuid4().hex, worker.id)
         if claim is None:
             time.sleep(0.01)
         else:
-            store.report(claim, result)
+            reported(store, claim, result)
 
 
 def _forget(_run: Run) -> None:

@@ -8,7 +8,7 @@ only read.
 from collections.abc import Callable
 
 from spsa.db import migrate
-from spsa.db.build_queries import BuildOrderQueries, BuildQueries
+from spsa.db.build_queries import BuildOrderQueries, UploadQueries
 from spsa.db.database import never
 from spsa.db.history_queries import HistoryQueries
 from spsa.db.machine_queries import MachineQueries
@@ -22,7 +22,7 @@ from spsa.db.worker_queries import WorkerQueries
 
 class Store(
     WorkerQueries,
-    BuildQueries,
+    UploadQueries,
     BuildOrderQueries,
     RunViewQueries,
     MasterQueries,

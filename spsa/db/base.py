@@ -23,6 +23,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
+from spsa.errors import IllegalTransition
 from spsa.protocol import ACTIVE_SECONDS, Measured
 
 
@@ -194,6 +195,10 @@ NONE_NEGATIVE = (  # a negative number has the sign bit; one condition costs les
     "(plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0"
 )
 HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"
+
+
+def not_registered(worker_id: int) -> IllegalTransition:
+    return IllegalTransition(f"worker {worker_id} is not registered")
 
 
 def execute(connection: sa.Connection, name: str, /, **values: Any) -> sa.CursorResult[Any]:

@@ -22,6 +22,7 @@ from spsa.db.base import (
     UtcTime,
     execute,
     limited,
+    not_registered,
     now_column,
     number_column,
     optional,
@@ -32,17 +33,17 @@ from spsa.db.base import (
 from spsa.db.database import Database, rows
 from spsa.db.run_queries import keep_file
 from spsa.db.tables import EngineFile, Machine, Worker
-from spsa.db.worker_queries import not_registered
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
 from spsa.protocol import (
     ACTIVE_SECONDS,
+    BuildClaim,
+    BuildRenewal,
     BuildResult,
+    BuildReturn,
     BuiltFile,
-    ClaimRequest,
     HeldBuild,
     LeasedBuild,
-    RegisteredWorker,
     provided_text,
     required_pattern,
     words_of,
@@ -93,7 +94,7 @@ class Build(Base, kw_only=True):
             "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
             name="done",
         ),
-        *limited(ClaimRequest, "claim_id"),
+        *limited(BuildClaim, "claim_id"),
         *limited(BuiltFile, plus_bench="bench", minus_bench="bench"),
         *limited(BuildResult, binary_requires="requires"),
     )
@@ -109,7 +110,7 @@ class BuildFailure(Base, kw_only=True):
     reason: Mapped[str] = text_column()
     at: Mapped[datetime] = now_column()
 
-    __table_args__ = tuple(limited(HeldBuild, "reason"))
+    __table_args__ = tuple(limited(BuildReturn, "reason"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,39 +248,8 @@ def _builders(connection: sa.Connection, build: Build) -> int:
     return found
 
 
-class BuildQueries(Database):
-    """What a worker that builds asks for."""
-
-    def claim_build(
-        self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
-    ) -> LeasedBuild | None:
-        """Lease an order that this machine may carry out; None if there is none.
-
-        A claim that already has one gets the same one.
-
-        Raises:
-            IllegalTransition: this worker is not registered.
-        """
-        request = checked(
-            ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        )
-        mine = select(Build).where(
-            Build.claim_id == claim_id,
-            Build.worker_id == worker.id,
-            Build.status == BatchStatus.LEASED,
-        )
-        with self._write() as connection:
-            if connection.scalar(select(Worker.id).where(Worker.id == worker.id)) is None:
-                raise not_registered(worker.id)
-            execute(connection, "claim_build", **to_json(request))
-            found = rows(connection, mine)
-        return _leased(found[0], request) if found else None
-
-    def renew_build(self, build: LeasedBuild | HeldBuild, lease_seconds: float) -> bool:
-        """Renew the lease; False if it is lost, or no master wants the engines any more."""
-        held = _held(build, lease_seconds=lease_seconds)
-        with self._write() as connection:
-            return execute(connection, "renew_build", **held).scalar() is not None
+class UploadQueries(Database):
+    """Engines that a worker has built, until they are published."""
 
     def may_upload(self, machine: str, build_id: int, claim_id: str) -> int | None:
         """The id of the machine's worker that holds this build and may send its engines."""
@@ -304,65 +274,58 @@ class BuildQueries(Database):
                 raise LeaseLost(f"build {held.build_id} is no longer held by claim {held.claim_id}")
         return built
 
-    def publish_build(
-        self, result: BuildResult, plus: bytes | None = None, minus: bytes | None = None
-    ) -> Literal["accepted", "already", "lost"]:
-        """Publish both engines; only the holder of the lease can.
 
-        Without their bytes, those are published that `upload_build` has kept.
-
-        Raises:
-            OutOfRange: a value is outside its limits, or not true of an engine's bytes.
-        """
-        held = _held(checked(result))
-        sent = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
-        with self._write() as connection:
-            build = connection.execute(
-                select(Build.status, Build.build_key, *sent)
-                .where(_is_held(result))
-                .with_for_update()
-            ).one_or_none()
-            if build is None or build.status is not BatchStatus.LEASED:
-                return "already" if build and build.status is BatchStatus.DONE else "lost"
-            contents = (plus or build.plus, minus or build.minus)
-            for (side, built), content in zip(_sides(result), contents, strict=True):
-                _refuse_other(side, built, content)
-                facts = {"sha256": built.sha256, "size": built.size, "bench": built.bench}
-                facts |= {"build_key": build.build_key, "target": result.target}
-                execute(connection, "publish_build.engine", **facts, bytes=content)
-            execute(connection, "publish_build", **held, **_columns(result))
-            return "accepted"
-
-    def fail_build(self, build: LeasedBuild | HeldBuild, reason: str | None) -> None:
-        """Return an order that this machine cannot carry out: it is not asked again.
-
-        Without a reason it is handed back, and the attempt does not count.
-        """
-        held = _held(build, reason=reason)
-        with self._write() as connection:
-            failed = execute(connection, "fail_build", **held, attempts=int(reason is None))
-            if failed.scalar() is not None and reason is not None:
-                execute(connection, "fail_build.machine", **held)
-
-
-def _leased(build: Build, request: ClaimRequest) -> LeasedBuild:
-    return LeasedBuild(
-        id=build.id,
-        claim_id=request.claim_id,
-        worker_id=request.worker_id,
-        recipe=build.recipe or {},
-        archive_sha256=build.archive_sha256,
+def claim_build(connection: sa.Connection, request: BuildClaim) -> LeasedBuild | None:
+    """A claim that already has a build gets the same one."""
+    mine = select(Build).where(
+        Build.claim_id == request.claim_id,
+        Build.worker_id == request.worker_id,
+        Build.status == BatchStatus.LEASED,
     )
+    if connection.scalar(select(Worker.id).where(Worker.id == request.worker_id)) is None:
+        raise not_registered(request.worker_id)
+    execute(connection, "claim_build", **to_json(request))
+    for build in rows(connection, mine):
+        return LeasedBuild(
+            build_id=build.id,
+            claim_id=request.claim_id,
+            worker_id=request.worker_id,
+            recipe=build.recipe or {},
+            archive_sha256=build.archive_sha256,
+        )
+    return None
 
 
-def _held(build: LeasedBuild | HeldBuild | BuildResult, **more: Any) -> dict[str, Any]:
-    build_id = build.id if isinstance(build, LeasedBuild) else build.build_id
-    held = HeldBuild(worker_id=build.worker_id, build_id=build_id, claim_id=build.claim_id, **more)
-    found: dict[str, Any] = to_json(checked(held))
-    return found
+def renew_build(connection: sa.Connection, renewal: BuildRenewal) -> bool:
+    return execute(connection, "renew_build", **to_json(renewal)).scalar() is not None
 
 
-def _is_held(held: HeldBuild | BuildResult) -> sa.ColumnElement[bool]:
+def publish_build(
+    connection: sa.Connection, result: BuildResult
+) -> Literal["accepted", "already", "lost"]:
+    sent = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
+    held = select(Build.status, Build.build_key, *sent).where(_is_held(result)).with_for_update()
+    build = connection.execute(held).one_or_none()
+    if build is None or build.status is not BatchStatus.LEASED:
+        return "already" if build and build.status is BatchStatus.DONE else "lost"
+    for (side, built), content in zip(_sides(result), (build.plus, build.minus), strict=True):
+        _refuse_other(side, built, content)
+        facts = {"build_key": build.build_key, "target": result.target, "bytes": content}
+        execute(connection, "publish_build.engine", **facts, **to_json(built))
+    place = {"build_id": result.build_id, "claim_id": result.claim_id}
+    columns = _columns(result)
+    execute(connection, "publish_build", **place, worker_id=result.worker_id, **columns)
+    return "accepted"
+
+
+def return_build(connection: sa.Connection, returned: BuildReturn) -> None:
+    held = to_json(returned)
+    failed = execute(connection, "fail_build", **held, attempts=int(returned.reason is None))
+    if failed.scalar() is not None and returned.reason is not None:
+        execute(connection, "fail_build.machine", **held)
+
+
+def _is_held(held: HeldBuild) -> sa.ColumnElement[bool]:
     is_its = sa.and_(Build.claim_id == held.claim_id, Build.worker_id == held.worker_id)
     return sa.and_(Build.id == held.build_id, is_its)
 

@@ -1,14 +1,13 @@
 """What a worker asks of the database: the statements of protocol.sql in transactions.
 
-A direct worker calls these itself, the server calls them for remote ones. A method is one
-transaction. After an unknown outcome it may be called again with the same arguments, because the
-worker chooses the id of a claim before it asks. Every value is compared with the types and limits
-of `spsa.protocol` first.
+A direct worker asks this itself, the server for remote ones. A request is one transaction. After
+an unknown outcome it may be sent again, because the worker chooses the id of a claim before it
+asks.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -16,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from spsa.core.json_values import checked, to_json
-from spsa.db.base import counts_of, execute
+from spsa.db.base import counts_of, execute, not_registered
+from spsa.db.build_queries import claim_build, publish_build, renew_build, return_build
 from spsa.db.database import Database, rows
 from spsa.db.tables import Iteration, Run
 from spsa.errors import (
-    IllegalTransition,
     LeaseLost,
     NameTaken,
     NotPermitted,
@@ -34,163 +33,53 @@ from spsa.protocol import (
     MAX_SLOTS,
     MAX_WORKERS,
     SLOTS_PER_CORE,
+    BatchFailure,
+    BatchReport,
     BatchResult,
+    BuildClaim,
+    BuildRenewal,
+    BuildResult,
+    BuildReturn,
     Claim,
     ClaimRequest,
     Engine,
     Failure,
     HeldClaim,
     KeptVoid,
-    Measured,
     OpenWork,
     RegisteredWorker,
     RenewRequest,
+    Reply,
     ReportOutcome,
+    Request,
+    Touch,
     WorkerInfo,
+    WorkLeft,
     provided_text,
     words_of,
 )
 
 
 class WorkerQueries(Database):
-    """Register, touch, claim, renew, report, release and fail; the file of a hash."""
+    """All that a worker asks, but the engines that it builds."""
 
-    def register_worker(self, info: WorkerInfo, machine: str | None = None) -> RegisteredWorker:
-        """Insert or update the worker's row.
+    def ask(self, request: Request[Reply], machine: str | None = None) -> Reply:
+        """Answer a worker in one transaction; the requests say what each of them raises.
 
-        Args:
-            machine: the machine whose token the worker has; None for a direct worker, whose machine
-                is the one with its secret.
-
-        Raises:
-            NameTaken: a worker of another machine has this name.
-            NotPermitted: the machine was revoked.
-            TooManyRequests: `MAX_WORKERS` workers of the machine are active, or an invited machine
-                has as many slots as its cores justify.
-            OutOfRange: a value is outside its limits.
+        `machine` is the one whose token the worker has; None for a direct worker, whose machine is
+        the one with its secret.
         """
-        checked(info)
-        facts = {name: getattr(info, name) for name in _FACTS}
-        facts |= {"provides": provided_text(info.provides)}
-        facts |= {name: _keys(getattr(info, name)) for name in ("only_runs", "not_runs")}
-        with self._write() as connection:
-            own = machine or _own_machine(connection, info)
-            _refuse_namesake(connection, info.name, own)
-            execute(connection, "register.lock", machine=own)
-            execute(connection, "register.forget", machine=own, name=info.name)
-            active = execute(connection, "register.active", machine=own, name=info.name).one()
-            if active.workers >= MAX_WORKERS:
-                raise TooManyRequests(
-                    f"{MAX_WORKERS} workers of the machine {own!r} are active already"
-                )
-            most = min(MAX_SLOTS, SLOTS_PER_CORE * info.cores)
-            if machine is not None and active.slots + info.concurrency > most:
-                raise TooManyRequests(
-                    f"the {info.cores} cores of the machine {own!r} justify at most {most} slots; "
-                    f"its other workers have {active.slots}, and this one has {info.concurrency}"
-                )
-            worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()
-            if worker_id is None:  # it was taken just now
-                raise NameTaken(f"another machine has a worker named {info.name!r}")
-        return RegisteredWorker(id=worker_id, machine=own)
-
-    def touch_worker(self, worker: RegisteredWorker, measured: Measured) -> str | None:
-        """Record that the worker is alive, and what it has measured.
-
-        Returns why its machine gets no batches; None if it does.
-
-        Raises:
-            IllegalTransition: this worker is not registered.
-        """
-        values = to_json(checked(measured)) | {"worker_id": worker.id}
-        with self._write() as connection:
-            row = execute(connection, "touch", **values).one_or_none()
-        if row is None:
-            raise not_registered(worker.id)
-        reason: str | None = row.set_aside
-        return reason
-
-    def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
-        """Lease one free batch; None when there is no work now.
-
-        A claim that already has a batch, as after an unknown outcome, gets the same one.
-
-        Raises:
-            LeaseLost: the batch of this claim was already reported.
-            TooManyRequests: the worker holds as many batches as its slots need.
-            IllegalTransition: this worker is not registered.
-        """
-        request = checked(
-            ClaimRequest(worker_id=worker.id, claim_id=claim_id, lease_seconds=lease_seconds)
-        )
-        with self._write() as connection:
-            row = leased(connection, request) or claimed_before(connection, request)
-            if row is None:
-                return None
-            details = self._details_of(connection, row["iteration_id"])
-        return claim_of({**details, **row}, request)
-
-    def renew(
-        self, worker: RegisteredWorker, claim_ids: Sequence[str], lease_seconds: float
-    ) -> frozenset[str]:
-        """Renew the leases of these claims; returns the claims that are still held.
-
-        A claim that is missing is lost: the worker has to drop its games.
-        """
-        request = checked(
-            RenewRequest(
-                worker_id=worker.id, claim_ids=tuple(claim_ids), lease_seconds=lease_seconds
-            )
-        )
-        if not claim_ids:
-            return frozenset()
-        with self._write() as connection:
-            return frozenset(execute(connection, "renew", **to_json(request)).scalars())
-
-    def report(self, claim: HeldClaim | Claim, result: BatchResult) -> ReportOutcome:
-        """Report the result of a batch: it counts in its batch and its iteration, or in neither.
-
-        Raises:
-            LeaseLost: another claim has the batch, or it is abandoned; the games do not count.
-            ReportConflict: this claim was already reported with other counts.
-            OutOfRange: a number of the result is outside its limits.
-        """
-        values = {**_held(claim), **_columns(checked(result)), "games": result.tally.games}
-        outcome: ReportOutcome = "accepted"
-        with self._write() as connection:
-            values["iteration_id"] = execute(connection, "report", **values).scalar()
-            if values["iteration_id"] is None:
-                outcome = _refusal(connection, values)
-            elif execute(connection, "report.count", **values).scalar() is None:
-                raise _lost(claim)  # which takes the result out of the batch again
-        if outcome == "lost":
-            raise _lost(claim)
-        if outcome == "conflict":
-            raise ReportConflict(f"{_named(claim)} was already reported with other counts")
-        return outcome
-
-    def release(self, claim: HeldClaim | Claim) -> None:
-        """Return a batch unplayed; the attempt does not count. A lost claim changes nothing."""
-        with self._write() as connection:
-            execute(connection, "give_back", **_held(claim), **_NOTHING, attempts=1)
-
-    def fail(self, claim: HeldClaim | Claim, failure: Failure) -> None:
-        """Return a batch that this machine cannot play, with the reason and some void games.
-
-        Other machines may try it. The master decides when it was tried often enough.
-        """
-        log = _void_log(checked(failure).kept_voids)
-        said = {"reason": failure.reason, "void_games": failure.void_games}
-        said |= {"void_log": log, "has_log": log is not None}
-        held = _held(claim)
-        with self._write() as connection:
-            iteration_id = execute(connection, "give_back", **held, **said, attempts=0).scalar()
-            if iteration_id is None:
-                return
-            record_failure(connection, held, failure)
-            voids = {"void_games": failure.void_games}
-            execute(connection, "fail.voids", **voids, iteration_id=iteration_id)
-            execute(connection, "fail.worker", **voids, worker_id=claim.worker_id)
+        begin = self._read if isinstance(request, WorkLeft) else self._write
+        asked: Any = checked(request)
+        with begin() as connection:
+            if isinstance(asked, WorkerInfo):
+                reply: Any = _register(connection, asked, machine)
+            elif isinstance(asked, ClaimRequest):
+                reply = self._claim(connection, asked)
+            else:
+                reply = _ANSWERS[type(asked)](connection, asked)
+        answer: Reply = reply
+        return answer
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes of a binary, a book or a side file; None if the database does not hold them."""
@@ -198,14 +87,11 @@ class WorkerQueries(Database):
             content = execute(connection, "file", sha256=sha256).scalar()
             return None if content is None else bytes(content)  # PostgreSQL's is a memoryview
 
-    def work_left(self) -> list[OpenWork]:
-        """The runs that may still need games, even if no batch is ready now.
-
-        A run is there once for each list of words that its open iterations require of a worker.
-        """
-        with self._read() as connection:
-            left = execute(connection, "work_left")
-            return [OpenWork(run=row.run, requires=words_of(row.requires)) for row in left]
+    def _claim(self, connection: sa.Connection, request: ClaimRequest) -> Claim | None:
+        row = leased(connection, request) or claimed_before(connection, request)
+        if row is None:
+            return None
+        return claim_of({**self._details_of(connection, row["iteration_id"]), **row}, request)
 
     def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         known = self._details.get(iteration_id)
@@ -215,6 +101,105 @@ class WorkerQueries(Database):
                 self._details.pop(oldest, None)
         return known
 
+
+def _register(connection: sa.Connection, info: WorkerInfo, machine: str | None) -> RegisteredWorker:
+    """Insert or update the worker's row."""
+    facts = {name: getattr(info, name) for name in _FACTS}
+    facts |= {"provides": provided_text(info.provides)}
+    facts |= {name: _keys(getattr(info, name)) for name in ("only_runs", "not_runs")}
+    own = machine or _own_machine(connection, info)
+    _refuse_namesake(connection, info.name, own)
+    execute(connection, "register.lock", machine=own)
+    execute(connection, "register.forget", machine=own, name=info.name)
+    active = execute(connection, "register.active", machine=own, name=info.name).one()
+    if active.workers >= MAX_WORKERS:
+        raise TooManyRequests(f"{MAX_WORKERS} workers of the machine {own!r} are active already")
+    most = min(MAX_SLOTS, SLOTS_PER_CORE * info.cores)
+    if machine is not None and active.slots + info.concurrency > most:
+        raise TooManyRequests(
+            f"the {info.cores} cores of the machine {own!r} justify at most {most} slots; "
+            f"its other workers have {active.slots}, and this one has {info.concurrency}"
+        )
+    worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()
+    if worker_id is None:  # it was taken just now
+        raise NameTaken(f"another machine has a worker named {info.name!r}")
+    return RegisteredWorker(id=worker_id, machine=own)
+
+
+def _touch(connection: sa.Connection, touch: Touch) -> str | None:
+    row = execute(connection, "touch", **to_json(touch)).one_or_none()
+    if row is None:
+        raise not_registered(touch.worker_id)
+    reason: str | None = row.set_aside
+    return reason
+
+
+def _renew(connection: sa.Connection, request: RenewRequest) -> tuple[str, ...]:
+    return tuple(sorted(execute(connection, "renew", **to_json(request)).scalars()))
+
+
+def _report(connection: sa.Connection, report: BatchReport) -> ReportOutcome:
+    held, result = report.held, report.result
+    values = {**to_json(held), **_columns(result), "games": result.tally.games}
+    values["iteration_id"] = execute(connection, "report", **values).scalar()
+    if values["iteration_id"] is None:
+        return _reported_before(connection, held, values)
+    if execute(connection, "report.count", **values).scalar() is None:
+        raise _lost(held)  # which takes the result out of the batch again
+    return "accepted"
+
+
+def _reported_before(
+    connection: sa.Connection, held: HeldClaim, values: Mapping[str, Any]
+) -> ReportOutcome:
+    """What became of a result that no leased batch takes."""
+    row = execute(connection, "report.again", **values).one_or_none()
+    if row is None:
+        raise _lost(held)
+    if row.outcome == "leased":
+        raise OutOfRange(
+            f"BatchReport.result.tally has {values['games']} games; the batch has {row.games}",
+            "BatchReport.result.tally",
+        )
+    if row.outcome == "conflict":
+        raise ReportConflict(f"batch row {held.batch_id} was already reported with other counts")
+    return "already"
+
+
+def _release(connection: sa.Connection, held: HeldClaim) -> None:
+    execute(connection, "give_back", **to_json(held), **_NOTHING, attempts=1)
+
+
+def _fail(connection: sa.Connection, failed: BatchFailure) -> None:
+    """The master decides when a batch was tried often enough."""
+    held, failure = to_json(failed.held), failed.failure
+    log = _void_log(failure.kept_voids)
+    voids = {"void_games": failure.void_games}
+    said = {"reason": failure.reason, "void_log": log, "has_log": log is not None, **voids}
+    iteration_id = execute(connection, "give_back", **held, **said, attempts=0).scalar()
+    if iteration_id is not None:
+        record_failure(connection, held, failure)
+        execute(connection, "fail.voids", **voids, iteration_id=iteration_id)
+        execute(connection, "fail.worker", **voids, worker_id=held["worker_id"])
+
+
+def _work_left(connection: sa.Connection, _: WorkLeft) -> tuple[OpenWork, ...]:
+    left = execute(connection, "work_left")
+    return tuple(OpenWork(run=row.run, requires=words_of(row.requires)) for row in left)
+
+
+_ANSWERS: Mapping[type, Callable[[sa.Connection, Any], Any]] = {
+    Touch: _touch,
+    RenewRequest: _renew,
+    BatchReport: _report,
+    HeldClaim: _release,
+    BatchFailure: _fail,
+    WorkLeft: _work_left,
+    BuildClaim: claim_build,
+    BuildRenewal: renew_build,
+    BuildReturn: return_build,
+    BuildResult: publish_build,
+}
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "sandbox")
 _NOTHING = {"reason": None, "void_games": 0, "void_log": None, "has_log": False}
@@ -250,23 +235,11 @@ def _refuse_namesake(connection: sa.Connection, name: str, machine: str) -> None
         )
 
 
-def _named(claim: HeldClaim | Claim) -> str:
-    """The batch of a claim, for messages."""
-    if isinstance(claim, HeldClaim):
-        return f"batch row {claim.batch_id}"
-    return f"iteration {claim.iteration_number} batch {claim.seq} of run {claim.run_name}"
-
-
-def _lost(claim: HeldClaim | Claim) -> LeaseLost:
+def _lost(held: HeldClaim) -> LeaseLost:
     return LeaseLost(
-        f"{_named(claim)} is no longer held by claim {claim.claim_id}, or its iteration is over"
+        f"batch row {held.batch_id} is no longer held by claim {held.claim_id}, or its iteration "
+        "is over"
     )
-
-
-def _held(claim: HeldClaim | Claim) -> dict[str, Any]:
-    held = HeldClaim(worker_id=claim.worker_id, batch_id=claim.batch_id, claim_id=claim.claim_id)
-    found: dict[str, Any] = to_json(checked(held))
-    return found
 
 
 def _columns(result: BatchResult) -> dict[str, Any]:
@@ -288,22 +261,6 @@ def _void_log(kept: Sequence[KeptVoid]) -> str | None:
     """As many of these as fit their column, as JSON; None for none."""
     texts = (json.dumps(to_json(tuple(kept[:n]))) for n in range(len(kept), 0, -1))
     return next((text for text in texts if len(text) <= KEPT_VOIDS_LENGTH), None)
-
-
-def _refusal(connection: sa.Connection, values: Mapping[str, Any]) -> ReportOutcome:
-    """Why no leased batch takes this result."""
-    row = execute(connection, "report.again", **values).one_or_none()
-    if row is not None and row.outcome == "leased":
-        raise OutOfRange(
-            f"BatchResult.tally has {values['games']} games; the batch has {row.games}",
-            "BatchResult.tally",
-        )
-    outcome: ReportOutcome = "lost" if row is None else row.outcome
-    return outcome
-
-
-def not_registered(worker_id: int) -> IllegalTransition:
-    return IllegalTransition(f"worker {worker_id} is not registered")
 
 
 def leased(connection: sa.Connection, request: ClaimRequest) -> dict[str, Any] | None:

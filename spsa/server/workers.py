@@ -21,12 +21,11 @@ from spsa.core.limits import Hash
 from spsa.db import Store
 from spsa.db.tables import Machine
 from spsa.errors import OutOfRange
-from spsa.protocol import ENGINE_BYTES, PROTOCOL, BuiltFile, HeldBuild
+from spsa.protocol import ENGINE_BYTES, PROTOCOL, REQUESTS, BuildClaim, BuiltFile, HeldBuild
+from spsa.protocol import Request as Asked
 from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses
 from spsa.server.worker_api import (
     PROTOCOL_HEADER,
-    REQUESTS,
-    JsonRequest,
     Refused,
     not_permitted,
     out_of_range,
@@ -70,8 +69,8 @@ class Workers:
     def routes(self) -> list[Route]:
         return [
             *(
-                Route(asked.path, partial(self._answer, asked), methods=[asked.method])
-                for asked in REQUESTS
+                Route(f"/worker/{kind.path}", partial(self._answer, kind), methods=["POST"])
+                for kind in REQUESTS
             ),
             Route("/worker/files/{sha256}", self._file),
             Route("/worker/builds/{build_id}/{claim_id}/{side}", self._upload, methods=["PUT"]),
@@ -79,10 +78,10 @@ class Workers:
             Route("/worker.pyz", lambda _: Response(packed(), media_type=_BYTES)),
         ]
 
-    async def _answer(self, asked: JsonRequest, request: Request) -> Response:
+    async def _answer(self, kind: type[Asked[Any]], request: Request) -> Response:
         hashed = await self._token(request)
-        body = b"" if asked.body is None else await received_json(request)
-        found = await self._run(self._carry_out, asked, request, hashed, body)
+        body = await received_json(request)
+        found = await self._run(self._carry_out, kind, request, hashed, body)
         return Response(found, media_type="application/json")
 
     async def _token(self, request: Request) -> str:
@@ -92,18 +91,19 @@ class Workers:
             await self._run(self._tokens.machine, request, hashed)
         return hashed
 
-    def _carry_out(self, asked: JsonRequest, request: Request, hashed: str, body: bytes) -> bytes:
+    def _carry_out(
+        self, kind: type[Asked[Any]], request: Request, hashed: str, body: bytes
+    ) -> bytes:
         try:
-            value = None if asked.body is None else parsed(asked.body, body)
+            asked = parsed(kind, body)
         except (Refused, OutOfRange):
             self._tokens.machine(request, hashed)  # who was revoked is told that first
             raise
-        worker_id = getattr(getattr(value, "held", value), "worker_id", None)
+        worker_id = getattr(getattr(asked, "held", asked), "worker_id", None)
         machine = self._tokens.machine(request, hashed, worker_id)
-        found = to_json(asked.carry_out(self._store, machine, value))
-        if asked.name is not None:
-            found = {asked.name: found}
-        return json.dumps(found or {}).encode()
+        if isinstance(asked, BuildClaim):
+            refuse_unless_builder(machine)
+        return json.dumps({"reply": to_json(self._store.ask(asked, machine.name))}).encode()
 
     async def _run(self, function: Callable[..., Any], *values: Any) -> Any:
         loop = asyncio.get_running_loop()

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from console import OWN, Ask, Said, write_project
 
 from spsa.cli import execute
-from spsa.db import Store
 
 
 @pytest.fixture

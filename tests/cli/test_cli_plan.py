@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from asking import Store
 from builders import stage
 from console import CONFIG, PARAMS, Done, call, master, write_project
 from rich.console import Console
@@ -19,7 +20,6 @@ from spsa.cli import plan
 from spsa.config import load_config, load_space
 from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.plan_inputs import Capacity, Openings, Shape, pace

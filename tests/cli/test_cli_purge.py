@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from asking import Store
 from masters import RunUnderTest
 from purges import BAD, moved
 
 from spsa.config import load_space, project_theta
-from spsa.db import Store
 
 OURS = """\
 [margin]

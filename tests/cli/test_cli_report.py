@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import new_worker, published, result_of, stage
 from console import PARAMS, Ask, compete
 from engines.faulty import engine, start_book
@@ -13,7 +14,6 @@ from trials import UNHURRIED
 from tuned import play, space_from, tuned, validated
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.db import Store
 from spsa.protocol import KeptVoid
 
 FORMULA = "=cmd|'/c calc'!A1"

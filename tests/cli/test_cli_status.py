@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage, new_validation, new_worker, stage
 from console import PARAMS, Ask, environment, master, write_project
 from screen import on_terminal
@@ -15,7 +16,6 @@ from shell import Shell
 
 from spsa.config import load_space
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.protocol import BatchResult
 from spsa.report.parameters import sparkline
 

@@ -4,13 +4,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from asking import Store
 from console import master, worker, write_project
 from screen import on_terminal
 from served import space
 from tuned import tuned
 from uci_tuner import uci_tuner
 
-from spsa.db import Store, migrate
+from spsa.db import migrate
 
 pytestmark = pytest.mark.slow
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import Stage, new_validation, stage
 from console import SOURCE, Ask
 from masters import settings
@@ -12,7 +13,6 @@ from spsa.builds.source import pin
 from spsa.config import load_space
 from spsa.core.params import PlayedValues
 from spsa.core.run_columns import Estimates
-from spsa.db import Store
 from spsa.db.tables import Compared
 
 START = {"margin": 200.0, "depth": 3.0}

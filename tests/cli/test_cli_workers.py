@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
 from console import Ask, call, master, write_project
 
-from spsa.db import Store
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
 from spsa.protocol import Failure

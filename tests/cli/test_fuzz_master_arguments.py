@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 import pytest
+from asking import Store
 from builders import stage
 from console import CONFIG, OWN, write_project
 from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 
 from spsa.cli import COMMANDS, execute
-from spsa.db import Store
 
 SECONDS = 60.0
 """That one command may take on a busy machine."""

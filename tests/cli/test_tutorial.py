@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from asking import Store
 from console import call, master
 from tuned import space_from, tuned, validated
 from tutorial import blocks, prepare, transcripts
-
-from spsa.db import Store
 
 SHOWN = dict(transcripts())
 

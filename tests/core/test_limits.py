@@ -26,11 +26,13 @@ from spsa.protocol import (
     MAX_NODES_OF_BATCH,
     MAX_SLOTS,
     BatchResult,
+    BuildClaim,
+    BuildRenewal,
     BuildResult,
+    BuildReturn,
     BuiltFile,
     ClaimRequest,
     Failure,
-    HeldBuild,
     HeldClaim,
     KeptVoid,
     Measured,
@@ -56,7 +58,9 @@ VALUES = (
     RESULT,
     Failure(reason="why", void_games=1, sha256=SHA256, kept_voids=(KEPT,)),
     BuildResult(**BUILD, target="x", requires=("linux",), plus=FILE, minus=replace(FILE, size=9)),
-    HeldBuild(**BUILD, reason="why"),
+    BuildReturn(**BUILD, reason="why"),
+    BuildRenewal(**BUILD, lease_seconds=60.0),
+    BuildClaim(worker_id=1, claim_id="c", lease_seconds=60.0),
 )
 """One of every value that a worker sends, with every field given."""
 
@@ -221,10 +225,10 @@ COLUMNS: list[tuple[str, type, dict[str, str]]] = [
     ("spsa_batch", ClaimRequest, {"claim_id": "claim_id"}),
     ("spsa_batch", Failure, {"last_error": "reason"}),
     ("spsa_failure", Failure, {"sha256": "sha256", "reason": "reason"}),
-    ("spsa_build", ClaimRequest, {"claim_id": "claim_id"}),
+    ("spsa_build", BuildClaim, {"claim_id": "claim_id"}),
     ("spsa_build", BuiltFile, {"plus_bench": "bench", "minus_bench": "bench"}),
     ("spsa_build", BuildResult, {"binary_requires": "requires"}),
-    ("spsa_build_failure", HeldBuild, {"reason": "reason"}),
+    ("spsa_build_failure", BuildReturn, {"reason": "reason"}),
 ]
 """The columns that hold what a worker sends, and the fields that they hold."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from asking import Store
 from builders import Stage, stage
 from console import call, master, write_project
 from fuzzing import NASTY, Chance, fuzz, made
@@ -24,7 +25,6 @@ from purges import moved
 from rich.console import Console
 
 from spsa.config import load_space
-from spsa.db import Store
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_json, exit_code
 from spsa.report.answer import rendered

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
 from console import call, master, write_project
 from invariants import broken
 from postgres_server import binaries
 from shell import Shell
-
-from spsa.db import Store
 
 ITERATIONS = 40
 

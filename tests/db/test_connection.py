@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import result_of, stage
 from proxy import Proxy
 from shell import Shell
 
-from spsa.db import Store, database, sqlite_file
+from spsa.db import database, sqlite_file
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable

@@ -15,11 +15,12 @@ from pathlib import Path
 import psycopg2
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import LEASE, stage
 from console import environment, master, worker, write_project
 from proxy import Proxy
 
-from spsa.db import Store, postgresql
+from spsa.db import postgresql
 from spsa.db.database import create_engine, translated
 from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url

@@ -11,11 +11,12 @@ from typing import Any
 import psycopg2
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import stage
 from console import call, master, worker, write_project
 from shell import Shell
 
-from spsa.db import Store, migrate, postgresql, sqlite_file
+from spsa.db import migrate, postgresql, sqlite_file
 from spsa.db.database import create_engine
 from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
 from spsa.db.url import parse_url

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import LEASE, new_worker, result_of, stage
 from engines.faulty import wait_until
 from uci_tuner import uci_tuner
 
 from benches.cluster import account, await_answer, free_port
-from spsa.db import Store
 from spsa.db.database import create_engine
 from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url

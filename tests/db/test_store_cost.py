@@ -8,10 +8,10 @@ import re
 
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import LEASE, result_of, stage
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.lifecycle import BatchStatus, Purpose
 from spsa.protocol import Failure
 

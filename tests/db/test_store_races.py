@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
+from asking import Store
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
 from engines.faulty import wait_until
 from shell import Shell
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.db.base import execute
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url

@@ -16,11 +16,11 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import click
+from asking import Store
 from tuner import Tuner
 from uci_tuner import uci_tuner
 
 from benches.cluster import free_port
-from spsa.db import Store
 
 THINK = 0.012
 """Seconds a move of the scripted engine: a batch of two games of twenty moves takes one second."""

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from asking import Store
 from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
 from tuner import Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from asking import Store
 from postgres_server import CrashingServer, binaries
 from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
 from benches.cluster import free_port
-from spsa.db import Store
 from spsa.db.tables import Iteration, Run
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))

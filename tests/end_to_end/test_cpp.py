@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from tuner import Tuner
-
-from spsa.db import Store
 
 pytestmark = [
     pytest.mark.skipif(

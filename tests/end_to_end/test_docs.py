@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 import pytest
+from asking import Store
 from builders import stage
 from shell import Shell
 
 from benches.papers.__main__ import papers
 from spsa.algorithms import algorithms
 from spsa.cli import COMMANDS, cli
-from spsa.db import Store
 from spsa.db.base import named_texts
 from spsa.db.migrate import metadata
 from spsa.lifecycle import BATCH, ITERATION, RUN

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Store
 from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
-from spsa.db import Store
 from spsa.db.tables import Iteration, Run
 
 pytestmark = pytest.mark.timeout(1200)

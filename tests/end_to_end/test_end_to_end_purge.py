@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from invariants import broken
 from shell import Shell
 from tuner import ENDLESS, Tuner
 from uci_tuner import uci_tuner
 
 from spsa.config import says
-from spsa.db import Store
 from spsa.lifecycle import RunStatus
 
 pytestmark = pytest.mark.timeout(1200)

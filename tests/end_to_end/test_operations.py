@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import evenly, new_engine, stage
 from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import CONFIG, PARAMS, engines_of, uci_tuner, wait_for_engines
 
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Failure

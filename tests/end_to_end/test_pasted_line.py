@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Store
 from builders import NODES, Stage, digest, new_engine, stage
 from console import environment, master, write_project
 from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
@@ -20,7 +21,6 @@ from served import serve
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.history.doctor import check_run
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import CONFIG, PARAMS, uci_tuner
 
-from spsa.db import Store
 from spsa.lifecycle import Purpose, RunStatus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]

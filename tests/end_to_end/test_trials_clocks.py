@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from asking import Store
 from invariants import broken
 from shell import Shell
 from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db import Store
 from spsa.history.doctor import check_run
 
 ITERATIONS, GAMES = 2, 4

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import new_engine
 from disks import disk_of, fill
 from engines.faulty import wait_until
@@ -19,7 +20,6 @@ from trials import trial
 from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus

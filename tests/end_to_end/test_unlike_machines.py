@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from asking import Store
 from proxy import Proxy
 from tuner import PATIENCE, Tuner
 
 from spsa.builds.requirements import provided
-from spsa.db import Store
 from spsa.db.url import parse_url
 
 ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"

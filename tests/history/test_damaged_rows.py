@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import TERMS, stage
 from console import call, worker, write_project
 
 from spsa.cli import execute
 from spsa.config import load_space
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.master.session import RunSettings
 

@@ -4,13 +4,13 @@ import json
 import re
 
 import pytest
+from asking import Store
 from builders import LEASE, new_engine, new_validation, result_of, stage
 from masters import RunUnderTest
 from purges import moved
 from purges import violations as known_engines
 
 from spsa.core.run_columns import NOTHING_KNOWN
-from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure

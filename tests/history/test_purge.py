@@ -8,6 +8,7 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from asking import Store
 from builders import (
     LEASE,
     new_iteration,
@@ -25,7 +26,6 @@ from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violati
 from shell import Shell
 
 from spsa.algorithms import algorithms
-from spsa.db import Store
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
 from spsa.history.purge import carry_out, plan, steps_apart

@@ -12,6 +12,7 @@ from itertools import count
 from threading import Event
 
 import pytest
+from asking import Store
 from builders import result_of, stage
 from cutting import CutStore
 from invariants import broken
@@ -19,7 +20,6 @@ from masters import RunUnderTest
 from purges import BAD, healthy, moved, violations
 from sqlalchemy import event
 
-from spsa.db import Store
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import Stage, new_engine, stage
 from console import CONFIG, write_project
 from masters import SPACE
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.config import load_config
-from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.master import delivery_setup
 from spsa.master.delivery import BuildDelivery, EngineSource

@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from asking import Store
 from builders import new_engine, new_worker
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
@@ -22,7 +23,6 @@ from masters import (
 
 from spsa.algorithms import algorithms
 from spsa.core.run_columns import Builds
-from spsa.db import Store
 from spsa.errors import (
     BuildFailed,
     Fault,

@@ -5,12 +5,12 @@ import uuid
 from dataclasses import replace
 
 import pytest
+from asking import Store
 from builders import new_worker, result_of
 from cutting import KillableStore, Killed
 from invariants import broken
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
-from spsa.db import Store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads

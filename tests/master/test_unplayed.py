@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
 
-from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import FailBatches, upkeep
 from spsa.protocol import Failure

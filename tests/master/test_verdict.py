@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asking import Store
 from masters import FakeSleep, RunUnderTest, play
 from tuned import space_from, tuned
 
@@ -12,7 +13,6 @@ from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.errors import IllegalTransition
 from spsa.history.replay import replay

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from masters import parameter
@@ -17,7 +18,6 @@ from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe
 from spsa.builds.source import pin
 from spsa.core.params import Space
-from spsa.db import Store
 from spsa.errors import BuildFailed, TuningError
 from spsa.master import worker_builds
 from spsa.master.delivery import EngineSource
@@ -91,7 +91,7 @@ class Builder:
                     words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
                     result = BuildResult(
                         worker_id=worker.id,
-                        build_id=build.id,
+                        build_id=build.build_id,
                         claim_id=build.claim_id,
                         target=name,
                         requires=tuple(words),

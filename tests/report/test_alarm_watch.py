@@ -11,13 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from asking import Store
 from builders import Stage, stage
 from tuned import space_from, tuned
 from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
 from spsa.config.settings import AlarmsSection
-from spsa.db import Store
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
 from spsa.report import alarm_watch

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
 from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally, chi_square_tail
-from spsa.db import Store
 from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure

@@ -6,10 +6,10 @@ from pathlib import Path
 from shutil import copy
 
 import pytest
+from asking import Store
 from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.planning.strength import StrengthCurve
 from spsa.report.figures import figures, parameter_figures, worker_figures

@@ -5,10 +5,10 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from asking import Store
 from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
-from spsa.db import Store
 from spsa.db.purge_queries import Selection
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of

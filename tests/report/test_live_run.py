@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage
 from screen import Screen, ScreenFile, console_of
 from served import space
 from tuned import iterate, tuned, validated
 
 from spsa.core.run_columns import Builds
-from spsa.db import Store
 from spsa.live_display import LiveDisplay, Rate
 from spsa.output import StderrLines, echo
 from spsa.report.answer import MAX_OPEN

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asking import Store
 from builders import Stage, new_worker, stage
 from console import write_project
 from fuzzing import LONG
@@ -16,7 +17,6 @@ from tuned import space_from
 
 from spsa.cli import execute
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarm_watch import set_aside

@@ -1,10 +1,10 @@
 """The theta that a word names, as values that engines can be given."""
 
 import pytest
+from asking import Store
 from builders import Stage
 from tuned import space_from, tuned
 
-from spsa.db import Store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.report.theta import named_theta
 

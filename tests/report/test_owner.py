@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import Stage
 from owned import owned
 from page_pictures import BLOCK, PAGE, PICTURES, SIZES, screen_of
 
-from spsa.db import Store
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
 

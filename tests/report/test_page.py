@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import new_worker
 from tuned import iterate, space_from, tuned, validated
 
 from spsa.config.projection import params_file
-from spsa.db import Store
 from spsa.db.tables import Event
 from spsa.report.formats import number
 from spsa.report.html import page

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from asking import Store
 from rich.console import Console
 from served import space
 from tuned import tuned
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
 from spsa.report.parameters import sparkline
 from spsa.report.progress import Progress

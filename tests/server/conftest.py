@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from asking import Store
 from builders import Stage
 from served import client_of, hostile_run
 from starlette.testclient import TestClient
-
-from spsa.db import Store
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from asking import Store
 from builders import Stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
 from tuned import play, tuned
 
 from spsa.core.params import Space
-from spsa.db import Store
 from spsa.report.events import ALARMS
 from spsa.report.history import history
 from spsa.report.report import report

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from axe_playwright_python.sync_playwright import Axe
 from builders import Stage
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 from served import hostile_run, people, serving, space
 from tuned import play, tuned, validated
 
-from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.report.formats import estimate, number
 from spsa.report.history import history

@@ -10,12 +10,12 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
+from asking import Store
 from console import master, write_project
 from served import certify, got, serve, space
 from tuned import tuned
 
 from spsa.cli import execute
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 
 TOKEN = "0123456789abcdef0123"

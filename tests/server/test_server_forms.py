@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from asking import Store
 from served import NOBODY, client_of, people, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
-from spsa.db import Store
 from spsa.errors import DatabaseUnreachable
 from spsa.lifecycle import RunStatus
 from spsa.server.people import COOKIE

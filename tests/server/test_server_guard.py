@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from asking import Store
 from builders import new_run
 from served import client_of, people
 from starlette.testclient import TestClient
 
-from spsa.db import Store
 from spsa.protocol import is_loopback
 from spsa.server.guard import Proxy
 from spsa.server.people import COOKIE, MAX_WRONG

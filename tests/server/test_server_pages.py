@@ -6,13 +6,13 @@ from html import escape
 from urllib.parse import urlencode
 
 import pytest
+from asking import Store
 from builders import Stage
 from served import client_of, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
 from spsa.core.params import Space
-from spsa.db import Store
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan

@@ -13,11 +13,11 @@ from pathlib import Path
 from socket import create_server
 
 import pytest
+from asking import Store
 from console import ROOT, write_project
 from served import certify, got, serve, space
 from tuned import tuned
 
-from spsa.db import Store
 from spsa.lifecycle import RunStatus
 from spsa.server.people import MAX_WRONG
 

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from asking import Store
 from attacks import Machine, Scene, Sender, held, report_of, scene
 from builders import Stage, new_worker, result_of, stage
 from fuzzing import LONG
@@ -22,17 +23,15 @@ from served import serving
 from shell import Shell
 
 from spsa.core.json_values import to_json
-from spsa.db import Store
 from spsa.lifecycle import RunStatus
-from spsa.protocol import MAX_WORKERS, Claim, Measured
+from spsa.protocol import MAX_WORKERS, REQUESTS, Claim, Measured
 from spsa.server import workers
 from spsa.server.people import MAX_WRONG
-from spsa.server.worker_api import REQUESTS
 
 HASH = "a" * 64
 OLD = "2020-01-01 00:00:00.000"
 PATHS = [
-    *((asked.method, asked.path) for asked in REQUESTS),
+    *(("POST", f"/worker/{kind.path}") for kind in REQUESTS),
     ("GET", f"/worker/files/{HASH}"),
     ("PUT", "/worker/builds/1/claim/plus"),
 ]
@@ -84,15 +83,17 @@ def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(
 def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Scene) -> None:
     with serving(run.store) as url:
         known, guessing = Sender(url, run.good.token), Sender(url, "spsa_guess")
-        assert known.get("/worker/work").status == 200
+        assert known.post("/worker/work", {}).status == 200
         for _ in range(MAX_WRONG):
-            assert guessing.get("/worker/work").refusal == (401, "unknown_token")
-        refused = guessing.get("/worker/work")
+            assert guessing.post("/worker/work", {}).refusal == (401, "unknown_token")
+        refused = guessing.post("/worker/work", {})
         assert refused.refusal == (429, "guessing")
         assert 0 < int(refused.headers["Retry-After"]) <= 60
-        assert known.get("/worker/work").status == 200
+        assert known.post("/worker/work", {}).status == 200
         guessing.token = run.bad.token
-        assert guessing.get("/worker/work").status == 429, "or a guess that is right would show"
+        assert guessing.post("/worker/work", {}).status == 429, (
+            "or a guess that is right would show"
+        )
 
 
 def test_a_revoked_machine_loses_what_it_holds_at_once(run: Scene) -> None:
@@ -112,7 +113,7 @@ def test_no_token_is_logged(
             guessing.send(method, path, b"{")
             bad.send(method, path, b"{")
         run.sql("ALTER TABLE spsa_machine RENAME TO gone")
-        assert bad.get("/worker/work").refusal == (503, "unreachable")
+        assert bad.post("/worker/work", {}).refusal == (503, "unreachable")
         run.sql("ALTER TABLE gone RENAME TO spsa_machine")
     said = caplog.text + "".join(capfd.readouterr())
     assert "spsa_machine" in said, "the failure is logged"
@@ -134,7 +135,7 @@ def bodies(claim: Claim, worker_id: int) -> dict[str, Any]:
         "/worker/release": mine,
         "/worker/fail": {"held": mine, "failure": {"reason": "no"}},
         "/worker/builds/claim": lease,
-        "/worker/builds/renew": build,
+        "/worker/builds/renew": {**build, "lease_seconds": 60},
         "/worker/builds/fail": build,
         "/worker/builds/publish": {**build, "target": "t", "requires": [], **sides},
     }
@@ -143,8 +144,8 @@ def bodies(claim: Claim, worker_id: int) -> dict[str, Any]:
 def test_a_machine_cannot_speak_for_the_worker_of_another(run: Scene) -> None:
     claim = run.good.claimed()
     before = run.counts(), run.batch(claim)
-    asked = {asked.path for asked in REQUESTS if asked.body is not None}
-    assert bodies(claim, run.good.id).keys() == asked - {"/worker/register"}
+    asked = {f"/worker/{kind.path}" for kind in REQUESTS}
+    assert bodies(claim, run.good.id).keys() == asked - {"/worker/register", "/worker/work"}
     for path, body in bodies(claim, run.good.id).items():
         assert run.bad.post(path, body).refusal == (403, "not_permitted"), path
     for path, body in bodies(claim, 2**62).items():
@@ -153,7 +154,7 @@ def test_a_machine_cannot_speak_for_the_worker_of_another(run: Scene) -> None:
     for name in (run.good.name, f"{run.good.name}-1"):
         taken = to_json(new_worker(name))
         assert run.bad.post("/worker/register", taken).refusal == (409, "name_taken")
-    assert run.good.report(claim).json == {"outcome": "accepted"}
+    assert run.good.report(claim).json == {"reply": "accepted"}
 
 
 def test_the_claim_of_another_machine_is_of_no_use(run: Scene) -> None:
@@ -161,13 +162,13 @@ def test_the_claim_of_another_machine_is_of_no_use(run: Scene) -> None:
     before = run.counts(), run.batch(claim)
     theirs = bodies(claim, run.bad.id)
     assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
-    assert run.bad.post("/worker/renew", theirs["/worker/renew"]).json == {"held": []}
+    assert run.bad.post("/worker/renew", theirs["/worker/renew"]).json == {"reply": []}
     asked = {**theirs["/worker/claim"], "claim_id": claim.claim_id}
     assert run.bad.post("/worker/claim", asked).refusal == (409, "lease_lost")
     for path in ("/worker/release", "/worker/fail"):
-        assert run.bad.post(path, theirs[path]).json == {}
+        assert run.bad.post(path, theirs[path]).json == {"reply": None}
     assert (run.counts(), run.batch(claim)) == before
-    assert run.good.report(claim).json == {"outcome": "accepted"}
+    assert run.good.report(claim).json == {"reply": "accepted"}
     before = run.counts(), run.batch(claim)
     assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
     assert (run.counts(), run.batch(claim)) == before
@@ -177,7 +178,7 @@ def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> 
     claim, senders = run.good.claimed(), 8
     with ThreadPoolExecutor(senders) as threads:
         answers = list(threads.map(lambda _: run.good.report(claim), range(3 * senders)))
-    outcomes = sorted(answer.json["outcome"] for answer in answers)
+    outcomes = sorted(answer.json["reply"] for answer in answers)
     assert outcomes == ["accepted"] + ["already"] * (3 * senders - 1)
     assert run.counts()[0].games_played == 4
     other = to_json(-result_of(claim).tally + result_of(claim).tally)
@@ -193,7 +194,7 @@ def test_reports_of_two_results_at_once_count_one_of_them(run: Scene) -> None:
         answers = list(
             threads.map(lambda i: run.good.report(claim, tally=tallies[i % 2]), range(16))
         )
-    assert sum(answer.json.get("outcome") == "accepted" for answer in answers) == 1
+    assert sum(answer.json.get("reply") == "accepted" for answer in answers) == 1
     assert {answer.status for answer in answers} == {200, 409}
     assert run.counts()[0].games_played == 4
 
@@ -280,7 +281,7 @@ def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> N
         told = f"{answer.json['field']} {answer.json['error']}"
         assert field in told.replace("BatchResult", "BatchReport.result"), (over, answer.json)
         assert (run.counts(), run.batch(claim)) == before, over
-    assert run.bad.report(claim).json == {"outcome": "accepted"}
+    assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
 def kept(**over: Any) -> dict[str, Any]:
@@ -327,10 +328,10 @@ JUNK = (
 
 def test_what_is_no_value_of_the_protocol_is_refused(run: Scene) -> None:
     before = run.counts()
-    for asked in REQUESTS:
-        for body in JUNK if asked.body is not None else ():
-            answer = run.bad.post(asked.path, body)
-            assert answer.refusal == (422, "out_of_range"), (asked.path, body[:80], answer)
+    for kind in REQUESTS:
+        for body in JUNK:
+            answer = run.bad.post(f"/worker/{kind.path}", body)
+            assert answer.refusal == (422, "out_of_range"), (kind.path, body[:80], answer)
             assert answer.json["field"] and len(answer.content) < 2_000
     assert run.counts() == before
 
@@ -348,7 +349,7 @@ def test_a_lease_is_ten_seconds_to_an_hour(run: Scene) -> None:
 
 def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
     for version in ("0", "2", "x", ""):
-        answer = run.good.get("/worker/work", X_Spsa_Protocol=version)
+        answer = run.good.post("/worker/work", {}, X_Spsa_Protocol=version)
         assert answer.refusal == (426, "outdated"), version
     nobody = Sender(run.url)
     for path in ("/worker/version", "/worker.pyz"):
@@ -408,7 +409,7 @@ def test_half_a_body_is_no_request(run: Scene) -> None:
             connection.sendall(head(run.bad, "/worker/report", length) + body[:sent])
     time.sleep(0.2)
     assert (run.counts(), run.batch(claim)) == before
-    assert run.bad.report(claim).json == {"outcome": "accepted"}
+    assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
 def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,7 +418,7 @@ def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) ->
     for connection in slow:
         connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000"))
     began = time.monotonic()
-    assert run.good.get("/worker/work").status == 200, "slow ones hold nobody up"
+    assert run.good.post("/worker/work", {}).status == 200, "slow ones hold nobody up"
     assert time.monotonic() - began < 5
     for _ in range(3):
         for connection in slow[:2]:  # a byte now and then does not prolong it
@@ -510,7 +511,7 @@ def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:
     refused = run.bad.post("/worker/claim", more)
     assert refused.refusal == (429, "too_many") and int(refused.headers["Retry-After"]) > 0
     again = run.bad.post("/worker/claim", {**lease, "claim_id": claims[0].claim_id})
-    assert again.json["claim"]["batch_id"] == claims[0].batch_id, "a repeated call is no new one"
+    assert again.json["reply"]["batch_id"] == claims[0].batch_id, "a repeated call is no new one"
     run.bad.report(claims[0])
     assert run.bad.post("/worker/claim", more).status == 200
 

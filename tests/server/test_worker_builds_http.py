@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asking import Store
 from attacks import Machine, Sender
 from builders import LEASE
 from served import serving
 from test_worker_attacks import connected, head, status_of
 
 from spsa.core.json_values import to_json
-from spsa.db import Store
 from spsa.lifecycle import MachineRole
 from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile, LeasedBuild
 
@@ -72,12 +72,12 @@ def built(content: bytes) -> BuiltFile:
 def result_of(build: LeasedBuild, **over: Any) -> BuildResult:
     facts = {"target": "x86_64-linux", "requires": ("linux",)}
     facts |= {"plus": built(PLUS), "minus": built(MINUS)}
-    held = {"worker_id": build.worker_id, "build_id": build.id, "claim_id": build.claim_id}
+    held = {"worker_id": build.worker_id, "build_id": build.build_id, "claim_id": build.claim_id}
     return BuildResult(**held | facts | over)
 
 
 def path_of(build: LeasedBuild, side: str = "plus") -> str:
-    return f"/worker/builds/{build.id}/{build.claim_id}/{side}"
+    return f"/worker/builds/{build.build_id}/{build.claim_id}/{side}"
 
 
 def test_a_remote_worker_builds_for_others(orders: Orders) -> None:
@@ -100,7 +100,7 @@ def test_what_was_sent_waits_for_a_server_that_starts_again(orders: Orders) -> N
         assert Sender(first, orders.one.token).send("PUT", path_of(build), PLUS).status == 200
     assert orders.one.send("PUT", path_of(build, "minus"), MINUS).status == 200
     result = to_json(result_of(build))
-    assert orders.one.post("/worker/builds/publish", result).json == {"outcome": "accepted"}
+    assert orders.one.post("/worker/builds/publish", result).json == {"reply": "accepted"}
     assert orders.engines is not None
 
 
@@ -125,10 +125,12 @@ def test_nobody_but_the_holder_sends_or_publishes(orders: Orders) -> None:
         other = to_json(result_of(build, worker_id=machine.id))
         refused = machine.send("PUT", path_of(build), PLUS)
         assert refused.status == (409 if machine is orders.two else 403)
-        assert machine.post("/worker/builds/publish", other).json == {"outcome": "lost"}
-        held = {"worker_id": machine.id, "build_id": build.id, "claim_id": build.claim_id}
-        assert machine.post("/worker/builds/fail", held).json == {}
-        assert machine.post("/worker/builds/renew", held).json == {"held": False}
+        assert machine.post("/worker/builds/publish", other).json == {"reply": "lost"}
+        held = {"worker_id": machine.id, "build_id": build.build_id, "claim_id": build.claim_id}
+        assert machine.post("/worker/builds/fail", held).json == {"reply": None}
+        assert machine.post("/worker/builds/renew", {**held, "lease_seconds": 60}).json == {
+            "reply": False
+        }
     asked = {"worker_id": orders.player.id, "claim_id": "x", "lease_seconds": 60}
     assert orders.player.post("/worker/builds/claim", asked).refusal == (403, "not_permitted")
     assert orders.player.get(f"/worker/files/{orders.archive}").status == 403
@@ -149,7 +151,7 @@ def test_a_published_engine_is_the_one_that_was_sent(orders: Orders) -> None:
     other = to_json(result_of(build, plus=built(MINUS), minus=built(PLUS)))
     assert orders.one.post(publish, other).refusal == (422, "out_of_range")
     assert orders.sql("SELECT count(*) FROM spsa_engine") == [(0,)]
-    assert orders.one.post(publish, right).json == {"outcome": "accepted"}
+    assert orders.one.post(publish, right).json == {"reply": "accepted"}
 
 
 def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders: Orders) -> None:

@@ -8,14 +8,13 @@ from itertools import count
 from typing import Any
 
 import urllib3
+from asking import RemoteStore, Store
 from builders import LEASE, Stage, new_worker, result_of
 from invariants import broken
 
 from spsa.core.json_values import to_json
-from spsa.db import Store
 from spsa.lifecycle import MachineRole, RunStatus
 from spsa.protocol import BatchReport, Claim, HeldClaim
-from worker.remote import RemoteStore
 
 GAMES = 32
 Sql = Callable[..., Any]
@@ -153,7 +152,7 @@ class Scene:
         view = self.stage.view()
         assert view.run.status is RunStatus.RUNNING
         while (claim := self.good.claim()) is not None:
-            assert self.good.report(claim).json == {"outcome": "accepted"}
+            assert self.good.report(claim).json == {"reply": "accepted"}
         self.stage.apply()
         assert broken(self.sql) == []
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from asking import Store
+
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_queries import NO_FILES
 from spsa.db.run_view import MasterLease, RunView

@@ -3,7 +3,8 @@
 from contextlib import contextmanager
 from typing import Literal
 
-from spsa.db import Store
+from asking import Store
+
 from spsa.errors import DatabaseUnreachable
 
 Cut = Literal["before", "after"] | None

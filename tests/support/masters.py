@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from asking import Store
 from builders import TERMS, new_engine, new_run, new_worker, result_of
 
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.params import Location, Parameter, Place, Space
-from spsa.db import Store
 from spsa.db.master_queries import Sides
 from spsa.master.loop import Master
 from spsa.master.session import Auto, RunSettings

@@ -3,11 +3,10 @@
 from contextlib import closing
 from dataclasses import replace
 
+from asking import Store
 from builders import Stage, new_worker
 from shell import Shell
 from tuned import iterate, space_from, tuned, validated
-
-from spsa.db import Store
 
 _PARAMETERS = {
     "rook_value_opening": (560, 280, 1500, 80),

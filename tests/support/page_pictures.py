@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from asking import Store
 from owned import owned
 from playwright.sync_api import Page, sync_playwright
 from screen import Screen, console_of
 from served import serving
 
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.db.tables import Run
 from spsa.report.alarms import with_alarms

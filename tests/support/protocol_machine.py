@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from asking import RemoteStore
 from builders import LEASE, new_iteration, new_run, new_worker, step_from, tally_of_seed
 from cutting import Cut, CutStore
 from hypothesis import note
@@ -55,7 +56,6 @@ from spsa.errors import (
 )
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BatchResult, Claim, Failure, Measured, RegisteredWorker, WorkerStore
-from worker.remote import RemoteStore
 
 MACHINES = ("machine", "machine", "other", "third")  # of each worker
 PROVIDED = (("fast",), ("fast",), ("fast", "big"), ())  # by each worker

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import uvicorn
+from asking import Store
 from builders import Stage, new_worker, result_of
 from console import environment, master
 from starlette.testclient import TestClient
@@ -18,7 +19,6 @@ from tuned import tuned, validated
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Location, Place
-from spsa.db import Store
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from asking import Store
 from builders import Stage, published, stage
 from console import ROOT, environment, worker
 from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
@@ -13,7 +14,6 @@ from invariants import broken
 from shell import Shell
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
 

@@ -4,6 +4,7 @@ import tempfile
 from math import floor
 from pathlib import Path
 
+from asking import Store
 from builders import TERMS, Stage, new_validation, stage
 from elo import score_of_elo
 
@@ -11,7 +12,6 @@ from spsa.algorithms.tuning import tuning
 from spsa.config import load_space
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
 from spsa.master.session import RunSettings, tuning_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from asking import Store
 from shell import Shell
 
-from spsa.db import Store
 from spsa.errors import IllegalTransition, TuningError
 from spsa.report.status import STATUS
 from spsa.report.status import status as status_of

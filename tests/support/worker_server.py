@@ -103,23 +103,21 @@ class WorkerServer:
             case "/worker/version":
                 return self.version
             case "/worker/register":
-                return {"id": 1, "machine": "machine"}
+                return {"reply": {"id": 1, "machine": "machine"}}
             case "/worker/touch":
-                return {"set_aside": self.set_aside}
+                return {"reply": self.set_aside}
             case "/worker/claim":
                 if not self.claims:
-                    return {"claim": None}
+                    return {"reply": None}
                 claim = to_json(self.claims.popleft())
-                return {"claim": {**claim, "claim_id": request.json["claim_id"]}}
+                return {"reply": {**claim, "claim_id": request.json["claim_id"]}}
             case "/worker/renew":
-                return {"held": request.json["claim_ids"]}
+                return {"reply": request.json["claim_ids"]}
             case "/worker/report":
-                return {"outcome": "accepted"}
+                return {"reply": "accepted"}
             case "/worker/work":
-                return {"work": self.work}
-            case "/worker/builds/claim":
-                return {"build": None}
-        return {}
+                return {"reply": self.work}
+        return {"reply": None}
 
 
 @contextmanager

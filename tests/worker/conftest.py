@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Store
 from builders import Stage, stage
 from engines.faulty import engine
 from worker_server import Running, WorkerServer, claim_of, worker_server
-
-from spsa.db import Store
 
 
 @pytest.fixture

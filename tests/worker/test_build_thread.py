@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from asking import RemoteStore, Store
 from builders import LEASE, new_worker
 from engines.faulty import wait_until
 from served import serving
@@ -16,11 +17,9 @@ from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
 from spsa.builds.source import pin
 from spsa.core.json_values import to_json
-from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
-from worker.remote import RemoteStore
 
 ENGINE = """#!/bin/sh
 if [ "$1" = bench ]; then echo "Nodes searched: MARGIN"; exit; fi

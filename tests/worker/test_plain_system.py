@@ -9,12 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from asking import Store
 from builders import NODES
 from console import ROOT, call, compete
 from engines.faulty import engine
 from trials import opened
-
-from spsa.db import Store
 
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
 LACKING = ["sandbox", "orphan reaper"]

@@ -13,7 +13,7 @@ from spsa.errors import (
     IllegalTransition,
     TooManyRequests,
 )
-from spsa.protocol import Failure, Measured
+from spsa.protocol import ClaimRequest, Failure, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -27,17 +27,10 @@ class AskedTwice(CutStore):
         super().__init__(url)
         self.asked = []
 
-    def touch_worker(self, worker, measured):
-        self.asked.append("touch")
-        return super().touch_worker(worker, measured)
-
-    def renew(self, worker, claim_ids, lease_seconds):
-        self.asked.append(lease_seconds)
-        return super().renew(worker, claim_ids, lease_seconds)
-
-    def register_worker(self, info):
-        self.asked.append("register")
-        return super().register_worker(info)
+    def ask(self, request, *machine):
+        if not isinstance(request, ClaimRequest):
+            self.asked.append(getattr(request, "lease_seconds", request.path))
+        return super().ask(request, *machine)
 
 
 @pytest.fixture
@@ -151,11 +144,11 @@ def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
     sql("UPDATE spsa_batch SET worker_id = NULL")
     sql("DELETE FROM spsa_worker")
     assert client.claim().seq == 0
-    assert store.asked == ["register", "register"]
+    assert store.asked == ["register", "release", "register"]
 
 
 def test_a_worker_that_the_database_refuses_gets_the_error(client, store, monkeypatch):
-    monkeypatch.setattr(store, "claim", raising(IllegalTransition("not of this machine")))
+    monkeypatch.setattr(store, "ask", raising(IllegalTransition("not of this machine")))
     with pytest.raises(IllegalTransition):
         client.claim()
 
@@ -311,10 +304,10 @@ class Full(CutStore):
 
     busy = True
 
-    def claim(self, *args, **kwargs):
-        if self.busy:
+    def ask(self, request, *machine):
+        if self.busy and isinstance(request, ClaimRequest):
             raise TooManyRequests("too many batches", 60.0)
-        return super().claim(*args, **kwargs)
+        return super().ask(request, *machine)
 
 
 def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(sqlite_url, now):

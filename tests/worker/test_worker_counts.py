@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import stage
 
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening, OpeningBook, drawn_time
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid

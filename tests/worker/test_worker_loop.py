@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from asking import Store
 from builders import (
     LEASE,
     NODES,
@@ -27,7 +28,6 @@ from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book,
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db import Store
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Store
 from builders import Stage, published
 from console import compete
 from engines.faulty import LOSER, WINNER, engine, start_book
 from test_worker_loop import hired
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
-from spsa.db import Store
 from worker.batches import jobs as scaling
 from worker.batches.loop import Worker
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Store
 from builders import LEASE, Stage, stage
 from engines.faulty import LOSER, SCRIPT, WINNER, engine, start_book
 from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
 from spsa.builds.artifacts import ArtifactStore
 from spsa.core.game_settings import Book, EngineFile, GameSettings
-from spsa.db import Store
 from spsa.errors import TuningError
 from spsa.lifecycle import BatchStatus
 

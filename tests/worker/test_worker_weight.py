@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from asking import Store
 from builders import NODES
 from console import call
 from trials import opened
-
-from spsa.db import Store
 
 NEVER = frozenset(
     {

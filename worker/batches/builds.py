@@ -8,19 +8,23 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import BuildOrder, ordered
 from spsa.builds.commands import BuildCancelled
-from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, NotPermitted, TuningError
 from spsa.protocol import (
+    BuildClaim,
+    BuildRenewal,
     BuildResult,
+    BuildReturn,
     BuiltFile,
+    HeldBuild,
     LeasedBuild,
     RegisteredWorker,
     WorkerInfo,
@@ -81,9 +85,12 @@ class BuildThread:
 
     def _claimed(self) -> LeasedBuild | None:
         if self._worker is None:
-            self._worker = self._store.register_worker(self._info)
+            self._worker = self._store.ask(self._info)
+        wanted = BuildClaim(
+            worker_id=self._worker.id, claim_id=self._claim_id, lease_seconds=self._lease
+        )
         try:
-            return self._store.claim_build(self._claim_id, self._worker, self._lease)
+            return self._store.ask(wanted)
         except IllegalTransition:  # a server that crashed may have lost this worker's row
             self._worker = None
             return None
@@ -103,23 +110,24 @@ class BuildThread:
                     raise BuildCancelled
                 self._publish(build, order, *builder.build(order.plus, order.minus))
         except BuildCancelled:
-            self._retried(lambda: self._store.fail_build(build, None))
+            self._retried(self._store.ask, BuildReturn(**_held(build)))
         except DatabaseUnreachable:
             raise  # the lease expires by itself
         except (TuningError, OSError) as error:
             reason = printable(str(error), FAILURE_LENGTH) or "it failed without a word"
             log.error("cannot build: %s", error)
-            self._retried(lambda: self._store.fail_build(build, reason))
+            self._retried(self._store.ask, BuildReturn(**_held(build), reason=reason))
 
     @contextmanager
     def _renewed_lease(self, build: LeasedBuild, cancel: Callable[[], None]) -> Iterator[None]:
         """Keep the lease in another thread, which cancels the build when the lease is lost."""
         ended = threading.Event()
+        renewal = BuildRenewal(**_held(build), lease_seconds=self._lease)
 
         def keep() -> None:
             while not ended.wait(self._lease / 4):
                 try:
-                    is_held = self._store.renew_build(build, self._lease)
+                    is_held = self._store.ask(renewal)
                 except DatabaseUnreachable:
                     is_held = True  # it may still be held; publishing will tell
                 except TuningError:  # a token that was revoked, a server of another version
@@ -140,23 +148,28 @@ class BuildThread:
         self, build: LeasedBuild, order: BuildOrder, plus: BuiltEngine, minus: BuiltEngine
     ) -> None:
         result = BuildResult(
-            worker_id=build.worker_id,
-            build_id=build.id,
-            claim_id=build.claim_id,
+            **_held(build),
             target=printable(plus.target, 100) or "unknown",
             requires=tuple(sorted({*plus.requires, *minus.requires})),
             plus=BuiltFile(sha256=plus.sha256, size=plus.size, bench=plus.bench),
             minus=BuiltFile(sha256=minus.sha256, size=minus.size, bench=minus.bench),
         )
-        files = plus.path.read_bytes(), minus.path.read_bytes()
-        outcome = self._retried(lambda: self._store.publish_build(result, *files))
+        for side, engine in (("plus", plus), ("minus", minus)):
+            with suppress(LeaseLost):  # the last request says whether it was published before
+                content = engine.path.read_bytes()
+                self._retried(self._store.upload_build, build, side, content)
+        outcome = self._retried(self._store.ask, result)
         log.info("two engines for %s: %s", " ".join(order.kind), outcome)
 
-    def _retried(self, call: Callable[[], object]) -> object:
+    def _retried(self, call: Callable[..., object], *values: object) -> object:
         """Repeat a call until the database responds, which it answers as if called once."""
         while True:
             try:
-                return call()
+                return call(*values)
             except DatabaseUnreachable as error:
                 if self._stopping.wait(self._backoff.next(error)):
                     raise
+
+
+def _held(build: HeldBuild) -> dict[str, Any]:
+    return {name: getattr(build, name) for name in ("worker_id", "build_id", "claim_id")}

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -25,14 +25,22 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.protocol import (
+    BatchFailure,
+    BatchReport,
     BatchResult,
     Claim,
+    ClaimRequest,
     Failure,
+    HeldClaim,
     Measured,
     OpenWork,
     RegisteredWorker,
+    RenewRequest,
+    Request,
+    Touch,
     WorkerInfo,
     WorkerStore,
+    WorkLeft,
 )
 from spsa.text import plural, printable
 
@@ -90,7 +98,7 @@ class DatabaseClient:
         self._store = store
         self._info = info
         self._lease = lease
-        self._reports: deque[tuple[Claim, End]] = deque()
+        self._reports: deque[Request[Any]] = deque()
         self._retries = replace(reconnect)
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
@@ -133,7 +141,14 @@ class DatabaseClient:
 
     def enqueue(self, claim: Claim, end: End) -> None:
         """Keep the report of a claim until it is delivered."""
-        self._reports.append((claim, end))
+        held = HeldClaim.of(claim)
+        match end:
+            case None:
+                self._reports.append(held)
+            case Failure():
+                self._reports.append(BatchFailure(held=held, failure=end))
+            case _:
+                self._reports.append(BatchReport(held=held, result=end))
 
     def renew(self, claim_ids: Collection[str], measured: Measured) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
@@ -143,15 +158,15 @@ class DatabaseClient:
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        touch, renew = self._store.touch_worker, self._store.renew
-        self._warn_if_set_aside(self._registered_for(lambda worker: touch(worker, measured)))
-        if not claim_ids:
+        self._warn_if_set_aside(self._ask_as_worker(Touch, **asdict(measured)))
+        held: Collection[str] = ()
+        if claim_ids:
+            ids = tuple(claim_ids)
+            held = self._ask_as_worker(RenewRequest, claim_ids=ids, lease_seconds=self._lease)
+        else:
             self._say_why_idle()
-        held: frozenset[str] = self._registered_for(
-            lambda worker: renew(worker, list(claim_ids), self._lease)
-        )
         self._renew_at = now + self._lease / 4
-        return frozenset(claim_ids) - held
+        return frozenset(claim_ids).difference(held)
 
     def leave_out(self, run: str) -> None:
         """Take no more batches of a run; the database is told, and gives them to others."""
@@ -165,9 +180,8 @@ class DatabaseClient:
         One that the database refuses costs the batch, not the worker.
         """
         while self._reports:
-            claim, end = self._reports[0]
             try:
-                self._send(claim, end)
+                self._store.ask(self._reports[0])
             except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
                 raise
             except LeaseLost as error:
@@ -190,8 +204,8 @@ class DatabaseClient:
         if time.monotonic() < self._claim_at:
             return None
         try:
-            claim: Claim | None = self._registered_for(
-                lambda worker: self._store.claim(self._claim_id, worker, self._lease)
+            claim: Claim | None = self._ask_as_worker(
+                ClaimRequest, claim_id=self._claim_id, lease_seconds=self._lease
             )
         except LeaseLost:  # the id was used up: every other attempt with it fails, too
             self._claim_id = uuid4().hex
@@ -208,15 +222,7 @@ class DatabaseClient:
 
     def work_left(self) -> bool:
         """Whether any run may still have games that this worker can play."""
-        return any(self._obstacle(left) is None for left in self._store.work_left())
-
-    def _send(self, claim: Claim, end: End) -> None:
-        if end is None:
-            self._store.release(claim)
-        elif isinstance(end, Failure):
-            self._store.fail(claim, end)
-        else:
-            self._store.report(claim, end)
+        return any(self._obstacle(left) is None for left in self._store.ask(WorkLeft()))
 
     def _warn_if_set_aside(self, reason: str | None) -> None:
         if reason is not None and reason != self._set_aside:
@@ -230,7 +236,7 @@ class DatabaseClient:
 
     def _say_why_idle(self) -> None:
         """Say why there is nothing that this worker may play; once for each reason."""
-        found = [self._obstacle(left) for left in self._store.work_left()]
+        found = [self._obstacle(left) for left in self._store.ask(WorkLeft())]
         reason = "; ".join(dict.fromkeys(filter(None, found))) or "no run needs games"
         reason = "" if None in found else reason
         if reason and reason != self._idle_reason:
@@ -250,18 +256,18 @@ class DatabaseClient:
             return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
         return None
 
-    def _registered_for(self, call: Callable[[RegisteredWorker], Any]) -> Any:
-        """Call it with this worker's row, which is made again if it is unknown.
+    def _ask_as_worker(self, kind: Callable[..., Request[Any]], **values: Any) -> Any:
+        """Ask with the id of this worker's row, which is made again if it is unknown.
 
         A database that crashed may have lost the row, which was not yet on disk.
         """
         try:
-            return call(self._registered())
+            return self._store.ask(kind(worker_id=self._registered().id, **values))
         except IllegalTransition:
             self._worker = None
-            return call(self._registered())
+            return self._store.ask(kind(worker_id=self._registered().id, **values))
 
     def _registered(self) -> RegisteredWorker:
         if self._worker is None:
-            self._worker = self._store.register_worker(self._info)
+            self._worker = self._store.ask(self._info)
         return self._worker
