@@ -1,19 +1,21 @@
 """The formats of other tuners, read into spaces and written from them.
 
-    fishtest         name,start,min,max,c_end,r_end; also among the lines that TUNE() prints
-    openbench        name, int|float, start, min, max, c_end, r_end; also the digest of a tune:
-                     Name,Curr,Start,Min,Max,C,C_end,R,R_end
-    JSON             see `object_formats`
+    fishtest            name,start,min,max,c_end,r_end; also among the lines that TUNE() prints
+    openbench           name, int|float, start, min, max, c_end, r_end; also the digest of a tune:
+                        Name,Curr,Start,Min,Max,C,C_end,R,R_end
+    weather-factory     its config.json: {"NAME": {"value", "min_value", "max_value", "step"}, ...}
+    chess-tuning-tools  {"parameter_ranges": {"NAME": "Integer(0, 100)", "OTHER": "Real(0.0, 1.0)"}}
+    json                the tables and keys of params.toml
 
 Fishtest and OpenBench count in perturbations. `c_end` is the perturbation of the last planned
 iteration, which is one step here, so that a parameter keeps its size and its learning rate:
 
     step = c_end,   c_end here = 1,   r_end here = r_end
 
-Their plans are counted in games. c_k and R_k depend on k / N and A / N alone, so they are the same
-after the same games. `docs/formats.md` derives it.
+`docs/formats.md` derives it, and the gains of a plan.
 
-Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench.
+Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench; github.com/jnlt3/weather-factory;
+the documentation of chess-tuning-tools.
 """
 
 import json
@@ -24,35 +26,35 @@ from pathlib import Path
 from statistics import median
 
 from spsa.config.document import Document, Key, as_number, file_text, shown
-from spsa.config.object_formats import (
-    OWN,
-    TUNING_TOOLS,
-    WEATHER_FACTORY,
-    Table,
-    read_objects,
-    written_objects,
-)
 from spsa.config.projection import params_document
 from spsa.config.space import space_of
 from spsa.core.params import Number, Parameter, Space
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 
-_USUAL_R_END = 0.002
-_MIN_C_END = 0.5  # of a whole number: below, plus and minus are often the same number
-
+_OWN, _WEATHER_FACTORY, _TUNING_TOOLS = "json", "weather-factory", "chess-tuning-tools"
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "fishtest": ("name", "start", "min", "max", "c_end", "r_end"),
     "openbench": ("name", "int|float", "start", "min", "max", "c_end", "r_end"),
 }
 _DIGEST = ("name", "curr", "start", "min", "max", "c", "c_end", "r", "r_end")
+EXPORTED = (*_COLUMNS, _WEATHER_FACTORY, _TUNING_TOOLS, _OWN)
 
-EXPORTED = (*_COLUMNS, WEATHER_FACTORY, TUNING_TOOLS, OWN)
-_KNOWN = f"name a file of {', '.join(EXPORTED)}"
-_OF_WHOLE_NUMBERS = ("fishtest", WEATHER_FACTORY)
-_NUMBER = re.compile(r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_USUAL_R_END = 0.002
+_MIN_C_END = 0.5  # of a whole number: below, plus and minus are often the same number
+_KEYS = {"value": "value", "min": "min_value", "max": "max_value", "step": "step"}
+"""The keys of weather-factory by those of params.toml."""
+_RANGES = "parameter_ranges"
+_NUMBER = r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?"
+_RANGE = re.compile(
+    rf"\s*(Integer|Real)\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*(?:,[^()]*)?\)\s*", re.ASCII
+)
+_RANGE_STEPS = 20
+"""Steps in a range that comes without one."""
+
+Table = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """The space of a peer's file, and the r_end of each parameter, if the format has one.
 
@@ -72,27 +74,15 @@ class Imported:
     @property
     def notes(self) -> Iterator[str]:
         """How the numbers were mapped, and what is not the same here."""
-        if self.format == TUNING_TOOLS:
+        if self.format == _TUNING_TOOLS:
             yield "the file has ranges alone: write the engine's values where the middle is wrong"
         if self.r_ends:
             yield "step = c_end: the last planned perturbation is one step"
         if self.raised:
             yield f"c_end is below {_MIN_C_END}, so the step is that: {', '.join(self.raised)}"
         if others := [name for name, r_end in self.r_ends.items() if r_end != self.r_end]:
-            yield (
-                f"r_end differs: a run has one, and {self.r_end:g} is the median; another r_end "
-                f"had {', '.join(others)}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A parameter of a list: its table in params.toml, and what has no key there."""
-
-    number: int
-    table: Table
-    r_end: float
-    is_raised: bool
+            said = f"a run has one r_end, and {self.r_end:g} is the median"
+            yield f"{said}; another r_end had {', '.join(others)}"
 
 
 def read_file(path: Path) -> Imported:
@@ -101,30 +91,35 @@ def read_file(path: Path) -> Imported:
     Raises InvalidInput with all its faults, in the words of params.toml.
     """
     text = file_text(path)
-    if text.lstrip().startswith("{"):
-        kind, tables = read_objects(path, text)
-        own = Document(path, text, tables, {})
-        return Imported(kind, space_of(own if kind == OWN else _document(path, text, tables)))
-    rows = [(line, row) for line, row in _rows(text) if len(row) > 1]
+    return _of_object(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
+
+
+def _of_lines(path: Path, text: str) -> Imported:
+    rows = [
+        (number, [field.strip() for field in line.split(",")])
+        for number, line in enumerate(text.splitlines(), start=1)
+        if "," in line and not line.lstrip().startswith("#")
+    ]
     if not rows:
-        raise InvalidInput.of(path, path.name, "is of no known format", _KNOWN)
+        remedy = f"name a file of {', '.join(EXPORTED)}"
+        raise InvalidInput.of(path, path.name, "is of no known format", remedy)
     kind, columns = _columns([row for _, row in rows])
-    each = _lines(path, rows, columns)
-    tables = {name: one.table for name, one in each.items()}
-    numbers = {name: one.number for name, one in each.items()}
+    rows = [(n, row) for n, row in rows if [one.lower() for one in row] != list(columns)]
+    remedy = f"write {','.join(columns)}"
+    if faults := [
+        Fault(file=str(path), line=number, name=row[0], found=found, remedy=remedy)
+        for number, row in rows
+        if (found := _wrong(row, columns))
+    ]:
+        raise InvalidInput(faults[:MAX_FAULTS])
+    read = [(number, dict(zip(columns, row, strict=True))) for number, row in rows]
+    tables = [(row["name"], _table(row), number) for number, row in read]
     return Imported(
-        kind,
-        space_of(_document(path, text, tables, numbers)),
-        {name: one.r_end for name, one in each.items()},
-        [name for name, one in each.items() if one.is_raised],
+        format=kind,
+        space=space_of(_document(path, text, tables)),
+        r_ends={row["name"]: float(row["r_end"]) for _, row in read},
+        raised=[row["name"] for _, row in read if _is_too_small(row)],
     )
-
-
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each line that is neither empty nor a comment, and its number from 1."""
-    for line, row in enumerate(text.splitlines(), start=1):
-        if row.strip() and not row.lstrip().startswith("#"):
-            yield line, [field.strip() for field in row.split(",")]
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> tuple[str, Sequence[str]]:
@@ -132,87 +127,101 @@ def _columns(rows: Sequence[Sequence[str]]) -> tuple[str, Sequence[str]]:
     if len(rows[0]) == len(_DIGEST):
         return "openbench", _DIGEST
     typed = any(row[1].lower() in ("int", "float") for row in rows)
-    is_openbench = typed or len(rows[0]) == len(_COLUMNS["openbench"])
-    kind = "openbench" if is_openbench else "fishtest"
+    kind = "openbench" if typed or len(rows[0]) == len(_COLUMNS["openbench"]) else "fishtest"
     return kind, _COLUMNS[kind]
 
 
-def _lines(
-    path: Path, rows: Sequence[tuple[int, Sequence[str]]], columns: Sequence[str]
-) -> dict[str, _Line]:
-    """The lines by their names, without the header."""
-    found: dict[str, _Line] = {}
-    faults: list[Fault] = []
-    for number, row in rows:
-        name = row[0]
-        if [text.lower() for text in row] == list(columns):
-            continue
-        try:
-            if name in found:
-                raise _Refused(f"line {found[name].number} has it already", "keep one of the two")
-            found[name] = _line(number, row, columns)
-        except _Refused as refused:
-            said, remedy = refused.args
-            fault = Fault(
-                file=str(path), line=number, name=name or "line", found=said, remedy=remedy
-            )
-            faults.append(fault)
-    if faults:
-        raise InvalidInput(faults[:MAX_FAULTS])
-    return found
-
-
-class _Refused(Exception):
-    """What was found in a line, and what would be right."""
-
-
-def _line(line: int, row: Sequence[str], columns: Sequence[str]) -> _Line:
-    remedy = f"write {','.join(columns)}"
+def _wrong(row: Sequence[str], columns: Sequence[str]) -> str:
+    """What is wrong in a line; "" for nothing."""
     if len(row) != len(columns):
-        raise _Refused(f"{len(row)} fields instead of {len(columns)}", remedy)
-    said = dict(zip(columns, row, strict=True))
-    # the digest has no types, and writes whole numbers without decimals
-    is_real = "curr" in said and not said["start"].lstrip("+-").isdigit()
-    kind = said.pop("int|float", "float" if is_real else "int")
-    if kind not in ("int", "float"):
-        raise _Refused(f"{shown(kind)} is no type", "write int or float")
-    numbers = {
-        column: _number(column, text, remedy) for column, text in said.items() if column != "name"
-    }
-    is_raised = kind == "int" and 0 < numbers["c_end"] < _MIN_C_END
-    low, high = (
-        int(n) if kind == "int" and n == int(n) else n for n in (numbers["min"], numbers["max"])
-    )
-    table: Table = {
-        "value": numbers.get("curr", numbers["start"]),
-        "min": low,
-        "max": high,
-        "step": _MIN_C_END if is_raised else numbers["c_end"],
-        "type": kind,
-    }
-    return _Line(line, table, numbers["r_end"], is_raised)
+        return f"{len(row)} fields instead of {len(columns)}"
+    for column, text in zip(columns[1:], row[1:], strict=True):
+        if column == "int|float" and text not in ("int", "float"):
+            return f"{shown(text)} is no type, int or float"
+        if column != "int|float" and _number(text) is None:
+            return f"{column} {shown(text)} is not a number"
+    return ""
 
 
-def _number(column: str, text: str, remedy: str) -> Number:
+def _table(row: Mapping[str, str]) -> Table:
+    """What params.toml has of a line."""
+    return {
+        "value": _number(row.get("curr", row["start"])),
+        "min": _number(row["min"]),
+        "max": _number(row["max"]),
+        "step": _MIN_C_END if _is_too_small(row) else _number(row["c_end"]),
+        "type": _type(row),
+    }
+
+
+def _type(row: Mapping[str, str]) -> str:
+    """The digest has no types, and writes whole numbers without decimals."""
+    is_real = "curr" in row and not row["start"].lstrip("+-").isdigit()
+    return row.get("int|float", "float" if is_real else "int")
+
+
+def _is_too_small(row: Mapping[str, str]) -> bool:
+    return _type(row) == "int" and 0 < float(row["c_end"]) < _MIN_C_END
+
+
+def _number(text: str) -> Number | None:
     """A finite decimal number, whole if it is written so."""
-    if not _NUMBER.fullmatch(text) or (number := as_number(float(text))) is None:
-        raise _Refused(f"{column} {shown(text)} is not a number", remedy)
-    return int(text) if text.lstrip("+-").isdigit() else number
+    if not re.fullmatch(_NUMBER, text, re.ASCII) or (number := as_number(float(text))) is None:
+        return None
+    return int(number) if text.lstrip("+-").isdigit() else number
 
 
-def _document(
-    path: Path, text: str, tables: Mapping[str, Table], lines: Mapping[str, int] | None = None
-) -> Document:
-    """What params.toml would be: a table for each option."""
+def _of_object(path: Path, text: str) -> Imported:
+    try:
+        data = json.loads(text)
+        json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except (ValueError, RecursionError) as error:  # a JSONDecodeError has a line
+        found, line = f"is not JSON: {error}", getattr(error, "lineno", None)
+        fault = Fault(file=str(path), line=line, name=path.name, found=found, remedy="correct it")
+        raise InvalidInput([fault]) from None
+    tables: dict[str, object]
+    if isinstance(data.get(_RANGES), dict):
+        ranges = data[_RANGES].items()
+        kind, tables = _TUNING_TOOLS, {name: _of_range(path, name, one) for name, one in ranges}
+    elif any(isinstance(one, dict) and "min_value" in one for one in data.values()):
+        kind, tables = _WEATHER_FACTORY, {name: _of_keys(one) for name, one in data.items()}
+    else:
+        return Imported(format=_OWN, space=space_of(Document(path, text, data, {})))
+    document = _document(path, text, [(name, table, None) for name, table in tables.items()])
+    return Imported(format=kind, space=space_of(document))
+
+
+def _of_keys(one: object) -> object:
+    if not isinstance(one, dict):
+        return one
+    return {own: one[key] for own, key in _KEYS.items() if key in one} | {"type": "int"}
+
+
+def _of_range(path: Path, name: str, written: object) -> Table:
+    """A value is the middle of its range, and a step a twentieth of it."""
+    found = _RANGE.fullmatch(str(written))
+    if found is None:
+        remedy = "write Integer(low, high) or Real(low, high)"
+        raise InvalidInput.of(path, name, f"{shown(written)} is no range of two numbers", remedy)
+    low, high = float(found[2]), float(found[3])
+    middle, step = (low + high) / 2, (high - low) / _RANGE_STEPS
+    if found[1] == "Real":
+        return {"min": low, "max": high, "value": middle, "step": step, "type": "float"}
+    whole = {"min": int(low), "max": int(high), "value": int(middle), "type": "int"}
+    return {**whole, "step": max(1, round(step))}
+
+
+def _document(path: Path, text: str, tables: Sequence[tuple[str, object, int | None]]) -> Document:
+    """What params.toml would be: a table for each option, with its line."""
     taken: set[str] = set()
     named: dict[str, object] = {}
-    places: dict[Key, int] = {}
-    for option, table in tables.items():
+    lines: dict[Key, int] = {}
+    for option, table, line in tables:
         name = _free_name(option, taken)
-        named[name] = {**table, "option": option}
-        if lines:
-            places[(name,)] = lines[option]
-    return Document(path, text, named, places)
+        named[name] = {**table, "option": option} if isinstance(table, Mapping) else table
+        if line is not None:
+            lines[(name,)] = line
+    return Document(path, text, named, lines)
 
 
 def _free_name(option: str, taken: set[str]) -> str:
@@ -253,43 +262,42 @@ def exported(kind: str, space: Space, rule: Mapping[str, object], file: str) -> 
     JSON has all of params.toml instead. Raises InvalidInput for fractions where the format of the
     peer has whole numbers alone.
     """
-    if kind == OWN:
+    if kind == _OWN:
         return f"{json.dumps(params_document(space), indent=2)}\n"
-    real = [p for p in space.active if not _is_whole(p)]
-    if real and kind in _OF_WHOLE_NUMBERS:
+    real = [p for p in space.active if not p.unit]
+    if real and kind in ("fishtest", _WEATHER_FACTORY):
         found = "is no whole number, and this format has no others"
         remedy = "give it a scale, or export it to openbench"
         raise InvalidInput(
             [Fault(file=file, line=p.line, name=p.name, found=found, remedy=remedy) for p in real]
         )
     rows = {p.option: _row(p, rule) for p in space.active}
-    if kind not in _COLUMNS:
-        return written_objects(kind, rows)
-    comma = ", " if kind == "openbench" else ","
-    fields = ([str(row[column]) for column in _COLUMNS[kind]] for row in rows.values())
-    return "".join(f"{comma.join(each)}\n" for each in fields)
-
-
-def _is_whole(p: Parameter) -> bool:
-    return p.integral or p.scale is not None
+    if kind in _COLUMNS:
+        comma = ", " if kind == "openbench" else ","
+        fields = ([str(row[column]) for column in _COLUMNS[kind]] for row in rows.values())
+        return "".join(f"{comma.join(each)}\n" for each in fields)
+    if kind == _WEATHER_FACTORY:
+        data: Table = {
+            name: {theirs: row[own] for own, theirs in _KEYS.items()} for name, row in rows.items()
+        }
+    else:
+        kinds = {"int": "Integer", "float": "Real"}
+        each = {n: f"{kinds[str(r['int|float'])]}({r['min']}, {r['max']})" for n, r in rows.items()}
+        data = {_RANGES: each}
+    return json.dumps(data, indent=2) + "\n"
 
 
 def _row(p: Parameter, rule: Mapping[str, object]) -> dict[str, object]:
     """What any format has of a parameter."""
-    low, high = (_times(p, bound) for bound in (p.minimum, p.maximum))
-    value, c_end = (
-        _times(p, number) for number in (p.value, p.step * (as_number(rule.get("c_end")) or 1.0))
-    )
+    value, low, high = (_times(p, number) for number in (p.value, p.minimum, p.maximum))
+    step = _times(p, p.step * (as_number(rule.get("c_end")) or 1.0))
     return {
         "name": p.option,
-        "int|float": "int" if _is_whole(p) else "float",
-        "is_whole": _is_whole(p),
-        "start": value,
-        "value": value,
-        "min": round(low) if _is_whole(p) else low,
-        "max": round(high) if _is_whole(p) else high,
-        "c_end": c_end,
-        "step": c_end,
+        "int|float": "int" if p.unit else "float",
+        **dict.fromkeys(("value", "start"), value),
+        "min": round(low) if p.unit else low,
+        "max": round(high) if p.unit else high,
+        **dict.fromkeys(("step", "c_end"), step),
         "r_end": as_number(rule.get("r_end")) or _USUAL_R_END,
     }
 
