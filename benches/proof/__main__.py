@@ -16,8 +16,8 @@ from spsa.cli.demo import worker_beside
 from spsa.cli.held_run import interruptible
 from spsa.db import Store, migrate
 from spsa.errors import TuningError
+from spsa.report.matches import ThetaChoice
 from spsa.report.table import terminal
-from spsa.report.theta import ThetaChoice
 from spsa.uci import system
 
 _FEW = click.IntRange(min=2)

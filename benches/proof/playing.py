@@ -19,7 +19,7 @@ from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import prepare
 from spsa.master.validation import sprt_of
-from spsa.report.theta import ThetaChoice, chosen_theta
+from spsa.report.matches import ThetaChoice, chosen_theta
 
 SEPARATED = (-5.0, 5.0)
 """Two results are told apart by a sequential test of these, in normalised Elo, with 5% errors."""

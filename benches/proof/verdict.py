@@ -10,7 +10,7 @@ from typing import Self
 from benches.proof.playing import Against, Between
 from spsa.core.params import Space
 from spsa.core.scoring import Estimate, Tally, elo
-from spsa.report.theta import ThetaChoice
+from spsa.report.matches import ThetaChoice
 
 T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Of Student's t at 97.5%, for 1 to 9 degrees of freedom; the last is a little wide for more."""

@@ -30,7 +30,7 @@ from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, match_of, validate
 from spsa.output import echo
-from spsa.report.progress import Progress
+from spsa.report.screen import Progress
 
 POLL_SECONDS = 1.0
 

@@ -29,9 +29,9 @@ from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
+from spsa.report.matches import START, ThetaChoice, chosen_theta
 from spsa.report.plan import space_table
 from spsa.report.table import terminal
-from spsa.report.theta import START, ThetaChoice, chosen_theta
 from spsa.text import plural
 
 

@@ -8,14 +8,16 @@ import click
 
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import json_option, with_config
-from spsa.cli.past_runs import Measured, measured
 from spsa.config import Config
-from spsa.core.game_settings import TimeKind
+from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
+from spsa.core.run_columns import Builds
 from spsa.core.scoring import null_variance
+from spsa.db import Store
 from spsa.db.read_queries import Costs
+from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
-from spsa.master.delivery_setup import usual_builds
+from spsa.master.delivery_setup import delivery_settings, usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.planning.games_needed import cut, in_flight_limit
@@ -40,6 +42,51 @@ _USUAL_NPS = 1e6
 _USUAL_DRAWS = 0.6
 _SEED = 1
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
+
+
+MIN_GAMES = 50
+"""Below, assumptions are better than what was measured."""
+
+_RUNS = 20  # the youngest of a database, which are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What past runs tell, None where they tell nothing.
+
+    `costs` are those of games with the same time control, from `book`; `builds` are the seconds of
+    an iteration's builds by the same command.
+    """
+
+    costs: Costs | None = None
+    book: Book | None = None
+    builds: float | None = None
+
+
+def measured(config: Config) -> Measured:
+    """What the youngest runs of the database have measured; nothing without a database."""
+    try:
+        with Store(config.database.url) as store:
+            return _of_runs(store, config)
+    except InvalidInput:
+        raise
+    except TuningError:
+        return Measured()  # no database yet is the usual case before the first run
+
+
+def _of_runs(store: Store, config: Config) -> Measured:
+    runs = list(reversed(store.runs()))[:_RUNS]
+    costs = [(run, store.costs(run.id)) for run in runs]
+    enough = [(run, cost) for run, cost in costs if cost.tally.games >= MIN_GAMES]
+    control, delivery = config.game_settings.time_control, delivery_settings(config)
+    alike = next((one for one in enough if one[0].game_settings.time_control == control), None)
+    same = (run for run in runs if run.settings.get("delivery") == delivery)
+    builds = (Builds.from_json(run.builds).usual for run in same)
+    return Measured(
+        costs=None if alike is None else alike[1],
+        book=None if alike is None else alike[0].game_settings.book,
+        builds=next((seconds for seconds in builds if seconds is not None), None),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,18 +193,13 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         games = past.costs.tally.games
         seconds, how = past.costs.seconds / games, f"measured over {games:,} games"
     else:
-        plies, nps = past.plies or USUAL_PLIES, past.nps or _USUAL_NPS
-        seconds = game_seconds(config.game_settings.time_control, plies, nps)
-        how = f"{plies:.0f} plies {_known(past.plies)}"
+        seconds = game_seconds(config.game_settings.time_control, USUAL_PLIES, _USUAL_NPS)
+        how = f"{USUAL_PLIES:.0f} plies assumed"
         if config.game_settings.time_control.kind is TimeKind.NODES:
-            how += f", at {nps:,.0f} nodes a second {_known(past.nps)}"
+            how += f", at {_USUAL_NPS:,.0f} nodes a second assumed"
     if seconds is None:
         return None, "the duration of a fixed-depth game is unknown: use --game-seconds"
     return seconds, f"a game takes {seconds:.3g} s: {how}"
-
-
-def _known(measured: float | None) -> str:
-    return "measured" if measured else "assumed"
 
 
 def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tuple[str, ...]]:

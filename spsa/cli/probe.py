@@ -106,7 +106,7 @@ def _table(proposed: Mapping[str, Number]) -> View:
         "what a step changes",
         (
             Column("name", "name", "parameter.name", kind="name"),
-            Column("step", "step", "parameter.step", number),
+            Column("step", "step", "parameter.step"),
             Column("dead", "", "is_dead"),
             Column("moves_changed", "moves changed", show=percent),
             Column("score_change", "score change, cp", show=by("{:.1f}")),

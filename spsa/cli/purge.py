@@ -1,25 +1,29 @@
 """`spsa-master purge`: removes results and recomputes theta without them."""
 
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import click
 
-from spsa.cli.common import actor, json_option, run_option, with_config
+from spsa.cli.common import actor, run_option, with_config
 from spsa.config import Config, project_theta, says
+from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.history.purge import carry_out, plan
+from spsa.history.purge import carry_out, moved, plan
 from spsa.live_display import working
 from spsa.master.session import tuning_of
-from spsa.output import echo, echo_json
-from spsa.report.purge import MOVES, moves, sentences, to_json
-from spsa.report.table import TextTable, terminal
+from spsa.output import echo
+from spsa.report.formats import by
+from spsa.report.table import Column, TextTable, View, terminal
+from spsa.text import plural
 
 _Moment = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 _Number = click.IntRange(0, 2**31 - 1)
+_VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 
 
 @click.command()
@@ -51,7 +55,6 @@ _Number = click.IntRange(0, 2**31 - 1)
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
 def purge(
     config: Config,
     run: str | None,
@@ -64,7 +67,6 @@ def purge(
     reason: str,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
 ) -> None:
     """Remove results, such as those of a machine with bad memory, and recompute theta.
 
@@ -83,26 +85,64 @@ def purge(
         raise click.UsageError(
             "give a condition: --worker, --host, --iteration, --batch, --since or --until"
         )
-    if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
+    if not (dry_run or yes) and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
     with Store(config.database.url) as store:
         chosen = store.run(run)
         wanted = _planned(config, store, chosen, selection)
-        if not as_json:
-            echo(*sentences(wanted))
-            if wanted.after is not None:
-                terminal().print(TextTable(MOVES, moves(wanted)))
-        if not (dry_run or yes):
+        echo(*_sentences(wanted))
+        if wanted.after is not None:
+            moves = [
+                (name, wanted.run.theta[name], wanted.theta[name], steps)
+                for name, steps in moved(wanted).items()
+            ]
+            terminal().print(TextTable(_MOVES, moves))
+        if dry_run:
+            return
+        if not yes:
             click.confirm("remove them?", abort=True, err=True)
-        done = None
-        if not dry_run:
-            with working("removing them"):
-                done = carry_out(store, tuning_of(chosen), wanted, actor(), reason)
-            _repair(config, store, chosen)
-        if as_json:
-            echo_json(to_json(wanted, done))
-        elif done is not None:
-            echo(f"purge {done.number}: {done.games:,} games are removed")
+        with working("removing them"):
+            done = carry_out(store, tuning_of(chosen), wanted, actor(), reason)
+        _repair(config, store, chosen)
+        echo(f"purge {done.number}: {done.games:,} games are removed")
+
+
+_MOVES = View(
+    "theta",
+    (
+        Column("name", "name", lambda row: row[0], kind="name"),
+        Column("before", "now", lambda row: row[1]),
+        Column("after", "without them", lambda row: row[2]),
+        Column("steps", "steps", lambda row: row[3], by("{:+.3f}")),
+    ),
+)
+
+
+def _sentences(plan: PurgePlan) -> Iterator[str]:
+    """The results that a purge would remove, and what happens to them."""
+    run, matches = plan.run, plan.matches
+    games: dict[str, int] = {}
+    for match in matches:
+        games[match.worker] = games.get(match.worker, 0) + match.tally.games
+    tally = sum((match.tally for match in matches), Tally())
+    count = len({match.iteration_number for match in matches})
+    yield (
+        f"run {run.name}: {plural(tally.games, 'game')} in {plural(len(matches), 'batch', 'es')} "
+        f"of {plural(count, 'iteration')} (+{tally.wins} -{tally.losses} ={tally.draws})"
+    )
+    for worker, played in games.items():
+        yield f"  {worker}: {plural(played, 'game')}"
+    if again := sum(match.tally.games for match in matches if match.played_again):
+        yield f"  {plural(again, 'game')} of open iterations will be played again"
+    if plan.after is None:
+        yield "  theta holds none of them, and stays as it is"
+        return
+    yield f"  theta is computed anew from the {plural(run.applied, 'result')} it holds"
+    if plan.drift > _VISIBLE:
+        yield (
+            f"  note: up to {plan.drift:.3g} steps of that come from the rule itself: another "
+            "version of it moved this run"
+        )
 
 
 def _planned(config: Config, store: Store, run: Run, selection: Selection) -> PurgePlan:

@@ -21,7 +21,7 @@ from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
-from spsa.report.answer import rendered
+from spsa.report.screen import rendered
 from spsa.report.status import status
 from spsa.report.table import terminal
 

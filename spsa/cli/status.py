@@ -11,10 +11,10 @@ from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
-from spsa.report.answer import rendered, screen, sentences
+from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
-from spsa.report.runs import RUNS
-from spsa.report.status import STATUS
+from spsa.report.screen import rendered, screen
+from spsa.report.status import RUNS, STATUS
 from spsa.report.status import status as look
 from spsa.report.table import TextTable, record, records, terminal
 
@@ -91,7 +91,7 @@ def status(
         return
     console = terminal()
     is_whole = with_events or voids is not None or not console.is_terminal
-    console.print(rendered(found) if is_whole else screen(found))
+    console.print(rendered(found) if is_whole else screen(found, console))
     if with_events:
         console.print(TextTable(EVENTS, events))
     if voids is not None:
@@ -150,7 +150,7 @@ def _show(looks: "Iterator[Status]", console: "Console") -> None:
         with LiveDisplay(console) as display:
             for last in looks:
                 if display.is_live:
-                    display.show(screen(last))
+                    display.show(screen(last, console))
                 elif (lines := list(sentences(last))) != before:
                     echo(*lines)
                     before = lines

@@ -15,9 +15,8 @@ from spsa.db import Store
 from spsa.db.tables import Compared, Iteration
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.matches import MATCHES, Match
+from spsa.report.matches import MATCHES, Match, named_theta
 from spsa.report.table import TextTable, records, terminal
-from spsa.report.theta import named_theta
 
 _MAX_GAMES = 1_000_000
 

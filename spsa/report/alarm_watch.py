@@ -6,27 +6,23 @@ What has been told is in the events, so another master of the run does not tell 
 
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 from spsa.config import Config
 from spsa.db import Store
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
-from spsa.db.url import parsed
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict
 from spsa.report.alarms import with_alarms
-from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, told_alarms
+from spsa.report.events import ALARMS, Alarm, AlarmKey, told_alarms
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.status import said_stop, status
 from spsa.report.table import record
@@ -38,39 +34,13 @@ _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
 _MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
 _LEAVE_SECONDS = 5.0
-_MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 
 COMMAND_SECONDS = 20.0
 """For the command that gets a message; it is then killed."""
 
-_LENGTH, _LINE = 1_500, 300  # characters of a message, and of a line: Discord takes 2,000
+_LINES, _LINE = 5, 300  # of a message, and characters of each
 
 log = logging.getLogger("spsa.alarms")
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmChanges:
-    """The alarms that have begun, and those that are over."""
-
-    begun: Sequence[Alarm] = ()
-    over: Sequence[Alarm] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.begun or self.over)
-
-    def message(self, run: str) -> str:
-        """The run, and a line for each alarm as far as they fit."""
-        lines = [
-            *(f"alarm: {alarm}" for alarm in self.begun),
-            *(f"over: {alarm.subject}: {alarm.found}" for alarm in self.over),
-        ]
-        text = f"run {printable(run, _LINE)}"
-        for i, line in enumerate(lines):
-            longer = f"{text}\n{printable(line, _LINE)}"
-            if len(longer) > _LENGTH:
-                return f"{text}\n{len(lines) - i} more: see `spsa-master status`"
-            text = longer
-        return text
 
 
 def changes(
@@ -79,8 +49,8 @@ def changes(
     alarms: Sequence[Alarm],
     now: float,
     after: float,
-) -> AlarmChanges:
-    """What has begun and what is over, by the alarms of a look, and those that have been told.
+) -> list[tuple[str, Alarm]]:
+    """The alarms of a look that have begun, as `ALARM`, and those told that are over.
 
     A change counts once it has lasted `after` seconds; `since` has when each
     was seen first, until then.
@@ -90,10 +60,18 @@ def changes(
     due = [key for key, first in changed.items() if now - first >= after]
     since.clear()
     since.update({key: first for key, first in changed.items() if key not in due})
-    return AlarmChanges(
-        begun=[present[key] for key in due if key in present],
-        over=[told[key] for key in due if key in told],
-    )
+    return [(ALARM, present[k]) if k in present else (ALARM_OVER, told[k]) for k in due]
+
+
+def message(run: str, changed: Sequence[tuple[str, Alarm]]) -> str:
+    """The run, and a line for each alarm, in less than 2,000 characters."""
+    lines = [
+        f"alarm: {alarm}" if kind == ALARM else f"over: {alarm.subject}: {alarm.found}"
+        for kind, alarm in changed
+    ]
+    if (more := len(lines) - _LINES) > 0:
+        lines[_LINES:] = [f"{more} more: see `spsa-master status`"]
+    return "\n".join(printable(line, _LINE) for line in (f"run {run}", *lines))
 
 
 class AlarmWatch:
@@ -128,8 +106,7 @@ class AlarmWatch:
     def _look(self, run: Run, now: float) -> None:
         look = with_alarms(self._store, status(self._store, run), self._machines_at(run, now))
         self._record_verdict(run, look.verdict)
-        seen = {alarm.key: alarm for alarm in look.alarms if alarm.kind is not AlarmKind.DISK}
-        self._record(run, now, (*seen.values(), *of_disks(run.name, self._folders())))
+        self._record(run, now, look.alarms)
 
     def _record_verdict(self, run: Run, found: Verdict) -> None:
         """Write an event when it begins to say that the run should stop, and when it ends to."""
@@ -147,23 +124,16 @@ class AlarmWatch:
                 set_aside(self._store, run, self._machines)
         return self._machines
 
-    def _folders(self) -> list[Path]:
-        """Where the master writes: its files, the binaries, and the database if it is a file."""
-        config, url = self._config, parsed(self._config.database.url)
-        file = [Path(str(url.database)).parent] if self._store.is_file else []
-        return [config.path.resolve().parent, config.build.engines_path, *file]
-
     def _record(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
         """Write events first: what cannot be sent is not sent again and again."""
         told, after = told_alarms(self._store, run), self._config.alarms.after
         found = changes(self._since, told, alarms, now, after)
         if not found:
             return
-        begun = ((ALARM, record(ALARMS, alarm)) for alarm in found.begun)
-        over = ((ALARM_OVER, record(ALARMS, alarm)) for alarm in found.over)
-        self._store.record(self._master_lease, (*begun, *over))
+        told_now = [(kind, record(ALARMS, alarm)) for kind, alarm in found]
+        self._store.record(self._master_lease, told_now)
         command = self._config.alarms.command
-        if command and (failure := run_command(command, found.message(run.name))):
+        if command and (failure := run_command(command, message(run.name, found))):
             log.warning("the command of [alarms] failed: %s", failure)
 
 
@@ -184,19 +154,6 @@ def run_command(command: str, text: str) -> str:
         return ""
     told = f"exit code {process.returncode} {said.decode(errors='replace').strip()}"
     return printable(told.strip(), _LINE)
-
-
-def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
-    """The first of these folders whose disk is nearly full: less than 5% and 5 GB are free."""
-    for folder in folders:
-        try:
-            disk = shutil.disk_usage(folder)
-        except OSError:
-            continue
-        if disk.free < min(_MIN_FREE, _SHARE_FREE * disk.total):
-            found = f"{disk.free / 10**9:.2f} GB are free on the master's disk of {folder}"
-            yield Alarm(AlarmKind.DISK, run, found)
-            return
 
 
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:

@@ -13,7 +13,7 @@ from spsa.core.scoring import chi_square_tail, score
 from spsa.db import Store
 from spsa.db.tables import Iteration
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.report.events import Alarm, AlarmKind, told_alarms
+from spsa.report.events import Alarm, AlarmKind
 from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
 from spsa.report.parameters import signal_to_noise
@@ -41,7 +41,6 @@ def with_alarms(store: Store, status: Status, machines: Sequence[MachineReport] 
     run = status.run
     recent = store.iterations(run.id, purpose=Purpose.TUNE, last=RECENT)
     recent = [iteration for iteration in recent if iteration.status is IterationStatus.COMPLETE]
-    told = {} if run.finished_at else told_alarms(store, run)
     found = (
         *_of_standstill(status),
         *_of_parameters(status, recent),
@@ -49,7 +48,6 @@ def with_alarms(store: Store, status: Status, machines: Sequence[MachineReport] 
         *of_validations(status),
         *_of_results(run.name, recent),
         *_of_workers(store, status),
-        *(alarm for alarm in told.values() if alarm.kind is AlarmKind.DISK),  # of the master's
         *(alarm for machine in machines for alarm in machine.alarms),
     )
     return replace(status, alarms=found)

@@ -1,30 +1,15 @@
 """The answer that a status begins with: how much Elo, how sure, what to do, how long still."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-
-from spsa.db.tables import Iteration
-from spsa.lifecycle import Purpose
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.formats import count, duration, elo_text, plus_minus
-from spsa.report.matches import ITERATIONS, MATCHES
-from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.runs import RUNS
-from spsa.report.status import Status, building, players, wanted_games
-from spsa.report.table import Screen, TextTable, View, sentence
-from spsa.report.workers import WORKERS
+from spsa.report.formats import count, duration, plus_minus
+from spsa.report.status import Status, building, open_match, players
 from spsa.text import plural
 
 START_A_WORKER = "start `compete --spsa -c 8` here or on any machine that reaches the database"
 LOOK = "look"
-MAX_OPEN = 4
-MAX_WORKERS = 8
-MAX_ALARMS = 5
 MAX_MOVED = 3
 _UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
 
@@ -181,94 +166,3 @@ def sentences(status: Status) -> Iterator[str]:
     yield headline(status)
     told = (answer_lines, ends, alarm_lines, notes)
     yield from (f"  {line}" for some in told for line in some(status))
-
-
-def rendered(status: Status) -> RenderableType:
-    """The whole of `spsa-master status`."""
-    parts: list[RenderableType] = [sentence(line) for line in sentences(status)]
-    tuning = [it for it in status.open if it.purpose is Purpose.TUNE]
-    tables: tuple[tuple[View, Sequence[object]], ...] = (
-        (ITERATIONS, tuning),
-        (MATCHES, status.validations),
-        (PARAMETERS, status.parameters),
-        (WORKERS, status.present),
-        (RUNS, status.beside),
-    )
-    return Group(*parts, *(TextTable(view, rows) for view, rows in tables if rows))
-
-
-def open_match(status: Status) -> Iteration | None:
-    """The match that is played now; not one in the background of the tuning."""
-    matches = (it for it in status.open if it.purpose is Purpose.VALIDATE)
-    return next((it for it in matches if not it.is_background), None)
-
-
-def screen(status: Status, said: str = "") -> RenderableType:
-    """As many lines as the terminal has; the parameters get those that the rest leaves.
-
-    `said` is a sentence on what has just happened.
-    """
-    alarms = list(alarm_lines(status))
-    lines = [*ends(status), *alarms[:MAX_ALARMS]]
-    if len(alarms) > MAX_ALARMS:
-        lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
-    above: list[RenderableType] = [_one_line(headline(status))]
-    above += [_indented(line) for line in answer_lines(status)]
-    above += [_one_line(f"  {line}") for line in lines]
-    above.append(_bar(status))
-    made = building(status.builds) if status.builds.iterations else ""
-    above += [_one_line(line) for line in (_open(status.open), made, said) if line]
-    below: list[RenderableType] = []
-    if status.present:
-        below.append(TextTable(WORKERS, status.present[:MAX_WORKERS]))
-    if len(status.present) > MAX_WORKERS:
-        below.append(sentence(f"{len(status.present) - MAX_WORKERS} more workers"))
-    if status.beside:
-        below.append(TextTable(RUNS, status.beside))
-    return Screen(above, lambda rows: moved_most(status.parameters, rows), below)
-
-
-def _indented(text: str) -> RenderableType:
-    """A sentence that is not cut: a command may be at its end."""
-    return Padding(sentence(text), (0, 0, 0, 2))
-
-
-def _one_line(text: str) -> RenderableType:
-    found = sentence(text)
-    found.no_wrap, found.overflow = True, "ellipsis"
-    return found
-
-
-def _bar(status: Status) -> RenderableType:
-    """How many games were played, of how many: of the open match or of the tune."""
-    match = open_match(status)
-    played, wanted = status.games.games, wanted_games(status.run)
-    if match is not None:
-        played, wanted = match.games_played, match.target_games
-    row = Table.grid(padding=(0, 1), expand=True)
-    row.add_column(ratio=1)
-    row.add_column(no_wrap=True)
-    share = 100 * min(played, wanted) // max(1, wanted)
-    row.add_row(ProgressBar(max(1, wanted), played), f"{share}%")
-    return row
-
-
-def _open(iterations: Sequence[Iteration]) -> str:
-    """`open: tune 4, 6/8 games; validate 5, 80/400 games, Elo +3.0 ± 9.1`."""
-
-    def told(one: Iteration) -> str:
-        found = f", Elo {elo_text(one.tally)}" if one.purpose is Purpose.VALIDATE else ""
-        games = f"{one.games_played:,}/{one.target_games:,} games"
-        return f"{one.purpose} {one.iteration_number}, {games}{found}"
-
-    more = f"; {len(iterations) - MAX_OPEN} more" if len(iterations) > MAX_OPEN else ""
-    return f"open: {'; '.join(map(told, iterations[:MAX_OPEN]))}{more}" if iterations else ""
-
-
-def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:
-    """At most so many parameters in their usual order: those that moved most, frozen ones last."""
-    first = sorted(parameters, key=lambda p: (not p.active, -abs(p.steps_moved)))
-    names = {p.name for p in first[:most]}
-    few = f"{len(names)} of {len(parameters)} parameters, those that moved most"
-    view = PARAMETERS if len(names) == len(parameters) else View(few, PARAMETERS.columns)
-    return TextTable(view, [p for p in parameters if p.name in names])

@@ -12,7 +12,6 @@ from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER
 from spsa.db.tables import Event, Run
-from spsa.report.formats import time_text
 from spsa.report.table import Column, View, values
 
 _ALONE = 3
@@ -75,7 +74,6 @@ class AlarmKind(StrEnum):
         "worker_speed",
         "start fewer slots on that machine (-c) if other programs use its cores",
     )
-    DISK = "disk", "make room before it is full"
 
 
 STANDSTILL = frozenset(
@@ -195,7 +193,7 @@ def told(event: Event) -> str:
 EVENTS = View(
     "events",
     (
-        Column("at", "time (UTC)", show=time_text, kind="word"),
+        Column("at", "time (UTC)", kind="word"),
         Column("kind", "event", show=lambda kind: kind.replace("_", " "), kind="word"),
         Column("actor", "by", kind="name"),
         Column("detail"),

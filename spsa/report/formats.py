@@ -10,9 +10,23 @@ from spsa.core.scoring import Estimate, Tally, elo
 from spsa.text import without_passwords
 
 
-def count(value: int | None) -> str:
-    """`12,345`; empty where it is unknown."""
-    return "" if value is None else f"{value:,}"
+def by(template: str, scale: float | None = None) -> Callable[[Any], str]:
+    """A format as of `str.format`, for a value times `scale`; empty where it is unknown."""
+
+    def text(value: Any) -> str:
+        return "" if value is None else template.format(value if scale is None else scale * value)
+
+    return text
+
+
+count = by("{:,}")
+"""`12,345`"""
+
+percent = by("{:.0%}")
+"""`12%`"""
+
+time_text = by("{:%Y-%m-%d %H:%M:%S}")
+"""In UTC, to the second."""
 
 
 def unless_zero(value: int | None) -> str:
@@ -25,16 +39,6 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.0f}" if 999_999.5 <= abs(value) < 1e15 else f"{value:.6g}"
-
-
-def by(template: str, scale: float = 1.0) -> Callable[[float | None], str]:
-    """A format as of `str.format`, for a value times `scale`; empty where it is unknown."""
-    return lambda value: "" if value is None else template.format(scale * value)
-
-
-def percent(value: float | None) -> str:
-    """`12%`."""
-    return "" if value is None else f"{value:.0%}"
 
 
 def duration(seconds: float | None) -> str:
@@ -53,11 +57,6 @@ def duration(seconds: float | None) -> str:
 def ago(seconds: float | None) -> str:
     """`4m 10s ago`."""
     return "" if seconds is None else f"{duration(float(round(seconds)))} ago"
-
-
-def time_text(at: datetime | None) -> str:
-    """In UTC, to the second."""
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def estimate(tally: Tally) -> Estimate | None:

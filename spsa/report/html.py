@@ -24,8 +24,7 @@ from spsa.report.formats import shown
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
-from spsa.report.runs import RUNS
-from spsa.report.status import STATUS
+from spsa.report.status import RUNS
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 
@@ -66,7 +65,6 @@ def environment(*loaders: BaseLoader) -> Environment:
             "parameters": PARAMETERS,
             "runs": RUNS,
             "settings": SETTINGS,
-            "status": STATUS,
             "voids": VOIDS,
             "workers": WORKERS,
         },

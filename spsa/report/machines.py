@@ -25,7 +25,7 @@ from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.formats import by, percent
-from spsa.report.table import Column, View
+from spsa.report.table import Column, View, values
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
@@ -43,13 +43,6 @@ _DIFFERENCE = 0.1  # of the share of one of the three kinds of pairs
 _MIN_FAULTS = 5  # batches
 _FAULTS = 2.0  # times as often as in the others
 _SLOW = 0.5  # of the median speed
-
-_BY = {
-    AlarmKind.WORKER_RESULTS: "results",
-    AlarmKind.WORKER_VOIDS: "void games",
-    AlarmKind.WORKER_TIME_LOSSES: "time losses",
-    AlarmKind.WORKER_SPEED: "speed",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +78,9 @@ class MachineReport:
 
     @property
     def differs_by(self) -> str:
-        """`results, void games`; empty if by nothing."""
-        return ", ".join(_BY[one.kind] for one in self.alarms)
+        """`results, time losses`; empty if by nothing."""
+        kinds = (one.kind.removeprefix("worker_").replace("_", " ") for one in self.alarms)
+        return ", ".join(kinds)
 
 
 def compared_machines(store: Store, run: Run, last: int | None = None) -> tuple[MachineReport, ...]:
@@ -273,15 +267,12 @@ MACHINES = View(
             rank=3,
         ),
         Column("results_chi_square", "chi-square", "chi_square", by("{:.1f}"), rank=1),
-        Column("results_chance", "", "chance"),
         Column("batches", "batches", rank=4),
         Column("void_batches", "void", rank=2, note="batches with a void game"),
         Column("late_batches", "late", rank=2, note="batches with a loss on time"),
         Column("speed", "speed", show=percent, rank=1, note="of the median of all machines"),
         Column("is_suspect"),
-        Column(
-            "findings", "", lambda one: [{"kind": a.kind, "found": a.found} for a in one.alarms]
-        ),
+        Column("findings", "", "alarms", of=View("findings", values("kind", "found"))),
         Column("", "stands out by", "differs_by", kind="text", alarm=lambda one: bool(one.alarms)),
     ),
 )

@@ -1,23 +1,28 @@
-"""Iterations and matches: their tables, which theta a match measured, and what it says."""
+"""Iterations and matches: their tables, what a match says, and the thetas that it may compare."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-from spsa.core.params import Space
+from spsa.config import load_space
+from spsa.core.params import Parameter, Space, Values
 from spsa.core.scoring import Tally, los, nelo
+from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run
+from spsa.errors import Fault, InvalidInput, NothingToDo
+from spsa.history.replay import theta_at
+from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
 from spsa.report.formats import (
     by,
     elo_text,
     pentanomial,
     results,
-    time_text,
     unless_zero,
 )
 from spsa.report.table import Column, View, values
-from spsa.report.theta import ThetaChoice
 from spsa.text import plural
 
 RESULT = (
@@ -62,8 +67,8 @@ ITERATIONS = View(
         Column("k", "k", rank=7),
         Column("a_k", "a_k", show=_GAIN, rank=9),
         Column("c_k", "c_k", show=_GAIN, rank=9),
-        Column("created_at", "opened", show=time_text, kind="word", rank=8),
-        Column("completed_at", "completed", show=time_text, kind="word", rank=8),
+        Column("created_at", "opened", kind="word", rank=8),
+        Column("completed_at", "completed", kind="word", rank=8),
         *values("opened_on", "target_games"),
         Column("games_played", "", "tally.games"),
     ),
@@ -158,22 +163,18 @@ MATCHES = View(
 )
 
 
-def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
-    """Which of the run's thetas a validation played; none if it has moved on since.
-
-    That of a run which goes on is the present one, not the final one.
-    """
+def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
+    """Each validation with the present thetas of the run that it measured."""
     space = Space.from_json(run.space)
-    thetas = {
-        "present" if run.finished_at is None else "final": run.theta,
-        "averaged": run.estimates.averaged,
-        "supported": run.estimates.supported,
+    names = {ThetaChoice.FINAL: "present" if run.finished_at is None else "final"}
+    played = {
+        names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
+        for choice, theta in _thetas(run).items()
+        if theta is not None
     }
     return tuple(
-        name
-        for name, theta in thetas.items()
-        if theta is not None
-        and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
+        Match(one, tuple(name for name in played if played[name] == dict(one.plus_parameters)))
+        for one in validations
     )
 
 
@@ -184,3 +185,93 @@ def asked(validation: Iteration) -> str:
     theta = validation.compared.theta
     moves_on = theta in tuple(ThetaChoice)
     return f"{theta} after {plural(validation.opened_on, 'result')}" if moves_on else theta
+
+
+START = "start"
+_MAX_DIGITS = 9  # of a result
+
+
+class ThetaChoice(StrEnum):
+    """The thetas that can be asked for; all of a run that goes on are those so far."""
+
+    FINAL = "final"
+    AVERAGED = "averaged"
+    SUPPORTED = "supported"
+
+
+def _thetas(run: Run) -> dict[ThetaChoice, Mapping[str, float] | None]:
+    return {
+        ThetaChoice.FINAL: run.theta,
+        ThetaChoice.AVERAGED: run.estimates.averaged,
+        ThetaChoice.SUPPORTED: run.estimates.supported,
+    }
+
+
+def chosen_theta(run: Run, which: ThetaChoice) -> Mapping[str, float]:
+    """One of the thetas of a run, every parameter in its own unit.
+
+    Raises:
+        NothingToDo: the run has too few results for it yet.
+    """
+    values = _thetas(run)[which]
+    if values is None:
+        raise NothingToDo(
+            f"run {run.name} has no {which} theta yet, after {plural(run.applied, 'result')}: "
+            f"use --theta {ThetaChoice.FINAL}"
+        )
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTheta:
+    """A theta of a run: its name, its values, and the results that it holds.
+
+    `k` is None for a file, which is no theta of the run.
+    """
+
+    name: str
+    values: Values
+    k: int | None
+
+
+def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
+    """The theta "final", "averaged", "supported" or "start", that after a result, or a file's.
+
+    Raises:
+        NothingToDo: the run has too few results for it.
+        InvalidInput: the file is missing or wrong, or does not have the run's parameters.
+    """
+    space = Space.from_json(run.space)
+    if word == START:
+        return NamedTheta(name=word, values=space.playable(run.start_theta), k=0)
+    if word in list(ThetaChoice):
+        theta = chosen_theta(run, ThetaChoice(word))
+        return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
+    if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
+        k = int(word)
+        theta = theta_at(store, run, tuning_of(run), k).theta
+        return NamedTheta(name=str(k), values=space.playable(theta), k=k)
+    return NamedTheta(name=Path(word).name, values=_of_file(run, space, Path(word)), k=None)
+
+
+def _of_file(run: Run, space: Space, path: Path) -> Values:
+    there = {parameter.name: parameter for parameter in load_space(path).parameters}
+    if faults := [*_faults(run, space, path, there)]:
+        raise InvalidInput(faults)
+    return space.playable({name: parameter.value for name, parameter in there.items()})
+
+
+def _faults(run: Run, space: Space, path: Path, there: Mapping[str, Parameter]) -> Iterator[Fault]:
+    here = {parameter.name: parameter for parameter in space.parameters}
+    for name in here.keys() | there.keys():
+        wrong: tuple[str, str] | None = None
+        if name not in there:
+            wrong = "is missing", f"run {run.name} tunes it: add its table"
+        elif name not in here:
+            wrong = f"run {run.name} has no such parameter", "remove its table"
+        elif not here[name].minimum <= there[name].value <= here[name].maximum:
+            found = f"value {there[name].value:g} is outside the bounds of run {run.name}"
+            wrong = found, f"use {here[name].minimum:g} to {here[name].maximum:g}"
+        if wrong is not None:
+            line = there[name].line if name in there else None
+            yield Fault(file=str(path), line=line, name=name, found=wrong[0], remedy=wrong[1])

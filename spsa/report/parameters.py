@@ -10,7 +10,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
-from spsa.report.formats import by, number
+from spsa.report.formats import by
 from spsa.report.table import Column, View, values
 
 AT_BOUND_STEPS = 0.5
@@ -78,16 +78,16 @@ PARAMETERS = View(
     "parameters",
     (
         Column("name", "name", kind="name"),
-        Column("start", "start", show=number, rank=3),
-        Column("value", "now", show=number),
-        Column("averaged", "averaged", show=number, rank=6, note="late iterations weigh most"),
+        Column("start", "start", rank=3),
+        Column("value", "now"),
+        Column("averaged", "averaged", rank=6, note="late iterations weigh most"),
         *values("averaged_sd", "supported", "supported_sd"),
-        Column("", "supported", "other_supported", number, rank=5, note="by all games together"),
-        Column("played", "played as", show=number, rank=8),
+        Column("", "supported", "other_supported", rank=5, note="by all games together"),
+        Column("played", "played as", rank=8),
         Column("steps_moved", "steps moved", show=by("{:+.2f}"), rank=2),
         Column("path", "path", show=lambda path: sparkline(path), kind="word", rank=1),
-        Column("minimum", "min", show=number, rank=9),
-        Column("maximum", "max", show=number, rank=9),
+        Column("minimum", "min", rank=9),
+        Column("maximum", "max", rank=9),
         Column("bound"),
         Column(
             "", "state", "state", kind="word", rank=4, alarm=lambda p: p.active and bool(p.bound)

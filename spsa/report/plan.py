@@ -1,6 +1,6 @@
 """A plan, and the space that it is for, as text and as JSON."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from spsa.core.params import Parameter, Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
-from spsa.planning.plan_warnings import PlanWarning
-from spsa.report.formats import by, duration, number, plain
+from spsa.report.formats import by, duration, plain
 from spsa.report.table import Column, TextTable, View, records, sentence
 from spsa.text import plural
 
@@ -51,7 +50,7 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
 RECOVERIES = View(
     "what simulated runs recover",
     (
-        Column("elo", "Elo to gain", lambda row: row[0], number),
+        Column("elo", "Elo to gain", lambda row: row[0]),
         Column("mean", "", lambda row: row[0] * row[1].mean),
         Column("error", "", lambda row: row[0] * row[1].error),
         Column(
@@ -70,7 +69,7 @@ LINES = View(
     "in each one's own units",
     (
         Column("name", "parameter", kind="name"),
-        Column("value", "value", show=number),
+        Column("value", "value"),
         Column("c_first", "plus/minus at first", show=_ABOUT),
         Column("c_last", "at last", show=_ABOUT),
         Column("move_first", "moves at first", show=_ABOUT, rank=1),
@@ -89,52 +88,32 @@ def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[
         keeps = busy and f"; {busy} or more keep every slot busy"
         yield f"iterations in flight: up to {plan.free_in_flight} cost nothing{keeps}"
     if openings is not None and "book" not in warned:
-        yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
-    yield from _warned(one for one in plan.warnings if one is warned[one.name])
+        games = openings.games_with(UNBALANCED_ELO)
+        change = f"{abs(1 - games):.0%} {'fewer' if games < 1 else 'more'} games"
+        yield (
+            f"openings: {openings.draw_rate:.0%} draws; with one side {UNBALANCED_ELO:g} Elo ahead "
+            f"a run would need {change}"
+        )
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in plan.warnings:
+        if one is warned[one.name]:
+            alike.setdefault((one.found, one.remedy), []).append(one.name)
+    for (found, remedy), names in alike.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"look at {', '.join(names[:_NAMED])}{more}: {found}; {remedy}"
 
 
-def _warned(warnings: Iterable[PlanWarning]) -> Iterator[str]:
-    """A line a warning; those that say the same share one."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for warning in warnings:
-        names.setdefault((warning.found, warning.remedy), []).append(warning.name)
-    for (found, remedy), same in names.items():
-        more = f" and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
-        yield f"look at {', '.join(same[:_NAMED])}{more}: {found}; {remedy}"
-
-
-def _unbalanced(openings: Openings) -> str:
-    """What openings in which one side is ahead would cost, by `games_with`."""
-    games = openings.games_with(UNBALANCED_ELO)
-    change = f"{abs(1 - games):.0%} {'fewer' if games < 1 else 'more'} games"
-    return f"with one side {UNBALANCED_ELO:g} Elo ahead a run would need {change}"
-
-
-def planned_json(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> dict[str, Any]:
+def planned_json(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> Any:
     """All of it for programs; Elo, seconds, and the units of params.toml."""
+    openings = inputs.openings
     return {
         "algorithm": inputs.design.algorithm,
         "draw_rate": inputs.draw_rate,
         "concurrency": inputs.capacity.concurrency,
         "sources": list(sources),
-        "shape": plain(plan.shape),
-        "pace": plain(plan.pace),
-        "noise": plan.noise,
+        "games_if_unbalanced": openings and openings.games_with(UNBALANCED_ELO),
+        **plain(plan),
         "recoveries": records(RECOVERIES, [*plan.recoveries.items()]),
-        "parameters": records(LINES, plan.lines),
-        "openings": None if inputs.openings is None else _openings(inputs.openings),
-        "free_depth": plan.free_in_flight,
-        "busy_depth": plan.busy_in_flight,
-        "cautions": plain(plan.warnings),
-    }
-
-
-def _openings(openings: Openings) -> dict[str, float]:
-    return {
-        "draw_rate": openings.draw_rate,
-        "elo_ahead": openings.ahead,
-        "games_if_unbalanced": openings.games_with(UNBALANCED_ELO),
-        "games_if_balanced": openings.games_with(0.0),
     }
 
 
@@ -148,29 +127,25 @@ def space_table(
     """
 
     def state(p: Parameter) -> str:
-        told = [
-            "" if p.active else "frozen",
-            f"source has {others[p.name]:g}" if p.name in others else "",
-        ]
-        return ", ".join(filter(None, told))
+        other = f"source has {others[p.name]:g}" if p.name in others else ""
+        return ", ".join(filter(None, ("" if p.active else "frozen", other)))
 
+    def place(p: Parameter) -> str:
+        return str(p.place.location)
+
+    def source(p: Parameter) -> str:
+        return "{}: {}".format(*lines[p.name]) if lines else ""
+
+    of_options = Column("option", "option", kind="name", rank=3)
     columns = (
         Column("name", "name", kind="name"),
-        Column("value", "value", show=number),
-        Column("minimum", "min", show=number),
-        Column("maximum", "max", show=number),
-        Column("step", "step", show=number),
-        Column("option", "option", kind="name", rank=3)
-        if lines is None
-        else Column("place", "place", lambda p: str(p.place.location), kind="name", rank=3),
+        Column("value", "value"),
+        Column("minimum", "min"),
+        Column("maximum", "max"),
+        Column("step", "step"),
+        of_options if lines is None else Column("place", "place", place, kind="name", rank=3),
         Column("group", "group", kind="text", rank=4),
-        Column(
-            "source",
-            "source",
-            lambda p: "{}: {}".format(*lines[p.name]) if lines else None,
-            kind="text",
-            rank=2,
-        ),
+        Column("source", "source", source, kind="text", rank=2),
         Column("active", "state", state, kind="word", rank=1),
     )
     return TextTable(View("parameters", columns), space.parameters)

@@ -1,27 +1,114 @@
-"""All that is known of a run in one frozen value: what `report` shows, writes and exports."""
+"""All that is known of a run, and how it came there: what figures and reports are made of."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 from typing import Any
 
+import numpy as np
+
 from spsa import __version__
+from spsa.algorithms import Vector
+from spsa.core.limits import as_written
+from spsa.core.params import Space
 from spsa.db import Store
+from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Event, Run
+from spsa.master.verdict import filters_of, gain_of, measured_gain
+from spsa.planning.strength import StrengthCurve
 from spsa.report.alarms import with_alarms
 from spsa.report.events import EVENTS, Leaf, leaves
 from spsa.report.formats import plain
-from spsa.report.history import HISTORY, THETA, RunHistory, history
 from spsa.report.machines import MACHINES, MachineReport, compared_machines
-from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
-from spsa.report.parameters import PARAMETERS
-from spsa.report.status import STATUS, Status, status
-from spsa.report.table import View, csv_of, record, records
+from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of
+from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
+from spsa.report.status import STATUS, Status, games_per_iteration, status
+from spsa.report.table import Column, View, csv_of, record, records, values
 from spsa.report.workers import SHARES, WORKERS, FleetMember, fleet
+
+POINTS = 120
+"""Points of a path at most, besides the start."""
 
 MAX_EVENTS = 1000
 
 Table = tuple[View, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHistory:
+    """All that the figures of a run show.
+
+    `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
+    `at`, `gain` and the values of a path belong to them one by one. `validations` are those against
+    the start, `strength` is the curve through all of them.
+    """
+
+    run: str
+    games_per_iteration: int
+    planned_iterations: int
+    ks: tuple[int, ...]
+    at: tuple[datetime, ...]
+    parameters: tuple[ParameterStatus, ...]
+    validations: tuple[Match, ...]
+    gain: tuple[float, ...] | None
+    strength: StrengthCurve | None = None
+
+    def games(self, ks: Sequence[int]) -> list[int]:
+        """The games of so many iterations."""
+        return [k * self.games_per_iteration for k in ks]
+
+
+def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
+    """Read a run from its start to now, in at most so many points."""
+    space = Space.from_json(run.space)
+    stride = max(1, ceil(run.applied / points))
+    path = store.theta_path(run.id, sampled(run.applied, stride))
+    theta = _matrix(run, space, path)
+    filters, _ = filters_of(run)
+    matches = store.matches(run.id)
+    told = matches_of(run, (one for one in matches if one.is_against_start))
+    return RunHistory(
+        run=run.name,
+        games_per_iteration=games_per_iteration(run),
+        planned_iterations=run.max_iterations,
+        ks=tuple(point.k for point in path),
+        at=tuple(point.at for point in path),
+        parameters=tuple(one for one in parameters(run, path) if one.active),
+        validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
+        strength=measured_gain(matches),
+        gain=None if filters is None else gain_of(filters.bank, theta / space.step),
+    )
+
+
+def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
+    """Theta of the active parameters in their own units, shape (points, n)."""
+    names = [parameter.name for parameter in space.active]
+    with as_written("a column `theta_after` or `start_theta`"):
+        values = [[point.theta[name] for name in names] for point in path]
+    return np.array(values, dtype=np.float64).reshape(len(path), len(names))
+
+
+_PATHS = View(
+    "paths",
+    (
+        *values("name", "group", "minimum", "maximum", "step", "steps_moved"),
+        Column("theta", "", "path"),
+    ),
+)
+HISTORY = View(
+    "history",
+    (
+        Column("k", "", "ks"),
+        Column("games", "", lambda history: history.games(history.ks)),
+        *values("at"),
+        Column("parameters", of=_PATHS),
+        Column("validations", of=MATCHES),
+        *values("gain", "strength"),
+    ),
+)
+THETA = View("theta", (*values("k", "at"), Column("theta")))
+"""A row for each point of the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +178,7 @@ def report(store: Store, run: Run) -> Report:
         status=with_alarms(store, status(store, run), machines),
         history=history(store, run),
         machines=machines,
-        validations=tuple(Match(one, measured(run, one)) for one in store.matches(run.id)),
+        validations=matches_of(run, store.matches(run.id)),
         workers=tuple(one for one in workers if one.share is not None),
         events=tuple(store.events(run.id, MAX_EVENTS)),
     )

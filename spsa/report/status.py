@@ -1,9 +1,8 @@
-"""The status of a run as one frozen value, and its table: every other report begins with it."""
+"""The runs of a database, and the status of one as a frozen value: all reports begin with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import Any
 
 from spsa.core.limits import as_written
 from spsa.core.run_columns import Builds
@@ -16,11 +15,10 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.events import ALARMS, Alarm
-from spsa.report.formats import count, duration, estimate, unless_zero
-from spsa.report.matches import ITERATIONS, MATCHES, Match, measured
+from spsa.report.formats import duration, estimate, plus_minus
+from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
-from spsa.report.runs import RUNS, EarlierRun, earlier_run, end_of, live
-from spsa.report.table import Column, View, records, values
+from spsa.report.table import Column, View, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
 from spsa.text import plural
 
@@ -29,6 +27,38 @@ RATE_SECONDS = 300.0
 
 VALIDATIONS = 5
 """How many of the last validations a status has."""
+
+RUNS = View(
+    "runs",
+    (
+        Column("name", "name", kind="name"),
+        Column("status", "status", kind="word"),
+        Column("priority", "priority", rank=2),
+        Column("share", "share", rank=2),
+        Column("claimed_batches", "claimed batches", "slots"),
+        Column(
+            "", "iterations", lambda run: run, lambda run: f"{run.applied:,}/{run.max_iterations:,}"
+        ),
+        Column("has_master", "master", kind="word", rank=1),
+        *values("applied", "max_iterations", "live"),
+    ),
+    "In the order in which they are served; what ended longest ago comes last.",
+    "There is no run yet. `spsa-master run` starts one.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRun:
+    """The run of the database that ended last, with its Elo over the start where that is known."""
+
+    run: RunOverview
+    measured: Estimate | None
+
+    def __str__(self) -> str:
+        run, found = self.run, self.measured
+        elo = "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
+        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        return f"run {run.name}: {run.status}, {played}, {elo}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +78,6 @@ class Status:
     bounded: int
     verdict: Verdict
     purged_games: int = 0
-    beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     strength: StrengthCurve | None = None  # where several thetas were measured
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
@@ -101,63 +130,54 @@ class Status:
     @property
     def measured_elo(self) -> Estimate | None:
         """Elo over the start, by all validations together or by the last one that has games."""
-        if self.strength is not None:
-            return end_of(self.strength)
         match = self.measuring
-        return None if match is None else estimate(match.tally)
+        return _measured(self.strength, None if match is None else match.iteration)
 
     @property
     def measuring(self) -> Match | None:
         """The last validation against the start with games."""
-        told = (one for one in reversed(self.validations) if one.compared.against == "start")
+        told = (one for one in reversed(self.validations) if one.iteration.is_against_start)
         return next((one for one in told if one.tally.pairs), None)
 
 
-def _verdict_json(status: Status) -> Mapping[str, Any]:
-    """Null for what is unknown; the gain has no honest interval."""
-    found = status.verdict
-    return {
-        "gained": found.gained,
-        "unknown": found.unknown or None,
-        "more_games": None if found.more is None else found.more.games,
-        "more_elo": None if found.more is None else found.more.elo,
-        "advice": found.advice,
-        "reason": found.reason,
-    }
-
-
+_EARLIER = View(
+    "earlier run",
+    (
+        *(Column(key, "", f"run.{key}") for key in ("name", "status")),
+        Column("elo", "", "measured.value"),
+        Column("elo_error", "", "measured.error"),
+    ),
+)
+_VERDICT = View(
+    "verdict",
+    (
+        Column("gained"),
+        Column("unknown", "", lambda verdict: verdict.unknown or None),
+        *(Column(f"more_{key}", "", f"more.{key}") for key in ("games", "elo")),
+        *values("advice", "reason"),
+    ),
+)
 STATUS = View(
     "status",
     (
         Column("run", "", "run.name"),
-        *(Column(key, "", f"run.{key}") for key in ("status", "reason")),
-        Column("", "iterations", "run", lambda run: f"{run.applied:,} of {run.max_iterations:,}"),
+        *(Column(key, "", f"run.{key}") for key in ("status", "reason", "algorithm", "seed")),
         Column("iterations_applied", "", "run.applied"),
-        Column("max_iterations", "", "run.max_iterations"),
-        Column("games"),
-        Column("", "games", "games.games", count),
-        Column("", "workers", lambda status: status, lambda status: players(status), rank=1),
-        Column("void_games", "void games", show=unless_zero, rank=1),
-        Column("purged_games", "purged games", show=unless_zero, rank=1),
+        *(Column(key, "", f"run.{key}") for key in ("max_iterations", "priority", "share")),
+        *values("games", "void_games", "purged_games"),
         Column("purges", "", "run.purges"),
-        Column("bounded_steps", "bounded steps", "bounded", unless_zero, rank=1),
+        Column("bounded_steps", "", "bounded"),
         *values("games_per_second", "seconds_left"),
-        Column("algorithm", "rule", "run.algorithm", kind="word"),
-        Column("seed", "seed", "run.seed", kind="word"),
         Column("origin", "", lambda status: status.run.settings.get("origin")),
-        Column("priority", "", "run.priority"),
-        Column("share", "", "run.share"),
-        Column("", "priority, share", "run", lambda run: f"{run.priority}, {run.share:g}"),
-        Column("open", "", lambda status: records(ITERATIONS, status.open)),
-        Column("validations", "", lambda status: records(MATCHES, status.validations)),
+        Column("open", of=ITERATIONS),
+        Column("validations", of=MATCHES),
         Column("strength"),
-        Column("parameters", "", lambda status: records(PARAMETERS, status.parameters)),
-        Column("workers", "", lambda status: records(WORKERS, status.workers)),
-        Column("runs", "", lambda status: records(RUNS, status.beside)),
-        Column("earlier_run", "", lambda status: status.earlier and status.earlier.to_json()),
-        Column("verdict", "", _verdict_json),
+        Column("parameters", of=PARAMETERS),
+        Column("workers", of=WORKERS),
+        Column("earlier_run", "", "earlier", of=_EARLIER),
+        Column("verdict", of=_VERDICT),
         Column("building", "", lambda status: status.builds.to_json()),
-        Column("alarms", "", lambda status: records(ALARMS, status.alarms)),
+        Column("alarms", of=ALARMS),
     ),
 )
 
@@ -172,8 +192,7 @@ def players(status: Status) -> str:
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
-    standings = store.run_overviews()
-    beside = live(standings)
+    overviews = store.run_overviews()
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     age = (store.clock() - run.created_at).total_seconds()
@@ -188,16 +207,15 @@ def status(store: Store, run: Run) -> Status:
         games_per_second=rate,
         seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
-        validations=tuple(Match(one, measured(run, one)) for one in matches[-VALIDATIONS:]),
+        validations=matches_of(run, matches[-VALIDATIONS:]),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
         bounded=totals.bounded_steps,
         verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
-        beside=beside if len(beside) > 1 else (),
         strength=measured_gain(matches),
-        earlier=earlier_run(store, run, standings),
-        builds=_builds(run, standings),
+        earlier=_earlier_run(store, run, overviews),
+        builds=_builds(run, overviews),
     )
 
 
@@ -207,11 +225,28 @@ def said_stop(store: Store, run: Run) -> bool:
     return bool(told) and told[0].detail.get("advice") == Advice.STOP
 
 
-def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
+def _builds(run: Run, overviews: Sequence[RunOverview]) -> Builds:
     """What the master builds; one that was killed builds nothing."""
     found = Builds.from_json(run.builds)
-    has_master = any(one.has_master for one in standings if one.name == run.name)
+    has_master = any(one.has_master for one in overviews if one.name == run.name)
     return found if has_master else Builds(usual=found.usual)
+
+
+def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
+    for one in overviews:
+        if not one.live and one.name != run.name:
+            matches = store.matches(store.run(one.name).id)
+            told = [match for match in matches if match.games_played and match.is_against_start]
+            elo = _measured(measured_gain(matches), told[-1] if told else None)
+            return EarlierRun(run=one, measured=elo)
+    return None
+
+
+def _measured(curve: StrengthCurve | None, last: Iteration | None) -> Estimate | None:
+    """Where a curve ends, or what the last match says."""
+    if curve is not None:
+        return Estimate(curve.elo[-1], curve.errors[-1])
+    return None if last is None else estimate(last.tally)
 
 
 def wanted_games(run: Run) -> int:
@@ -233,6 +268,12 @@ def _seconds_left(
     left = max(0, wanted_games(run) - games) if run.finished_at is None else 0
     matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate
+
+
+def open_match(status: Status) -> Iteration | None:
+    """The match that is played now; not one in the background of the tuning."""
+    matches = (it for it in status.open if it.purpose is Purpose.VALIDATE)
+    return next((it for it in matches if not it.is_background), None)
 
 
 def building(builds: Builds) -> str:

@@ -11,7 +11,7 @@ from functools import reduce
 from io import StringIO
 from typing import Any, Literal
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
@@ -21,9 +21,6 @@ from spsa.text import LINE_LENGTH, NAME_LENGTH, printable
 CELL_LENGTH = 500
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
-
-LEAST_ROWS = 4
-_TABLE_HEAD = 2  # lines of its title and its headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,7 @@ class Column:
         note: what it is, if the heading does not say it: for a tooltip.
         link: the address of a page about the row.
         alarm: whether the value is one to look at.
+        of: the table of a value that is a row or several of them, for JSON.
     """
 
     key: str
@@ -52,6 +50,7 @@ class Column:
     note: str = ""
     link: Callable[[Any], str | None] | None = None
     alarm: Callable[[Any], bool] | None = None
+    of: "View | None" = None
 
     def value(self, row: Any) -> Any:
         if callable(self.get):
@@ -105,7 +104,13 @@ def headed(*headings: str) -> tuple[Column, ...]:
 
 def record(view: View, row: Any) -> dict[str, Any]:
     """A row for JSON."""
-    return {one.key: plain(one.value(row)) for one in view.columns if one.key}
+    return {one.key: _json(one, one.value(row)) for one in view.columns if one.key}
+
+
+def _json(column: Column, value: Any) -> Any:
+    if column.of is None or value is None:
+        return plain(value)
+    return records(column.of, value) if isinstance(value, tuple) else record(column.of, value)
 
 
 def records(view: View, rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -175,36 +180,6 @@ class TextTable:
         for row in cells:
             table.add_row(*(row[i] for i in chosen))
         return table
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Parts of a view, and between them a table of as many rows as a terminal has lines left.
-
-    What stands below is left out where the table would have fewer than `LEAST_ROWS`.
-    """
-
-    above: Sequence[RenderableType]
-    table: Callable[[int], RenderableType]
-    below: Sequence[RenderableType] = ()
-
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
-        below = self.below
-        if (rows := self._rows(console, options, below)) < LEAST_ROWS:
-            below = ()
-            rows = self._rows(console, options, below)
-        yield from self.above
-        if rows > 0:
-            yield self.table(rows)
-        yield from below
-
-    def _rows(
-        self, console: Console, options: ConsoleOptions, below: Sequence[RenderableType]
-    ) -> int:
-        others = console.render_lines(Group(*self.above, *below), options, pad=False)
-        return console.height - 1 - len(others) - _TABLE_HEAD
 
 
 def sentence(text: str) -> Text:

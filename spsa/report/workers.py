@@ -10,7 +10,7 @@ from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import SetAside
 from spsa.report.formats import ago, by, count, elo_text, percent, unless_zero
 from spsa.report.machines import MACHINES, MachineReport
-from spsa.report.table import Column, View, record, values
+from spsa.report.table import Column, View, values
 
 PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
@@ -148,21 +148,11 @@ WORKERS = View(
         Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
-        Column(
-            "seconds_since_seen",
-            "seen",
-            "worker.seconds_since_seen",
-            ago,
-            rank=2,
-        ),
+        Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=2),
         *_worker(*_OF_WORKER),
-        Column("set_aside", "", lambda one: [record(_SET_ASIDE, each) for each in one.set_aside]),
-        Column("of_run", "", lambda one: None if one.share is None else record(SHARES, one.share)),
-        Column(
-            "against_others",
-            "",
-            lambda one: None if one.report is None else record(MACHINES, one.report),
-        ),
+        Column("set_aside", of=_SET_ASIDE),
+        Column("of_run", "", "share", of=SHARES),
+        Column("against_others", "", "report", of=MACHINES),
     ),
     "All workers of the database, the one heard of last first. Results, speed and faults are of "
     "reported batches of this run's tuning iterations.",

@@ -20,8 +20,7 @@ from spsa.report.figures import compared_figures, parameter_figures, worker_figu
 from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
-from spsa.report.runs import RUNS
-from spsa.report.status import Status
+from spsa.report.status import RUNS, Status
 from spsa.report.table import Column, View
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader

@@ -10,8 +10,8 @@ from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.report.alarms import with_alarms
 from spsa.report.figures import Figure, figures
-from spsa.report.history import POINTS, RunHistory, history
 from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
+from spsa.report.report import POINTS, RunHistory, history
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 

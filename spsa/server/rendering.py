@@ -17,12 +17,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from spsa.db.read_queries import RunOverview
 from spsa.lifecycle import RunStatus
 from spsa.report.events import EVENTS, AlarmKind
-from spsa.report.history import HISTORY
 from spsa.report.html import environment, plotly_script
 from spsa.report.matches import ITERATIONS
 from spsa.report.parameters import PARAMETERS
-from spsa.report.runs import RUNS
-from spsa.report.status import STATUS, Status
+from spsa.report.report import HISTORY
+from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import Column, record, records
 from spsa.report.workers import WORKERS, FleetMember
 from spsa.server.views import BATCHES, COMPARED, ITERATION, PLAYED, PURGED, link

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Batch, Iteration
-from spsa.report.formats import by, count, estimate, time_text, unless_zero
+from spsa.report.formats import by, count, estimate, unless_zero
 from spsa.report.matches import ITERATIONS, RESULT, games_of
 from spsa.report.parameters import ParameterStatus
 from spsa.report.table import Column, View, headed, values
@@ -43,8 +43,8 @@ BATCHES = View(
         Column("", "void games", lambda batch: batch, _voids, kind="text", rank=1),
         Column("", "knps", "nodes_per_second", by("{:,.0f}", 1e-3), rank=1),
         Column("scale", "scale", show=by("{:.3g}"), note="by what its worker multiplied times"),
-        Column("leased_at", "claimed", show=time_text, kind="word", rank=1),
-        Column("reported_at", "reported", show=time_text, kind="word", rank=1),
+        Column("leased_at", "claimed", kind="word", rank=1),
+        Column("reported_at", "reported", kind="word", rank=1),
         Column("last_error", "last error", kind="text", rank=1),
         *values("games", "first_pair", "seed", "voids", "plus_nodes", "minus_nodes", "moves"),
         *values("seconds", "think_seconds"),
@@ -61,7 +61,7 @@ PURGED = View(
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
         Column("worker", "worker", kind="name"),
-        Column("reported_at", "reported", show=time_text, kind="word"),
+        Column("reported_at", "reported", kind="word"),
         Column("played_again", "played again", kind="word"),
     ),
     "As they were reported; they count no more.",

@@ -10,7 +10,7 @@ from benches.proof.verdict import Proof, Verdict, recovered
 from spsa.config import load_space
 from spsa.core.scoring import Tally, elo
 from spsa.master.start import checked_space
-from spsa.report.theta import ThetaChoice
+from spsa.report.matches import ThetaChoice
 
 # 400 games; a little less than 200 and about 100 Elo behind, and level
 FAR = Tally(wins=80, losses=290, draws=30, pentanomial=(110, 30, 50, 5, 5))

@@ -18,14 +18,10 @@ MOST_COMMANDS, MOST_OPTIONS = 28, 150
 """Of `spsa-master`: what one person can learn."""
 
 READERS = [
-    ["status"],
     ["status", "--watch"],
     ["params", "diff", "--run", "small"],
     ["validate"],
     ["pause"],
-    ["resume"],
-    ["stop"],
-    ["set", "--iterations", "5"],
     ["doctor"],
 ]
 SECRET = "hunter2"
@@ -89,28 +85,17 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
         ("params nonsense", "No such command"),
         ("status --nope", "No such option"),
         ("status --watch --interval 0", "is not in the range"),
-        ("status --watch --interval nan", "nan is no number"),
         ("set --iterations 0", "is not in the range"),
-        ("set --iterations 9999999999", "is not in the range"),
         ("set --share 0", "is not in the range"),
-        ("set --share 1e-320", "is not in the range"),
         ("set --share nan", "nan is no number"),
-        ("set --share inf", "is not in the range"),
         ("set --priority 1001", "is not in the range"),
-        ("set --priority high", "'high' is not a valid integer"),
         ("validate --games 1", "is not in the range"),
-        ("validate --games 9999999999", "is not in the range"),
         ("validate --sprt 5 0", "ELO0 has to be less than ELO1"),
         ("validate --sprt nan 5", "normalised Elo is from"),
         ("validate --also soon", "is not [MOVES/]BASE[+INC]"),
         ("run --from small --run other --doubt 0.5", "is not in the range"),
-        ("run --from small --doubt nan", "nan is no number"),
-        ("run --seed -1", "is not in the range"),
         (f"run --seed {2**63}", "is not in the range"),
-        ("demo --seed 1,x", "is not a valid integer"),
         ("plan --draws 1", "is not in the range"),
-        ("plan --elo 0", "is not in the range"),
-        ("plan -c 0", "is not in the range"),
         ("params diff --theta averaged", "--theta is about a run"),
         ("params diff --run small --theta best", "'best' is not one of"),
         ("probe --only nothing", "'nothing' is no active parameter"),
@@ -149,11 +134,6 @@ def test_a_command_that_looks_needs_a_database_with_a_run(
     assert ask(*words).code == (0 if words == ["doctor"] else 3)
 
 
-def test_a_worker_makes_no_database_either(project: Path) -> None:
-    done = call(worker("--spsa", "--once", "-c", "1"), project)
-    assert done.returncode == 3 and not (project / "spsa.db").exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "url",
@@ -170,24 +150,19 @@ def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
     "url",
     [
         SECRET,
-        f"u:{SECRET}@h/x",
         f"postgresql://u:{SECRET}@h:abc/x",
         f"postgresql://u:{SECRET}@h:99999/x",
-        f"postgresql://u:{SECRET}@[::1/x",
         f"postgresql://u:a@{SECRET}@h/x",
-        f"postgresql://u/v:{SECRET}@h/x",
         f"mysql://u:{SECRET}@h/x",
-        f"postgresql+asyncpg://u:{SECRET}@h/x",
         "sqlite://",
         f"sqlite:///x.db?mode={SECRET}",
     ],
 )
-@pytest.mark.parametrize("command", ["status", "run"])
 def test_a_url_that_is_none_is_refused_and_never_quoted(
-    project: Path, url: str, command: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    project: Path, url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
-    heard = ask(command)
+    heard = ask("run")
     assert heard.code == 2 and SECRET not in heard.out + heard.err
     assert "DATABASE_URL" in heard.err and "1 fault;" in heard.err
     assert not (project / ".tuning").exists()
@@ -259,24 +234,6 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> 
     writing.stdout.close()
     assert writing.stderr.read() == b""
     writing.wait(120)
-
-
-@pytest.mark.slow
-def test_a_terminal_of_ascii_gets_the_numbers(project: Path) -> None:
-    assert call(worker("--help"), project, PYTHONIOENCODING="ascii").returncode == 0
-    shown = call(master("params", "show", "--json"), project, PYTHONIOENCODING="ascii")
-    assert '"name": "depth"' in shown.stdout
-
-
-def test_the_patch_of_the_values_applies(project: Path, ask: Ask) -> None:
-    assert ask("params", "diff").out == ""
-    text = (project / "params.toml").read_text().replace("value = 200", "value = 210")
-    (project / "params.toml").write_text(text)
-    engine = project / "engine"
-    subprocess.run(["git", "init", "-q", "."], cwd=engine, check=True)
-    patch = ask("params", "diff").out
-    subprocess.run(["git", "apply"], cwd=engine, input=patch, text=True, check=True)
-    assert "MARGIN: i32 = 210;" in (engine / "src" / "engine_constants.rs").read_text()
 
 
 @pytest.mark.parametrize("module", ["spsa.master", "worker"])

@@ -64,6 +64,8 @@ def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, ask)
     assert f"\n  {BAD}: 24 games\n" in shown
     assert "\n  8 games of open iterations will be played again\n" in shown
     assert "theta is computed anew from the" in shown and "without them" in shown
+    some = ask("purge", "--iteration", "1", "--batch", "2", "0", "--dry-run").out
+    assert "in 3 batches of 2 iterations" in some
     assert tested.now() == before
 
 
@@ -81,21 +83,6 @@ def test_purged_and_written_out(tested, project, store, ask):
     assert heard.code == 0 and "24 games removed by 1 purge" in heard.out
     heard = ask("purge", "--host", "bad", "--yes")
     assert heard.code == 3 and "nothing to purge" in heard.err
-
-
-def test_a_program_gets_all_of_it(tested, ask):
-    before = tested.now()
-    arguments = ["purge", "--iteration", "1", "--batch", "2", "0", "--json"]
-    wanted = ask(*[*arguments, "--dry-run"]).json
-    assert (wanted["purge"], wanted["batches"]) == (None, [[1, 0], [1, 1], [2, 0]])
-    done = ask(*[*arguments, "--yes"]).json
-    assert done == wanted | {"purge": 1}
-    after = tested.now()
-    for parameter in done["parameters"]:
-        name = parameter["name"]
-        assert (parameter["before"], parameter["after"]) == (before.theta[name], after.theta[name])
-    steps = [abs(p["steps"]) for p in done["parameters"]]
-    assert steps == sorted(steps, reverse=True) and steps[0] > 0
 
 
 def test_a_file_that_says_something_else_is_left_alone(tested, project, ask):
@@ -116,14 +103,13 @@ def test_a_file_that_was_not_written_is_written_by_the_next_try(tested, project,
 
 def test_times_are_in_utc(tested, ask):
     now, hour = datetime.now(UTC), timedelta(hours=1)
-    every = ("--dry-run", "--json")
     for since in (f"{now - hour:%Y-%m-%dT%H:%M}", f"{now - hour:%Y-%m-%dT%H:%M:%S}"):
-        assert len(ask("purge", "--since", since, *every).json["batches"]) > 1, since
+        assert ask("purge", "--since", since, "--dry-run").code == 0, since
     for nothing in (
         ("--until", f"{now - hour:%Y-%m-%d}"),
         ("--since", f"{now + hour:%Y-%m-%dT%H:%M}"),
     ):
-        assert ask("purge", *nothing, *every).code == 3
+        assert ask("purge", *nothing, "--dry-run").code == 3
 
 
 @pytest.mark.parametrize(
@@ -131,13 +117,8 @@ def test_times_are_in_utc(tested, ask):
     [
         ("", 2, "give a condition"),
         ("--worker x", 2, "there is no terminal to ask on"),
-        ("--worker x --json", 2, "there is no terminal to ask on"),
         ("--since yesterday", 2, "'yesterday' does not match the formats"),
-        ("--batch 7", 2, "Option '--batch' requires 2 arguments"),
-        ("--iteration -1", 2, "-1 is not in the range"),
         ("--iteration 99 --yes", 3, "no counted result of run tested is selected"),
-        ("--worker bad --yes", 3, "no counted result of run tested is selected"),
-        ("--until 2001-01-01 --yes", 3, "no counted result of run tested is selected"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tested, line, code, words, ask, monkeypatch):

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import new_worker, published, result_of, stage
+from builders import published, result_of, stage
 from console import PARAMS, Ask, compete
 from engines.faulty import engine, start_book
-from shell import Shell
 from trials import UNHURRIED
-from tuned import play, space_from, tuned, validated
+from tuned import space_from, tuned, validated
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.protocol import KeptVoid
@@ -80,18 +79,6 @@ def test_csv_has_every_result(played: Path, ask: Ask) -> None:
     assert (worker["worker"], worker["games"]) == ("machine-1", "32")
 
 
-def test_no_cell_of_a_csv_is_a_formula(played: Path, ask: Ask) -> None:
-    with Store(f"sqlite:///{played / 'spsa.db'}", durable=False) as store:
-        staged = tuned(store, space_from(PARAMS), 0, name="second")
-        worker = store.register_worker(new_worker(FORMULA))
-        bad = type(staged)(store, staged.run, staged.master, worker)
-        bad.open()
-        play(bad, "bad", 0.0)
-    assert ask("report", "--run", "second", "--csv", ".").code == 0
-    (row,) = rows(played / "workers.csv")
-    assert row["worker"] == f"'{FORMULA}"
-
-
 def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
     shown = ask("report").out
     assert shown.startswith("run first: paused, 4 of 4 iterations, 32 games")
@@ -104,11 +91,9 @@ def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
     [
         ("report --html engine", 2, "is a directory"),
         ("report --html none/out.html", 1, "No such file or directory"),
-        ("report --csv config.toml", 2, "is a file"),
         ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
         ("status --all --events", 2, "exclude each other"),
         ("status --watch --voids", 2, "exclude each other"),
-        ("status --watch --all", 2, "exclude each other"),
         ("status --voids 1.7", 3, "no void game of a batch 1.7 is kept; batches with some: none"),
     ],
 )
@@ -199,23 +184,3 @@ def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
     project_store.report(claim, result_of(claim, voids={"crash": 3}, kept_voids=voids))
     shown = ask("status", "--voids", "1.0")
     assert shown.code == 0 and "\x1b" not in shown.out and "(nothing)" in shown.out
-
-
-@pytest.mark.parametrize("log", ["7", "{}", '["a", null, [], {"pair": 1}]', '[{"pair": "0"}]'])
-def test_a_log_that_no_worker_writes_is_no_void_game(
-    project: Path, store: Store, database_url: str, sql: Shell, log: str, ask: Ask,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """Such values have to be written by hand: types are checked before a report is."""
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    staged = tuned(store, space_from(PARAMS), 1, planned=9)
-    staged.open()
-    claim = staged.claim("c")
-    assert claim is not None
-    store.report(claim, result_of(claim, voids={"crash": 1}))
-    text = "UPDATE spsa_batch SET void_log = :log, voids = :log WHERE claim_id = :id"
-    sql(text, log=log, id=claim.claim_id)
-    assert ask("status", "--voids").out.endswith("run first has no void games\n")
-    assert ask("report").code == 0
-    assert not any(batch.voids for batch in store.batches(staged.run.id))
-    assert store.workers()[0].void_games == 1

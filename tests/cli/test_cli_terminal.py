@@ -53,21 +53,6 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
         assert b"\x1b" not in terminal.written and terminal.everything == wanted
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["params", "show"], b"checking params.toml against the engine"),
-        (["plan", "--elo", "40"], b"tuning synthetic engines"),
-    ],
-)
-def test_commands_show_what_they_do(tmp_path: Path, command: list[str], said: bytes) -> None:
-    write_project(tmp_path)
-    with on_terminal(master(*command), tmp_path, columns=120) as terminal:
-        assert terminal.wait() == 0
-        assert said in terminal.written
-        assert said.decode() not in terminal.everything and terminal.cursor_is_shown
-
-
 def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
     url = url_of(tmp_path)
     folder = uci_tuner(tmp_path / "tuner", url, iterations=200, think=0.01).folder

@@ -66,7 +66,6 @@ def tuned(fresh: Stage) -> Stage:
     ("options", "plus"),
     [
         ([], {"margin": 221, "depth": 4}),
-        (["--theta", "final"], {"margin": 221, "depth": 4}),
         (["--theta", "averaged"], {"margin": 231, "depth": 4}),
         (["--theta", "supported"], {"margin": 253, "depth": 5}),
     ],
@@ -88,31 +87,23 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(
     assert asked == [PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})]
 
 
-@pytest.mark.usefixtures("tuned")
-def test_the_start_is_no_patch(ask: Ask) -> None:
-    assert ask("params", "diff", "--run", "first", "--theta", "start").out == ""
-
-
 @pytest.mark.usefixtures("fresh")
-@pytest.mark.parametrize("command", ["params diff", "validate"])
-@pytest.mark.parametrize("theta", ["averaged", "supported"])
+@pytest.mark.parametrize(
+    ("command", "theta"), [("params diff", "averaged"), ("validate", "supported")]
+)
 def test_a_theta_that_is_not_known_yet_is_said(command: str, theta: str, ask: Ask) -> None:
     heard = ask(*command.split(), "--run", "first", "--theta", theta)
     assert (heard.code, heard.out) == (3, "")
     assert f"run first has no {theta} theta yet, after 0 results: use --theta final" in heard.err
     for parameter in ask("status", "--json").json["parameters"]:
         assert [parameter[what] for what in KNOWN] == [None] * 4
-    head, margin, _ = table_of_parameters(ask("status").out)
-    assert head[:4] == ["name", "start", "now", "played"] and margin[1:3] == ["200", "200"]
 
 
 @pytest.mark.parametrize(
     ("plus", "compared", "theta", "shown"),
     [
         ({"margin": 221, "depth": 4}, {}, ["present"], " present"),
-        ({"margin": 253, "depth": 5}, {}, ["supported"], " supported"),
         ({"margin": 300, "depth": 5}, {}, [], ""),
-        ({"x": 1}, {"theta": "final"}, [], " final after 1 result"),
         ({"x": 1}, {"theta": "averaged"}, [], " averaged after 1 result"),
         ({"x": 1}, {"theta": "1"}, [], " 1"),
     ],
@@ -126,24 +117,6 @@ def test_a_validation_says_which_theta_it_measured(
     (found,) = ask("status", "--json").json["validations"]
     assert found["measured"] == theta
     assert shown in ask("status").out
-
-
-@pytest.mark.usefixtures("tuned")
-def test_people_and_programs_get_all_of_them(ask: Ask) -> None:
-    found = {p["name"]: p for p in ask("status", "--json").json["parameters"]}
-    for name, start in START.items():
-        assert (found[name]["start"], found[name]["value"]) == (start, FINAL[name])
-        assert all(found[name][what] == values[name] for what, values in KNOWN.items())
-    head, margin, depth = table_of_parameters(ask("status").out)
-    assert head[:7] == ["name", "start", "now", "averaged", "supported", "played", "as"]
-    assert margin[:5] == ["margin", "200", "221", "231.4", "252.6"]
-    assert depth[1:3] == ["3", "3.5"] and "±" not in "".join(margin + depth), "none is honest"
-
-
-def table_of_parameters(text: str) -> list[list[str]]:
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    first = lines.index("parameters") + 1
-    return [line.split() for line in lines[first : first + 3]]
 
 
 def test_the_state_of_another_rule_ends_in_a_sentence(

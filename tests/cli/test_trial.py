@@ -49,12 +49,6 @@ def engine(makefile: str) -> None:
             'trying [build] command = ["make", "CC=gcc", "CXX=g++"]',
         ),
         (
-            PLAIN.replace("EXE =", "EXE = the"),
-            {"command": ["make"], "binary": "small"},
-            "movetime",
-            'trying [build] binary = "small"',
-        ),
-        (
             TARGETS,
             {"command": ["make", "build"], "binary": "out/tern"},
             "movetime",
@@ -67,7 +61,7 @@ def engine(makefile: str) -> None:
             'trying kind = "clock" in [time_control]',
         ),
     ],
-    ids=["as it is", "no such compiler", "another binary", "help comes first", "clock only"],
+    ids=["as it is", "no such compiler", "help comes first", "clock only"],
 )
 def test_what_the_trial_teaches_is_written(
     ask: Ask, folder: Path, makefile: str, build: dict[str, object], kind: str, told: str
@@ -86,7 +80,6 @@ def test_what_the_trial_teaches_is_written(
 @pytest.mark.parametrize(
     ("makefile", "code", "words", "advice"),
     [
-        ("all:\n\tcc -o small search.c\n", 4, "NEEDS_CLOCK", ""),
         ("small: net.nnue\n", 4, "net.nnue", "a network that it includes is missing"),
         ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", 4, "host: x", "it downloads"),
     ],
@@ -100,19 +93,3 @@ def test_a_build_that_fails_ends_with_the_words_of_the_tool(
     assert "Its values" not in heard.err
     assert Path("params.toml").exists(), "to go on by hand"
     assert ask("init", "small", "--force", "--no-try").code == 0
-
-
-def test_an_engine_with_options_is_tried_too(ask: Ask, folder: Path) -> None:
-    path = Path("many")
-    path.write_text(
-        "#!/bin/sh\nwhile read -r line; do case $line in\n"
-        "uci) echo option name Threads type spin default 1 min 1 max 4\n"
-        "echo option name Margin type spin default 80 min 40 max 120; echo uciok;;\n"
-        "isready) echo readyok;;\n"
-        "go*) echo info depth 1 nodes 9 score cp 1; echo bestmove e2e4;;\n"
-        "quit) exit;;\nesac; done\n"
-    )
-    path.chmod(0o755)
-    heard = ask("init", "--engine", "many")
-    assert heard.code == 0 and "the engine plays: " in heard.err
-    assert tomllib.loads(Path("config.toml").read_text())["engine"]["options"] == {"Threads": 1}

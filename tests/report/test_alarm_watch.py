@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from asking import Store
-from builders import Stage, stage
+from builders import Stage
 from tuned import space_from, tuned
 from uci_tuner import uci_tuner
 
@@ -21,9 +20,8 @@ from spsa.config.settings import AlarmsSection
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
 from spsa.report import alarm_watch
-from spsa.report.alarm_watch import AlarmChanges, AlarmWatch, changes, of_disks, run_command
-from spsa.report.alarms import with_alarms
-from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
+from spsa.report.alarm_watch import AlarmWatch, changes, message, run_command
+from spsa.report.events import Alarm, AlarmKey, AlarmKind
 from spsa.report.status import status
 
 SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
@@ -38,30 +36,31 @@ def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_l
     told: dict[AlarmKey, Alarm] = {}
     one = alarm()
 
-    def look(now: float, *alarms: Alarm) -> AlarmChanges:
+    def look(now: float, *alarms: Alarm) -> list[tuple[str, Alarm]]:
         found = changes(since, told, alarms, now, after=10.0)
-        told.update({begun.key: begun for begun in found.begun})
-        for over in found.over:
-            del told[over.key]
+        for kind, each in found:
+            told.pop(each.key, None)
+            if kind == ALARM:
+                told[each.key] = each
         return found
 
     assert not look(0.0, one) and not look(9.0, one)
-    assert look(10.0, one) == AlarmChanges([one], [])
+    assert look(10.0, one) == [(ALARM, one)]
     assert not look(11.0, replace(one, found="theta is 399")), "the same alarm"
     assert not look(20.0) and not look(25.0, one) and not look(26.0), "it came back"
-    assert look(36.0) == AlarmChanges([], [one])
+    assert look(36.0) == [(ALARM_OVER, one)]
     assert not look(37.0, one) and not look(40.0) and not look(47.0, one), "never for long enough"
 
 
 def test_a_message_fits_whatever_it_is_about() -> None:
-    text = AlarmChanges([alarm("a\n\x1b[2J")], [alarm("b")]).message("nightly")
+    text = message("nightly", [(ALARM, alarm("a\n\x1b[2J")), (ALARM_OVER, alarm("b"))])
     assert text.splitlines() == [
         "run nightly",
         rf"alarm: a\n\x1b[2J: theta is 400, at its max 400; {alarm().advice}",
         "over: b: theta is 400, at its max 400",
     ]
-    many = AlarmChanges([alarm("x" * 999) for _ in range(50)]).message("r" * 999)
-    assert len(many) < 1600 and many.splitlines()[-1].startswith("47 more")
+    many = message("r" * 999, [(ALARM, alarm("x" * 999)) for _ in range(50)])
+    assert len(many) < 2000 and many.splitlines()[-1].startswith("45 more")
 
 
 def test_a_command_gets_the_message_and_is_bounded(
@@ -85,25 +84,6 @@ def test_a_command_gets_the_message_and_is_bounded(
 
     until(has_no_writer, seconds=60)  # its children are killed too
     os.close(reader)
-
-
-def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = {"total": 10**12, "free": 5 * 10**9}
-
-    def found() -> list[Alarm]:
-        return list(of_disks("nightly", [tmp_path / "gone", tmp_path]))
-
-    def measured(folder: Path) -> SimpleNamespace:
-        folder.stat()
-        return SimpleNamespace(**usage)
-
-    monkeypatch.setattr("shutil.disk_usage", measured)
-    assert found() == []
-    usage["free"] -= 1
-    (one,) = found()
-    assert one.kind is AlarmKind.DISK and one.subject == "nightly" and "5.00 GB" in one.found
-    usage["total"] = 10**10
-    assert found() == [], "5% of a small disk is enough"
 
 
 def config(folder: Path, url: str) -> Config:
@@ -148,21 +128,6 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
             until(lambda expected=expected: said()[-1:] == expected)
             assert status(sqlite_store, staged.now()).verdict.advice == (expected or ["go on"])[0]
     assert said() == ["stop", "go on"]
-
-
-def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store) -> None:
-    staged = stage(sqlite_store, space=SPACE.to_json(), theta={"margin": 200.0})
-    full = {"kind": "disk", "subject": "first", "found": "1.00 GB are free"}
-
-    def shown() -> list[str]:
-        found = with_alarms(sqlite_store, status(sqlite_store, staged.now()))
-        return [str(alarm) for alarm in found.alarms if alarm.kind is AlarmKind.DISK]
-
-    later = {"kind": "of a later version"}
-    sqlite_store.record(staged.master, [(ALARM, full), (ALARM, later)])
-    assert shown() == ["first: 1.00 GB are free; make room before it is full"]
-    sqlite_store.record(staged.master, [(ALARM_OVER, full)])
-    assert shown() == [] and told_alarms(sqlite_store, staged.now()) == {}
 
 
 @pytest.mark.slow

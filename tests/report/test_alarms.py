@@ -16,7 +16,6 @@ from tuned import space_from, tuned, validated
 from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
-from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarms import of_noise, of_validations, with_alarms
 from spsa.report.answer import sentences
@@ -201,19 +200,6 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     assert not any(noisy(paths, applied=99) for paths in walking), "too early to say"
 
 
-def test_a_gain_that_validations_measured_is_no_noise(staged: Stage) -> None:
-    def is_noise(curve: StrengthCurve | None) -> bool:
-        now, still = status(staged.store, staged.now()), (200.0, 201.0, 200.0, 201.0, 200.0)
-        walking = tuple(replace(one, path=still) for one in now.parameters)
-        noisy = replace(now, parameters=walking, strength=curve)
-        found = with_alarms(staged.store, replace(noisy, run=replace(now.run, applied=200)))
-        return AlarmKind.NOISE in {alarm.kind for alarm in found.alarms}
-
-    curve = StrengthCurve(ks=(0, 100, 200), elo=(0.0, 20.0, 30.0), deviation=(0.0, 5.0, 5.0))
-    assert is_noise(None) and not is_noise(curve)
-    assert is_noise(replace(curve, deviation=(0.0, 20.0, 20.0))), "which may be none"
-
-
 def test_an_event_tells_an_alarm_as_a_sentence() -> None:
     alarm = Alarm(AlarmKind.WORKER_VOIDS, "rig", "3% of its batches")
     event = Event(at=datetime(2026, 1, 1), kind="alarm", actor="m", detail={})
@@ -222,14 +208,6 @@ def test_an_event_tells_an_alarm_as_a_sentence() -> None:
     over = replace(begun, kind="alarm_over")
     assert (told(over), EVENTS.columns[1].text(over)) == ("rig: 3% of its batches", "alarm over")
     assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
-
-
-@pytest.mark.parametrize(
-    ("value", "freedom", "chance"),
-    [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
-)
-def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> None:
-    assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)
 
 
 def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
@@ -241,3 +219,11 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     with patch.object(Match, "tally", lost):
         (alarm,) = of_validations(found)
     assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
+
+
+@pytest.mark.parametrize(
+    ("value", "freedom", "chance"),
+    [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
+)
+def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> None:
+    assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)

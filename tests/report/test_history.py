@@ -9,12 +9,9 @@ from asking import Store
 from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
-from spsa.db.purge_queries import Selection
-from spsa.history.purge import carry_out, plan
-from spsa.master.session import tuning_of
 from spsa.master.verdict import verdict
-from spsa.report.history import history
-from spsa.report.parameters import sampled, signal_to_noise
+from spsa.report.parameters import signal_to_noise
+from spsa.report.report import history
 from spsa.report.status import status
 
 pytestmark = pytest.mark.slow_on("postgresql")
@@ -64,35 +61,12 @@ def test_a_long_run_is_thinned(store: Store, space: Space) -> None:
     assert thin.parameters[0].path == tuple(whole.parameters[0].path[k] for k in thin.ks)
 
 
-def test_a_run_without_a_result_is_its_start(store: Store, space: Space) -> None:
-    found = history(store, tuned(store, space, 0).now())
-    assert (found.ks, found.gain) == ((0,), None)
-    assert found.parameters[0].path == (200.0,)
-    assert found.validations == ()
-
-
-def test_a_path_in_steps_begins_at_the_start(store: Store, space: Space) -> None:
-    path = history(store, tuned(store, space, 6).now()).parameters[0]
-    assert path.in_steps[0] == 0.0
-    assert path.in_steps[-1] == pytest.approx(path.steps_moved)
-    assert path.in_steps[-1] == pytest.approx((path.path[-1] - 200.0) / 20)
-
-
 def test_validations_say_which_theta_they_measured(store: Store, space: Space) -> None:
     staged = tuned(store, space, 4)
     validated(staged)
     (match,) = history(store, staged.now()).validations
     assert (match.iteration.opened_on, match.tally.games) == (4, 8)
     assert "present" in match.measured
-
-
-def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
-    staged = tuned(store, space, 2)
-    run = staged.now()
-    rules = tuning_of(run)
-    carry_out(store, rules, plan(store, run, rules, Selection(iterations=(1, 2))), "me", "why")
-    found = history(store, staged.now())
-    assert found.parameters[0].path[-1] == 200.0 != run.theta["margin"]
 
 
 def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:
@@ -127,10 +101,3 @@ def test_a_trend_stands_out_of_a_walk() -> None:
     found = [signal_to_noise(walk) or 0.0 for walk in walks]
     assert sqrt(np.mean(np.square(found))) == pytest.approx(1.0, abs=0.05)
     assert np.mean(np.array(found) < 2.0) == pytest.approx(0.95, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("applied", "stride", "ks"), [(0, 1, [0]), (3, 1, [0, 1, 2, 3]), (6, 3, [0, 3, 6])]
-)
-def test_samples_hold_both_ends(applied: int, stride: int, ks: list[int]) -> None:
-    assert sampled(applied, stride) == ks

@@ -9,13 +9,12 @@ from asking import Store
 from builders import LEASE, Stage
 from screen import Screen, ScreenFile, console_of
 from served import space
-from tuned import iterate, tuned, validated
+from tuned import iterate, tuned
 
 from spsa.core.run_columns import Builds
-from spsa.live_display import LiveDisplay, Rate
+from spsa.live_display import Rate
 from spsa.output import StderrLines, echo
-from spsa.report.answer import MAX_OPEN
-from spsa.report.progress import Progress
+from spsa.report.screen import MAX_OPEN, Progress
 
 
 @pytest.fixture
@@ -28,8 +27,8 @@ def many(sqlite_url: str) -> Iterator[Stage]:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look is shown, however long the one before took."""
-    monkeypatch.setattr("spsa.report.progress._COST", 0.0)
-    monkeypatch.setattr("spsa.report.progress._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("spsa.report.screen._COST", 0.0)
+    monkeypatch.setattr("spsa.report.screen._LOOK_SECONDS", 0.0)
 
 
 def progress(staged: Stage, screen: Screen) -> Progress:
@@ -61,18 +60,6 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
     assert screen.cursor_is_shown and screen.everything == screen.text
 
 
-def test_alarms_are_on_the_screen(many: Stage) -> None:
-    screen = Screen(100, 30)
-    with progress(many, screen) as shown:
-        many.store.pause("first", "me", "lunch")
-        shown.saw(many.store.tick(many.master, LEASE))
-        assert (
-            "; 1 alarm" in screen.text
-            and "verdict: look; paused (lunch): `spsa-master" in screen.text
-        )
-        assert "games an hour" not in screen.text
-
-
 def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
     screen = Screen(100, 60)
     with progress(many, screen) as shown:
@@ -96,16 +83,6 @@ class Step:
 
     def __init__(self, delta: dict[str, float]) -> None:
         self.delta = self.theta = delta
-
-
-def test_a_match_has_the_bar(many: Stage) -> None:
-    validated(many)
-    screen = Screen(80, 24)
-    with progress(many, screen) as shown:
-        many.open(purpose="validate", k=None, a_k=None, c_k=None)
-        shown.saw(many.store.tick(many.master, LEASE))
-        assert "a validation of 8 games" in screen.text
-        assert any(line.endswith(" 0%") for line in screen.shown)
 
 
 def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
@@ -135,17 +112,6 @@ def test_lines_go_above_the_view(many: Stage, monkeypatch: pytest.MonkeyPatch) -
     said = ["first", "second", "third, [bold]not[/bold] :smile: finished"]
     assert [line for line in everything if line in said] == said
     assert sys.stderr.write("x") == 1 and screen.shown[-1].endswith("x")
-
-
-def test_a_stream_that_is_a_file_stays_one(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(60, 24)
-    with LiveDisplay(console_of(screen)) as display:
-        display.show("a view")
-        echo("data")
-        echo("talk", err=True)
-        assert screen.shown == ["a view"]
-    assert capsys.readouterr() == ("data\n", "talk\n")
-    assert screen.shown == [""]
 
 
 def test_the_pace_is_that_of_the_last_two_minutes() -> None:

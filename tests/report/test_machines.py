@@ -3,19 +3,15 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
-from pathlib import Path
 
 import numpy as np
 import pytest
 from asking import Store
 from builders import Stage, new_worker, stage
-from console import write_project
 from fuzzing import LONG
 from served import client_of
 from tuned import space_from
 
-from spsa.cli import execute
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
@@ -44,21 +40,6 @@ def test_the_statistic_of_the_admissions_to_berkeley() -> None:
     men, women = np.array(UCB, dtype=float).transpose(1, 0, 2)
     found = cochran_mantel_haenszel(men, women)
     assert found == pytest.approx((1.5246, 0.2169), abs=1e-4)
-
-
-def test_in_one_group_it_is_pearsons_chi_square() -> None:
-    """Agresti 2007, table 2.5: gender and party, X^2 = 30.07 with two degrees of freedom."""
-    women, men = np.array([[762.0, 327.0, 468.0]]), np.array([[484.0, 239.0, 477.0]])
-    found, size = cochran_mantel_haenszel(women, men), women.sum() + men.sum()
-    assert found[0] * size / (size - 1) == pytest.approx(30.07, abs=0.005)
-    assert found[1] == pytest.approx(exp(-found[0] / 2)), "two degrees of freedom"
-
-
-def test_what_only_one_side_has_played_says_nothing() -> None:
-    own = np.array([[5.0, 1.0, 0.0], [0.0, 0.0, 0.0], [4.0, 4.0, 0.0]])
-    others = np.array([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0], [4.0, 4.0, 0.0]])
-    assert cochran_mantel_haenszel(own, others)[0] == pytest.approx(0.0)
-    assert cochran_mantel_haenszel(own, others * 0.0)[1] == pytest.approx(1.0)
 
 
 def test_the_exact_chance_is_fishers() -> None:
@@ -244,24 +225,6 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     assert last == [1] * 8
 
 
-def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> None:
-    theta = {"margin": 200.0}
-    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
-    staged.open(target_games=4, base_parameters=theta)
-    bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
-    claim = store.claim("first", bad, 1000.0)
-    assert claim is not None
-    store.fail(claim, Failure(reason="void 4 times", void_games=4))
-    again = store.claim("second", good, 1000.0)
-    assert again is not None
-    store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
-    (part_,) = store.worker_parts(staged.run.id, 1)
-    assert (part_.machine, part_.void_games, part_.void_batches) == ("good", 0, 0)
-    voids = {row.name: row.void_games for row in store.workers()}
-    assert (voids["bad"], voids["good"]) == (4, 0)
-    assert store.iterations(staged.run.id, number=1)[0].void_games == 4
-
-
 def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:
     staged = played(sqlite_store)
     found = report(sqlite_store, staged.now())
@@ -272,25 +235,6 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store
     told = json.loads(json.dumps(report_json(found)))["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["pairs_by_points"] == [0, 0, 140] and told[0]["results_chi_square"] > 100
-
-
-def test_the_list_of_workers_shows_the_machine_that_stands_out(
-    sqlite_store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    staged = played(sqlite_store)
-    write_project(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", sqlite_store.where)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("SPSA_CONFIG", str(tmp_path / "config.toml"))
-    assert execute(["workers", "list", "--run", staged.run.name]) == 0
-    _, head, first, *others = capsys.readouterr().out.split("against the others")[1].splitlines()
-    assert "chi-square" in head and first.startswith("m0") and first.split()[-1] == "results"
-    assert [line[:2] for line in others[:3]] == ["m1", "m2", "m3"]
-    assert others[3].startswith("m0: of its 140 pairs 0% are even")
-    assert execute(["workers", "list", "--run", "none"]) == 3
 
 
 def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_store: Store) -> None:
@@ -316,3 +260,21 @@ def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: S
     sqlite_store.release_machine("m0", "me")
     set_aside(sqlite_store, staged.now(), reports)
     assert sqlite_store.machines_set_aside() == []
+
+
+def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> None:
+    theta = {"margin": 200.0}
+    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
+    staged.open(target_games=4, base_parameters=theta)
+    bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
+    claim = store.claim("first", bad, 1000.0)
+    assert claim is not None
+    store.fail(claim, Failure(reason="void 4 times", void_games=4))
+    again = store.claim("second", good, 1000.0)
+    assert again is not None
+    store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
+    (part_,) = store.worker_parts(staged.run.id, 1)
+    assert (part_.machine, part_.void_games, part_.void_batches) == ("good", 0, 0)
+    voids = {row.name: row.void_games for row in store.workers()}
+    assert (voids["bad"], voids["good"]) == (4, 0)
+    assert store.iterations(staged.run.id, number=1)[0].void_games == 4

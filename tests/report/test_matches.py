@@ -9,8 +9,8 @@ from tuned import space_from, tuned, validated
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
 from spsa.report.answer import sentences
-from spsa.report.history import history
 from spsa.report.matches import MATCHES, Match
+from spsa.report.report import history
 from spsa.report.status import status
 from spsa.report.table import record
 

@@ -6,7 +6,7 @@ from builders import Stage
 from tuned import space_from, tuned
 
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.report.theta import named_theta
+from spsa.report.matches import named_theta
 
 SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
 

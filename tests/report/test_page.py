@@ -105,7 +105,7 @@ def test_the_figures_are_in_it_with_every_point(html: str, told: Report, read: R
     (data,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', html)
     figures = json.loads(data)
     places = [div["data-figure"] for div in read.all("div") if "data-figure" in div]
-    assert set(figures) == set(places) == {"elo", "parameters", "moved"}
+    assert set(figures) == set(places) == {"elo", "parameters"}
     assert len(figures["parameters"]["data"][0]["y"]) == len(told.history.ks) == 6
     ids = [value for _, attributes in read.elements if (value := attributes.get("id"))]
     assert len(ids) == len(set(ids)), "no id twice"
@@ -118,7 +118,7 @@ def test_every_parameter_is_in_it_from_start_to_final(told: Report, read: Reader
         assert f"{tuned_one.steps_moved:+.2f}" in cells
         assert number(tuned_one.value) in cells
         assert sparkline(tuned_one.path) in cells
-    assert {"mixture", "42", "paused"} <= set(cells)
+    assert {"mixture", "42"} <= set(cells)
     assert {"games_per_iteration", "time_control.kind"} <= set(read.texts["th"])
 
 
@@ -128,19 +128,10 @@ def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
     assert found is not None
     assert f"{found.value:+.0f} ± {found.error:.0f} Elo" in said
     assert "over the start (95%), by 8 games of " in said
-    assert read.texts["strong"][0] == "look", "it is paused"
+    assert read.texts["strong"] == ["look", "first"], "it is paused"
+    assert [alarm.kind for alarm in told.status.alarms] == ["paused"]
     assert "paused (postgresql://spsa:***@db/x is slow)" in said
     assert "believed gain: about" in " ".join(read.texts["li"])
-
-
-def test_alarms_have_a_list_of_their_own(html: str, told: Report, read: Reader) -> None:
-    assert [alarm.kind for alarm in told.status.alarms] == ["paused"]
-    assert read.texts["strong"] == ["look", "first"]
-    assert "1 alarm" in read.texts["span"]
-
-
-def test_no_password_is_in_it(html: str) -> None:
-    assert "geheim" not in html
 
 
 def test_how_to_reproduce_it_is_said(read: Reader) -> None:
@@ -161,7 +152,8 @@ def test_the_params_file_is_read_as_the_same_space() -> None:
     assert space_from(params_file(space)).to_json() == space.to_json()
 
 
-def test_hostile_names_are_text(html: str, read: Reader) -> None:
+def test_hostile_names_are_text_and_no_password_is_in_it(html: str, read: Reader) -> None:
+    assert "geheim" not in html
     assert "<script>alert" not in html and "<img" not in html
     assert HOSTILE in read.texts["th"] and HOSTILE in read.texts["td"], "who played, who paused"
 

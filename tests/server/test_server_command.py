@@ -27,16 +27,10 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pem")
     for name in ("one", "two"):
         certify(folder, name)
-    for line in (
-        "openssl x509 -in one.crt -outform DER -out one.der",
-        "openssl pkey -in one.key -aes256 -passout pass:word -out hidden.key",
-    ):
-        subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
-    for name in ("one.crt", "one.key"):
-        lines = (folder / name).read_text().splitlines()
-        (folder / name.replace("one", "cut")).write_text("\n".join([lines[0], *lines[2:], ""]))
-    both = (folder / "one.key").read_text() + (folder / "one.crt").read_text()
-    (folder / "both.pem").write_text(both)
+    line = "openssl pkey -in one.key -aes256 -passout pass:word -out hidden.key"
+    subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
+    lines = (folder / "one.crt").read_text().splitlines()
+    (folder / "cut.crt").write_text("\n".join([lines[0], *lines[2:], ""]))
     return folder
 
 
@@ -119,7 +113,6 @@ REFUSED = [
     (OPEN, "other machines can reach 0.0.0.0: give --certificate FILE and --private-key FILE, or"),
     ([*OPEN, *GOOD], "or --behind-proxy, or --plain-http, which sends tokens unencrypted"),
     ([*OPEN, "--plain-http"], "other machines can reach this server: give --token-file"),
-    ([*OPEN, "--behind-proxy"], "other machines can reach this server: give --token-file"),
     (["--behind-proxy"], "other machines can reach this server: give --token-file"),
     ([*OPEN, "--certificate", "one.crt", *GOOD], "--private-key FILE together"),
     ([*OPEN, "--plain-http", "--behind-proxy", *GOOD], "--plain-http is for a server without TLS"),
@@ -128,10 +121,7 @@ REFUSED = [
     (["--token-file", "none"], "none: [token] cannot be read: No such file"),
     (["--token-file", "short"], "at least 16 characters"),
     (["--token-file", "latin"], "it is not ASCII"),
-    (["--token-file", "."], "cannot be read: Is a directory"),
-    ([*GOOD, "--operator-token-file", "short"], "short: [token] is no line of at least"),
     ([*GOOD, "--operator-token-file", "good"], "good: [token] is the viewers' token, too"),
-    (["--port", "70000"], "70000 is not in the range"),
 ]
 
 
@@ -148,7 +138,7 @@ def test_what_may_not_be_served_is_refused(
     assert TOKEN not in heard.err
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid"])
+@pytest.mark.parametrize("host", ["192.0.2.1"])
 def test_an_address_that_is_not_this_machines_is_told(
     host: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,12 +152,8 @@ def test_an_address_that_is_not_this_machines_is_told(
     ("certificate", "key", "said"),
     [
         ("none.crt", "one.key", "one.key: no such file"),
-        ("one.crt", "none.key", "none.key: no such file"),
         ("one.key", "one.key", "one.key: "),
-        ("one.crt", "one.crt", "one.crt: "),
-        ("one.der", "one.key", "one.key: "),
         ("cut.crt", "one.key", "one.key: "),
-        ("one.crt", "cut.key", "cut.key: "),
         ("one.crt", "two.key", "two.key: key values mismatch"),
         ("one.crt", "hidden.key", "hidden.key: "),
     ],
@@ -185,12 +171,3 @@ def test_a_certificate_that_cannot_be_used_is_refused(
     heard = capsys.readouterr()
     assert f"[certificate] cannot be used with {pem}/{said}" in heard.err and heard.out == ""
     assert "PRIVATE KEY-----" not in heard.err
-
-
-def test_one_file_may_hold_certificate_and_key(project: Path, pem: Path) -> None:
-    both = str(pem / "both.pem")
-    with serve(project, "--certificate", both, "--private-key", both) as (_, address):
-        assert address.startswith("https://127.0.0.1:")
-        trusting = ssl.create_default_context(cafile=pem / "one.crt")
-        url = address.replace("127.0.0.1", "localhost")
-        assert json.loads(got(f"{url}health", None, trusting)) == {"status": "ok"}

@@ -77,9 +77,7 @@ def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None
 @pytest.mark.parametrize(
     ("fields", "code", "said"),
     [
-        ({}, 400, "change is not pause, resume or stop"),
         ({"change": "delete"}, 400, "change is not pause, resume or stop"),
-        ({"change": "pause", "reason": "a\x00b"}, 400, "reason is not one"),
         ({"change": "pause", "reason": "x" * 201}, 400, "at most 200"),
         ({"change": "pause", "reason": "x" * 5000}, 413, "4096 bytes"),
         ({"change": "resume"}, 409, "cannot become running"),
@@ -105,15 +103,6 @@ def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
     assert 'href="/login"' not in nobody.get("/run").text
     assert send(nobody, change="pause")[0] == 403
     assert status(run) is RunStatus.RUNNING
-
-
-def test_without_a_viewers_token_all_may_look_and_an_operator_logs_in(run: Store) -> None:
-    client = client_of(run, people(operator=OPERATOR))
-    assert 'href="/login"' in client.get("/run").text
-    assert send(client, change="pause")[0] == 403
-    logged_in(client, OPERATOR)
-    assert send(client, change="pause")[0] == 303
-    assert status(run) is RunStatus.PAUSED
 
 
 def test_another_token_ends_the_session(operator: TestClient, run: Store) -> None:

@@ -55,9 +55,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
     assert "over the start (95%), by 40 games of " in answer and "6 of 10 iterations" in answer
     for told in ("no alarms", 'class="advice go-on">go on<', "time left", "games an hour"):
         assert told in answer
-    assert cells(rest, "iterations") == "6 of 10"
-    assert (cells(rest, "games"), cells(rest, "seed")) == (str(now.games.games), "42")
-    for name in ("elo", "parameters", "moved"):
+    for name in ("elo", "parameters"):
         assert f'data-figure="{name}"><p class="quiet">The figure is drawn by a script' in rest
     for line in (
         "params diff --run first",
@@ -75,15 +73,6 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
     assert "<title>(1) Run first - spsa-master</title>" in page
     assert 'class="advice look">look<' in page and "time left" not in page
     assert '<span class="status stopped">1</span>' in html(browser, "/")
-
-
-def test_a_parameter_has_its_values_and_places_for_its_figures(
-    browser: TestClient, played: Stage
-) -> None:
-    page = html(browser, "/parameter?run=first&name=margin")
-    assert cells(page, "now") == number(played.now().theta["margin"])
-    assert 'data-figure="path"' in page
-    assert 'data-figures="/api/figures?run=first&amp;name=margin"' in page
 
 
 def test_two_runs_are_compared(store: Store) -> None:
@@ -208,16 +197,6 @@ def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
     assert 'aria-sort="descending"' in html(browser, "/workers?sort=slots&order=descending")
 
 
-def test_tables_have_captions_and_heads(browser: TestClient, played: Stage) -> None:
-    for path in PAGES:
-        page = html(browser, path)
-        assert page.count("<table") == page.count("<caption>")
-        assert "<th>" not in page and "<td>" not in page
-        assert page.count("<main") == page.count("<h1>") == page.count("<header>") == 1
-        ids = re.findall(r' id="([^"]+)"', page)
-        assert len(ids) == len(set(ids)), path
-
-
 def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
     staged = tuned(store, space(), 1)
     browser = client_of(store)
@@ -260,8 +239,6 @@ def test_a_database_without_runs(store: Store) -> None:
         ("/parameter?name=nope", 404, "has no parameter"),
         ("/parameter", 400, "name is missing"),
         ("/iteration?number=99", 404, "has no iteration 99"),
-        ("/iteration?number=99999999999", 400, "number is not a whole number"),
-        ("/iteration", 400, "number is missing"),
         ("/iterations?before=x", 400, "before is not a whole number"),
         ("/events?last=1001", 400, "last is not a whole number from 1 to 1000"),
         ("/nothing", 404, "Not Found"),

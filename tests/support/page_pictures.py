@@ -20,7 +20,7 @@ from served import serving
 from spsa.db.migrate import upgrade
 from spsa.db.tables import Run
 from spsa.report.alarms import with_alarms
-from spsa.report.answer import screen
+from spsa.report.screen import screen
 from spsa.report.status import status
 
 PAGE = Path(__file__).parents[2] / "docs" / "page.md"
@@ -32,7 +32,8 @@ SIZES = {"page": (1280, 800), "phone": (360, 640)}
 def screen_of(store: Store, run: Run) -> str:
     """What `status` shows on a terminal of 80 columns and 24 lines."""
     terminal = Screen(80, 24)
-    console_of(terminal).print(screen(with_alarms(store, status(store, run))))
+    console = console_of(terminal)
+    console.print(screen(with_alarms(store, status(store, run)), console))
     return "\n".join(line.rstrip() for line in terminal.everything.rstrip().splitlines())
 
 

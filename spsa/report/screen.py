@@ -1,0 +1,221 @@
+"""A run on a terminal: all of its status, one screen of it, and what its master does.
+
+A master shows a live view; in a log it writes a line an iteration, and one a minute between.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from spsa.algorithms.tuning import Proposal
+from spsa.core.params import Space
+from spsa.core.run_columns import Update
+from spsa.db import Store
+from spsa.db.run_view import RunView
+from spsa.db.tables import Iteration, Run
+from spsa.errors import TuningError
+from spsa.lifecycle import Purpose
+from spsa.live_display import LiveDisplay
+from spsa.report.alarms import with_alarms
+from spsa.report.answer import (
+    alarm_lines,
+    answer_lines,
+    ends,
+    headline,
+    pace,
+    sentences,
+    standstill,
+)
+from spsa.report.formats import elo_text, number, score
+from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.parameters import PARAMETERS, ParameterStatus
+from spsa.report.status import Status, building, open_match, status, wanted_games
+from spsa.report.table import TextTable, View, sentence
+from spsa.report.workers import WORKERS
+from spsa.text import LINE_LENGTH, printable
+
+MAX_OPEN = 4
+MAX_WORKERS = 8
+MAX_ALARMS = 5
+_LEAST_ROWS = 4
+_TABLE_HEAD = 2  # lines of its title and its headings
+QUIET_SECONDS = 60.0
+MOVERS = 3
+_COST = 20.0  # looks take a twentieth of the time at most
+_LOOK_SECONDS = 0.5
+
+
+def rendered(status: Status) -> RenderableType:
+    """The whole of `spsa-master status`."""
+    parts: list[RenderableType] = [sentence(line) for line in sentences(status)]
+    tuning = [it for it in status.open if it.purpose is Purpose.TUNE]
+    tables: tuple[tuple[View, Sequence[object]], ...] = (
+        (ITERATIONS, tuning),
+        (MATCHES, status.validations),
+        (PARAMETERS, status.parameters),
+        (WORKERS, status.present),
+    )
+    return Group(*parts, *(TextTable(view, rows) for view, rows in tables if rows))
+
+
+def screen(status: Status, console: Console, said: str = "") -> RenderableType:
+    """As many lines as the terminal has; the parameters get those that the rest leaves.
+
+    `said` is a sentence on what has just happened.
+    """
+    above, below = _above(status, said), _below(status)
+    if (rows := _rows_left(console, [*above, *below])) < _LEAST_ROWS:
+        below, rows = [], _rows_left(console, above)
+    table = [moved_most(status.parameters, rows)] if rows > 0 else []
+    return Group(*above, *table, *below)
+
+
+def _rows_left(console: Console, others: Sequence[RenderableType]) -> int:
+    lines = console.render_lines(Group(*others), pad=False)
+    return console.height - 1 - len(lines) - _TABLE_HEAD
+
+
+def _above(status: Status, said: str) -> list[RenderableType]:
+    alarms = list(alarm_lines(status))
+    lines = [*ends(status), *alarms[:MAX_ALARMS]]
+    if len(alarms) > MAX_ALARMS:
+        lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
+    made = building(status.builds) if status.builds.iterations else ""
+    # an answer is not cut, because a command may be at its end
+    return [
+        _one_line(headline(status)),
+        *(Padding(sentence(line), (0, 0, 0, 2)) for line in answer_lines(status)),
+        *(_one_line(f"  {line}") for line in lines),
+        _bar(status),
+        *(_one_line(line) for line in (_open(status.open), made, said) if line),
+    ]
+
+
+def _below(status: Status) -> list[RenderableType]:
+    below: list[RenderableType] = []
+    if status.present:
+        below.append(TextTable(WORKERS, status.present[:MAX_WORKERS]))
+    if len(status.present) > MAX_WORKERS:
+        below.append(sentence(f"{len(status.present) - MAX_WORKERS} more workers"))
+    return below
+
+
+def _one_line(text: str) -> RenderableType:
+    found = sentence(text)
+    found.no_wrap, found.overflow = True, "ellipsis"
+    return found
+
+
+def _bar(status: Status) -> RenderableType:
+    """How many games were played, of how many: of the open match or of the tune."""
+    match = open_match(status)
+    played, wanted = status.games.games, wanted_games(status.run)
+    if match is not None:
+        played, wanted = match.games_played, match.target_games
+    row = Table.grid(padding=(0, 1), expand=True)
+    row.add_column(ratio=1)
+    row.add_column(no_wrap=True)
+    share = 100 * min(played, wanted) // max(1, wanted)
+    row.add_row(ProgressBar(max(1, wanted), played), f"{share}%")
+    return row
+
+
+def _open(iterations: Sequence[Iteration]) -> str:
+    """`open: tune 4, 6/8 games; validate 5, 80/400 games, Elo +3.0 ± 9.1`."""
+
+    def told(one: Iteration) -> str:
+        found = f", Elo {elo_text(one.tally)}" if one.purpose is Purpose.VALIDATE else ""
+        games = f"{one.games_played:,}/{one.target_games:,} games"
+        return f"{one.purpose} {one.iteration_number}, {games}{found}"
+
+    more = f"; {len(iterations) - MAX_OPEN} more" if len(iterations) > MAX_OPEN else ""
+    return f"open: {'; '.join(map(told, iterations[:MAX_OPEN]))}{more}" if iterations else ""
+
+
+def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:
+    """At most so many parameters in their usual order: those that moved most, frozen ones last."""
+    first = sorted(parameters, key=lambda p: (not p.active, -abs(p.steps_moved)))
+    names = {p.name for p in first[:most]}
+    few = f"{len(names)} of {len(parameters)} parameters, those that moved most"
+    view = PARAMETERS if len(names) == len(parameters) else View(few, PARAMETERS.columns)
+    return TextTable(view, [p for p in parameters if p.name in names])
+
+
+class Progress:
+    """Shows what `status` shows of a run, while its master moves it.
+
+    A context manager, because a live view has to be ended.
+    """
+
+    def __init__(self, console: Console, store: Store, run: Run) -> None:
+        self._display = LiveDisplay(console)
+        self._store = store
+        self._steps = {p.name: p.step for p in Space.from_json(run.space).active}
+        self._next_look = self._last_line = 0.0
+        self._result = ""
+
+    def __enter__(self) -> Self:
+        self._display.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._display.__exit__(*error)
+
+    def saw(self, view: RunView) -> None:
+        self._display.attempt(lambda: self._show(view.run))
+
+    def opened(self, iteration_number: int, proposal: Proposal) -> None:
+        if not self._display.is_live:
+            gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
+            self._say(f"iteration {iteration_number} opened: {gains}")
+
+    def applied(self, iteration: Iteration, answer: Update) -> None:
+        self._result = _result(iteration, answer)
+        if not self._display.is_live:
+            self._display.attempt(lambda: self._say(f"{self._result}; {self._movers(answer)}"))
+
+    def _show(self, run: Run) -> None:
+        now = time.monotonic()
+        if self._display.is_live:
+            if now >= self._next_look and (found := self._look(run)) is not None:
+                left = [printable(headline(found), LINE_LENGTH)]
+                view = screen(found, self._display.console, self._result)
+                self._display.show(view, left)
+                done = time.monotonic()
+                self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
+        elif now - self._last_line > QUIET_SECONDS and (found := self._look(run)) is not None:
+            made = building(found.builds) if found.builds.iterations else ""
+            told = (headline(found), standstill(found) or pace(found), made)
+            self._say("; ".join(part for part in told if part))
+
+    def _look(self, run: Run) -> Status | None:
+        """None while the database does not answer, which the master's own loop tells."""
+        try:
+            return with_alarms(self._store, status(self._store, run))
+        except TuningError:
+            return None
+
+    def _movers(self, answer: Update) -> str:
+        def steps(name: str) -> float:
+            return answer.delta[name] / self._steps[name]
+
+        names = sorted(self._steps, key=lambda name: -abs(steps(name)))[:MOVERS]
+        return "  ".join(
+            f"{name} {number(answer.theta[name])} ({steps(name):+.2f} steps)" for name in names
+        )
+
+    def _say(self, line: str) -> None:
+        self._last_line = time.monotonic()
+        self._display.say(printable(line, LINE_LENGTH))
+
+
+def _result(iteration: Iteration, answer: Update) -> str:
+    void = f", {iteration.void_games} void" if iteration.void_games else ""
+    bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
+    number_ = iteration.iteration_number
+    return f"iteration {number_} done: games {score(iteration.tally)}{bounded}{void}"
