@@ -14,7 +14,7 @@ from spsa.core.params import Space
 from spsa.core.run_columns import Builds
 from spsa.core.scoring import null_variance
 from spsa.db import Store
-from spsa.db.read_queries import Costs
+from spsa.db.history_queries import Costs
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import delivery_settings, usual_builds

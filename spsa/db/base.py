@@ -3,16 +3,16 @@
 A mapped class is the table, its row and the value that other rooms read. CHECK constraints on
 statuses come from `lifecycle`, those on what workers send from the limits in `spsa.protocol`. Every
 time is UTC and comes from the database's own clock; the clocks of masters and workers decide
-nothing. `protocol.sql` and `builds.sql` hold named statements: `execute` runs one of them.
+nothing. The SQL files hold named statements: `execute` runs one of them.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ from sqlalchemy.types import TypeDecorator
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
-from spsa.protocol import ACTIVE_SECONDS, Measured
+from spsa.protocol import ACTIVE_SECONDS
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
@@ -202,7 +202,7 @@ def not_registered(worker_id: int) -> IllegalTransition:
 
 
 def execute(connection: sa.Connection, name: str, /, **values: Any) -> sa.CursorResult[Any]:
-    """Run a statement of protocol.sql or builds.sql; a parameter after IN takes a list."""
+    """Run a statement of one of the SQL files; a parameter after IN takes a list."""
     return connection.execute(_statement(name, connection.dialect.name), values)
 
 
@@ -231,6 +231,7 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
     return _in_dialect(call, compiler.dialect.name)
 
 
+_FILES = ("protocol.sql", "builds.sql", "master.sql")
 _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
 _PLACE = re.compile(r"\{([A-Za-z_]+)(?: of (\w+))?\}")
@@ -250,13 +251,8 @@ def _statement(name: str, dialect: str) -> sa.TextClause:
 
 @cache
 def _texts() -> dict[tuple[str, str], str]:
-    """The statements and fragments; two fragments follow from what workers measure."""
-    names = [field.name for field in fields(Measured)]
-    fragments = {
-        ("fragment", "measured"): ", ".join(names),
-        ("fragment", "newly_measured"): ", ".join(f"coalesce(:{n}, {n})" for n in names),
-    }
-    return named_texts("protocol.sql") | named_texts("builds.sql") | fragments
+    """The statements and fragments."""
+    return dict(chain.from_iterable(named_texts(name).items() for name in _FILES))
 
 
 def _expanded(text: str) -> str:

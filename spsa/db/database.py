@@ -1,12 +1,12 @@
-"""One database, opened: transactions, the schema check, a copy, the guard of every lifecycle."""
+"""One database, opened: transactions, errors, rows as values, the guard of every lifecycle."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from copy import copy
+from dataclasses import fields
+from decimal import Decimal
 from enum import StrEnum
 from json import JSONDecodeError
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
@@ -15,12 +15,11 @@ from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
 from spsa.db import sqlite_file
-from spsa.db.base import Base
+from spsa.db.base import Base, tally_of
 from spsa.db.url import TLS_REMEDY, displayed, is_file, parse_url, refused
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
-    InvalidInput,
     NotPermitted,
     SchemaMismatch,
     TuningError,
@@ -32,7 +31,6 @@ CONNECTIONS = 16
 """The most connections of one program, which it keeps open; a further thread waits for one."""
 
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
-_READ_ONLY_SQL_TRANSACTION = "25006"
 _INSUFFICIENT_PRIVILEGE = "42501"
 
 
@@ -110,9 +108,7 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
         return refused(f"cannot be used: {message}")
     if code == _INSUFFICIENT_PRIVILEGE:
         return NotPermitted(f"{said}; use a login that owns the tables of the tuner")
-    is_unreachable = isinstance(error, DriverError | InterfaceError) or error.connection_invalidated
-    # a server that only reads now may be a standby, which will write
-    if is_unreachable or code == _READ_ONLY_SQL_TRANSACTION:
+    if isinstance(error, DriverError | InterfaceError) or error.connection_invalidated:
         about_tls = "SSL" in message or "certificate" in message
         return DatabaseUnreachable(said + (TLS_REMEDY if about_tls else ""))
     return TuningError(said)
@@ -172,6 +168,10 @@ class Database:
         with self._read() as connection:
             return rows(connection, statement)
 
+    def _values(self, kind: type[Entity], statement: sa.Select[Any]) -> list[Entity]:
+        with self._read() as connection:
+            return [value_of(kind, row) for row in connection.execute(statement)]
+
     @contextmanager
     def at_one_moment(self) -> Iterator[Self]:
         """This database, as it is now for every query that only reads, while others write."""
@@ -181,30 +181,6 @@ class Database:
             frozen = copy(self)
             frozen._moment = connection
             yield frozen
-
-    def copy_to(self, file: Path) -> None:
-        """Copy an SQLite database as it is at one moment, while other processes go on writing.
-
-        The copy is complete or absent.
-
-        Raises:
-            InvalidInput: the database is on a server, `file` exists, or its folder does not.
-        """
-        if not self.is_file:
-            raise _not_copied(file, f"{self.where} is not a file", "use pg_dump --format=custom")
-        if not file.parent.is_dir():
-            raise _not_copied(file, f"there is no folder {file.parent}", "create it first")
-        if file.exists():
-            raise _not_copied(file, "it exists", "name a file that does not exist yet")
-        unfinished = file.with_name(f"{file.name}.unfinished")
-        unfinished.unlink(missing_ok=True)
-        with self._read() as connection:
-            source: Any = connection.connection.driver_connection
-            with closing(type(source)(unfinished)) as copy:
-                source.backup(copy)
-        with unfinished.open("rb+") as written:
-            os.fsync(written)
-        unfinished.rename(file)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -216,14 +192,22 @@ class Database:
         self.close()
 
 
-def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
-    return InvalidInput.of(file, "db backup", found, remedy)
-
-
 def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity]:
     """The rows of mapped classes that a statement selects, as values."""
     with Session(connection) as session:
         return list(session.scalars(statement))
+
+
+def value_of(kind: type[Entity], row: Any) -> Entity:
+    """A dataclass of the columns that are named as its fields; its tally is of their counts.
+
+    PostgreSQL makes decimal numbers of sums over whole ones.
+    """
+    found = {name: int(v) if isinstance(v, Decimal) else v for name, v in row._mapping.items()}
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if "tally" in names:
+        found["tally"] = tally_of(row)
+    return kind(**{name: value for name, value in found.items() if name in names})
 
 
 def add(connection: sa.Connection, row: Base, **others: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A run from its start to now, in as few rows as a picture needs however long the run is."""
+"""A run from its start to now: theta, and sums over its games."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,21 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
-from spsa.core.limits import as_written, finite
 from spsa.core.scoring import Tally
-from spsa.db.base import COUNTS, sums_of, tally_of
-from spsa.db.database import Database
-from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values, Worker
+from spsa.db.base import COUNTS, sums_of, time_from_now
+from spsa.db.database import Database, value_of
+from spsa.db.tables import (
+    IS_ABANDONED,
+    IS_OPEN,
+    Batch,
+    Iteration,
+    Purge,
+    Run,
+    Step,
+    Values,
+    Worker,
+    theta_of,
+)
 from spsa.lifecycle import BatchStatus, Purpose
 
 
@@ -60,10 +70,25 @@ class WorkerShare:
         return self.nodes / self.think_seconds if self.think_seconds > 0 else None
 
 
-_WHOLE_NUMBERS = ("batches", "void_games", "time_losses", "nodes", "void_batches", "late_batches")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Sums over the reported games of a run: plies, seconds and results."""
 
-MAX_ITERATIONS = 2**31 - 1
+    plies: int
+    seconds: float
+    tally: Tally
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All tuning games of a run, and how many of its steps were bounded."""
+
+    tally: Tally
+    void_games: int
+    bounded_steps: int
+
+
+_ALL = 2**31 - 1  # iterations in one group
 _KS = 500  # numbers in one IN (...)
 
 
@@ -81,26 +106,65 @@ class HistoryQueries(Database):
                 for statement in _sources(run_id, ks[i : i + _KS]):  # the later ones replace
                     for k, theta, at in connection.execute(statement):
                         if k not in found or at >= found[k].at:
-                            found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
+                            found[k] = ThetaPoint(k=k, theta=theta_of(theta), at=at)
         return [found[k] for k in ks if k in found]
 
     def worker_parts(
-        self, run_id: int, iterations_per_group: int, after: int = 0, through: int | None = None
+        self, run_id: int, iterations_per_group: int, after: int = 0
     ) -> list[WorkerShare]:
         """What each worker has played of every so many tuning iterations of a run.
 
-        Only of those after the iteration k = `after`, and not later than k = `through`, if given.
+        Only of those after the iteration k = `after`.
         """
+        mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
+        played = [*mine, Batch.status == BatchStatus.DONE]
         with self._read() as connection:
-            played = _reported(connection, run_id, after, through)
-            return [_share(row) for row in connection.execute(_parts(iterations_per_group, played))]
+            if after:
+                # SQLite finds the iterations by k. As ids go up with k, PostgreSQL finds the
+                # batches by them, if it sees the id itself.
+                at = select(Iteration.id).where(*mine, Iteration.k == after + 1)
+                first = sa.literal(connection.scalar(at))
+                played += [Iteration.k > after, Batch.iteration_id >= first]
+            found = connection.execute(_parts(iterations_per_group, played))
+            return [value_of(WorkerShare, row) for row in found]
 
-    def worker_shares(
-        self, run_id: int, after: int = 0, through: int | None = None
-    ) -> list[WorkerShare]:
-        """What each worker has played of these tuning iterations of a run, most games first."""
-        shares = self.worker_parts(run_id, MAX_ITERATIONS, after, through)
+    def worker_shares(self, run_id: int, after: int = 0) -> list[WorkerShare]:
+        """The same of all these iterations together, most games first."""
+        shares = self.worker_parts(run_id, _ALL, after)
         return sorted(shares, key=lambda share: -share.tally.games)
+
+    def totals(self, run_id: int) -> Totals:
+        """The sums over all counted tuning games of a run, plus against minus."""
+        bounded = select(func.count()).where(Step.run_id == run_id, Step.bounded)
+        sums = sums_of(Iteration, (*COUNTS, "void_games"))
+        totals = select(*sums, bounded.scalar_subquery().label("bounded_steps"))
+        mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
+        return self._values(Totals, totals.where(*mine))[0]
+
+    def costs(self, run_id: int) -> Costs:
+        """The sums over all reported games of a run."""
+        plies = func.coalesce(func.sum(Batch.moves), 0).label("plies")
+        sums = select(*sums_of(Batch, (*COUNTS, "seconds")), plies).join(Iteration)
+        reported = (Iteration.run_id == run_id, Batch.status == BatchStatus.DONE)
+        return self._values(Costs, sums.where(*reported))[0]
+
+    def games_in_the_last(self, run_id: int, seconds: float) -> int:
+        """How many games of a run were reported within the last `seconds`."""
+        since = time_from_now(-seconds)
+        reported = (
+            select(func.coalesce(func.sum(Batch.games), 0))
+            .join(Iteration)
+            .where(
+                Iteration.run_id == run_id,
+                Batch.status == BatchStatus.DONE,
+                Batch.reported_at > since,
+            )
+        )
+        # nothing can have been reported since of an iteration that was complete before; one query
+        # for each index
+        parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
+        with self._read() as connection:
+            return sum(int(connection.scalar(reported.where(part)) or 0) for part in parts)
 
 
 def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
@@ -116,48 +180,26 @@ def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
     )
 
 
-def _values(theta: Any) -> Values:
-    with as_written("a column `theta_after`"):
-        return finite(theta)
-
-
-def _reported(
-    connection: sa.Connection, run_id: int, after: int, through: int | None
-) -> list[sa.ColumnElement[bool]]:
-    """What is true of the batches that are done of a run's tuning iterations between two k.
-
-    SQLite finds the iterations by k. As ids go up with k, PostgreSQL finds the batches by them; it
-    takes too many for such a part as long as it does not see the ids themselves.
-    """
-    mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
-    ids = select(Iteration.id).where(*mine)
-    found = [*mine, Batch.status == BatchStatus.DONE]
-    if after:
-        first = connection.scalar(ids.where(Iteration.k == after + 1))
-        found += [Iteration.k > after, Batch.iteration_id >= sa.literal(first)]
-    if through is not None:
-        last = connection.scalar(ids.where(Iteration.k == through))
-        found += [Iteration.k <= through, Batch.iteration_id <= sa.literal(last)]
-    return found
-
-
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
     late = Batch.plus_time_losses + Batch.minus_time_losses
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (Batch.worker_id + 0).label("worker_id")
     group = ((Iteration.k - 1) // iterations_per_group).label("group")
+    summed = {
+        "nodes": Batch.plus_nodes + Batch.minus_nodes,
+        "time_losses": late,
+        "void_games": Batch.own_void_games,
+        "void_batches": sa.case((Batch.own_void_games > 0, 1), else_=0),
+        "late_batches": sa.case((late > 0, 1), else_=0),
+    }
     sums = (
         select(
             worker,
             group,
             func.count().label("batches"),
-            func.sum(Batch.plus_nodes + Batch.minus_nodes).label("nodes"),
-            func.sum(late).label("time_losses"),
-            _count_of(Batch.own_void_games > 0).label("void_batches"),
-            _count_of(late > 0).label("late_batches"),
-            func.sum(Batch.own_void_games).label("void_games"),
             func.min(Batch.scale).label("least_scale"),
             func.max(Batch.scale).label("most_scale"),
+            *(func.sum(column).label(name) for name, column in summed.items()),
             *sums_of(Batch, (*COUNTS, "seconds", "think_seconds")),
         )
         .join(Iteration)
@@ -170,14 +212,3 @@ def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> s
         .join(sums, Worker.id == sums.c.worker_id)
         .order_by(Worker.id, sums.c.group)
     )
-
-
-def _count_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
-    return func.sum(sa.case((condition, 1), else_=0))
-
-
-def _share(row: Any) -> WorkerShare:
-    plain = ("worker", "machine", "group", "seconds", "think_seconds", "least_scale", "most_scale")
-    values: dict[str, Any] = {name: getattr(row, name) for name in plain}
-    values |= {name: int(getattr(row, name)) for name in _WHOLE_NUMBERS}
-    return WorkerShare(tally=tally_of(row), **values)

@@ -185,9 +185,8 @@ class MachineQueries(Database):
         if run_id is not None:
             failed = failed.join(Batch).join(Iteration).where(Iteration.run_id == run_id)
         with self._read() as connection:
-            return {
-                row[0]: row[1] for row in connection.execute(failed.group_by(BatchFailure.machine))
-            }
+            found = connection.execute(failed.group_by(BatchFailure.machine))
+            return {row[0]: row[1] for row in found}
 
 
 # every request of a remote worker asks this: made once, and read without a session

@@ -92,7 +92,8 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sand
     RETURNING id;
 
 -- name: touch
-UPDATE spsa_worker SET last_seen_at = spsa_time(0), {measured} = {newly_measured}
+UPDATE spsa_worker SET last_seen_at = spsa_time(0), nps = coalesce(:nps, nps),
+       scale = coalesce(:scale, scale)
  WHERE id = :worker_id
 RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
             WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;
@@ -266,11 +267,6 @@ UPDATE spsa_batch
    SET status = 'failed', claim_id = NULL, lease_expires_at = NULL,
        last_error = coalesce(last_error, :reason)
  WHERE id IN :batch_ids AND status IN ('ready', 'leased');
-
--- name: active
-SELECT count(*) AS workers, coalesce(sum(w.concurrency), 0) AS slots
-  FROM spsa_worker w, spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
- WHERE i.id = :iteration_id AND w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited};
 
 -- name: resume
 UPDATE spsa_batch SET status = 'ready', attempt = 0

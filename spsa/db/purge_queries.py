@@ -19,7 +19,7 @@ from sqlalchemy import func, select, update
 
 from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally, elo
-from spsa.db.base import COUNTS, execute, tally_of
+from spsa.db.base import COUNTS, execute
 from spsa.db.database import Database, add, rows
 from spsa.db.machine_queries import withdraw_leases
 from spsa.db.run_queries import write_event
@@ -166,10 +166,10 @@ class PurgeQueries(Database):
     def _results(
         self, played_again: sa.ColumnElement[bool], *of: sa.ColumnElement[bool]
     ) -> list[ReportedResult]:
-        columns = ("iteration_id", "seq", "purge", "void_games", "reported_at", *COUNTS)
+        names = ("iteration_id", "seq", "purge", "void_games", "reported_at", *COUNTS)
         statement = (
             select(
-                *(getattr(Batch, name) for name in columns),
+                *(getattr(Batch, name) for name in names),
                 *(Iteration.iteration_number, Iteration.k, Worker.name.label("worker")),
                 played_again.label("played_again"),
             )
@@ -178,12 +178,7 @@ class PurgeQueries(Database):
             .where(*of)
             .order_by(Batch.purge, Iteration.iteration_number, Batch.seq)
         )
-        names = [name for name in ReportedResult.__dataclass_fields__ if name != "tally"]
-        with self._read() as connection:
-            return [
-                ReportedResult(tally=tally_of(row), **{name: getattr(row, name) for name in names})
-                for row in connection.execute(statement)
-            ]
+        return self._values(ReportedResult, statement)
 
 
 def _counted(run_id: int, selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
@@ -203,14 +198,10 @@ def _selected(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
     for column, name in ((Worker.name, selection.worker), (Worker.host, selection.host)):
         if name is not None:
             yield Batch.worker_id.in_(select(Worker.id).where(column == name))
-    places = [
-        sa.and_(Iteration.iteration_number == number, Batch.seq == seq)
-        for number, seq in selection.batches
-    ]
-    if selection.iterations:
-        places.append(Iteration.iteration_number.in_(selection.iterations))
-    if places:
-        yield sa.or_(*places)
+    place = sa.tuple_(Iteration.iteration_number, Batch.seq)
+    if selection.iterations or selection.batches:
+        is_one = Iteration.iteration_number.in_(selection.iterations)
+        yield sa.or_(is_one, place.in_(selection.batches))
 
 
 def _known(connection: sa.Connection, new: Purge) -> Purge | None:

@@ -1,6 +1,6 @@
 """The queries that only read: runs, their iterations and batches, workers, events."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -10,10 +10,9 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, joinedload, load_only
 
 from spsa.core.scoring import Tally
-from spsa.db.base import COUNTS, UtcTime, sums_of, tally_of, time_from_now, written_out
+from spsa.db.base import COUNTS, UtcTime, time_from_now, written_out
 from spsa.db.database import Database, rows
 from spsa.db.tables import (
-    IS_ABANDONED,
     IS_LEASED,
     IS_OPEN,
     IS_VALIDATION,
@@ -51,22 +50,31 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow(Measured):
-    """A worker with what it has measured, and the sums of the view spsa_worker_stats."""
+    """A row of the view spsa_worker_stats, read at `now` by the database's clock."""
 
-    name: str
+    worker: str
     host: str
     platform: str
     cores: int
     concurrency: int
     version: str
     sandbox: str | None
-    provides: tuple[str, ...] = ()
-    seconds_since_seen: float
+    provides: tuple[str, ...]
+    last_seen_at: datetime
+    now: datetime
     batches: int
     games: int
     games_leased: int
     void_games: int
     time_losses: int
+
+    @property
+    def name(self) -> str:
+        return self.worker
+
+    @property
+    def seconds_since_seen(self) -> float:
+        return max(0.0, (self.now - self.last_seen_at).total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +90,12 @@ class VoidGame:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """Sums over the reported games of a run: plies, seconds and results."""
-
-    plies: int
-    seconds: float
-    tally: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """All tuning games of a run, and how many of its steps were bounded."""
-
-    tally: Tally
-    void_games: int
-    bounded_steps: int
-
-
 class ReadQueries(Database):
     """The queries that only read."""
 
     def run_overviews(self) -> list[RunOverview]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
-        with self._read() as connection:
-            return [RunOverview(**row._mapping) for row in connection.execute(_overviews())]
+        return self._values(RunOverview, _overviews())
 
     def find_run(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
@@ -169,14 +158,14 @@ class ReadQueries(Database):
         its = (Iteration.run_id == run_id, IS_VALIDATION, Iteration.match_number == match_number)
         return self._rows(select(Iteration).where(*its).order_by(Iteration.iteration_number))
 
-    def matches(self, run_id: int, *, last: int | None = None) -> list[Iteration]:
-        """The validations of a run in order, only the `last` ones if that is given.
+    def matches(self, run_id: int) -> list[Iteration]:
+        """The validations of a run in order.
 
         A match of several rounds is one iteration: its first round, with the sums over all rounds
         that were not abandoned.
         """
         with self._read() as connection:
-            sums = {row.number: row for row in connection.execute(_match_sums(run_id).limit(last))}
+            sums = {row.number: row for row in connection.execute(_match_sums(run_id))}
             first = (Iteration.run_id == run_id, Iteration.iteration_number.in_(sums))
             found = rows(connection, select(Iteration).where(*first).order_by(Iteration.id))
         return [_match(iteration, sums[iteration.iteration_number]) for iteration in found]
@@ -232,49 +221,10 @@ class ReadQueries(Database):
             for kept in batch.void_log or ()
         ]
 
-    def totals(self, run_id: int) -> Totals:
-        """The sums over all counted tuning games of a run, plus against minus."""
-        sums = sums_of(Iteration, (*COUNTS, "void_games"))
-        mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
-        bounded = select(func.count()).where(Step.run_id == run_id, Step.bounded)
-        with self._read() as connection:
-            row = connection.execute(select(*sums).where(*mine)).one()
-            return Totals(
-                tally=tally_of(row),
-                void_games=int(row.void_games),
-                bounded_steps=connection.scalar(bounded) or 0,
-            )
-
-    def costs(self, run_id: int) -> Costs:
-        """The sums over all reported games of a run."""
-        sums = select(*sums_of(Batch, (*COUNTS, "moves", "seconds"))).join(Iteration)
-        reported = (Iteration.run_id == run_id, Batch.status == BatchStatus.DONE)
-        with self._read() as connection:
-            row = connection.execute(sums.where(*reported)).one()
-        return Costs(plies=int(row.moves), seconds=float(row.seconds), tally=tally_of(row))
-
     def clock(self) -> datetime:
         """The current time of the database."""
         with self._read() as connection:
             return connection.execute(select(time_from_now(0))).scalar_one()
-
-    def games_in_the_last(self, run_id: int, seconds: float) -> int:
-        """How many games of a run were reported within the last `seconds`."""
-        since = time_from_now(-seconds)
-        reported = (
-            select(func.coalesce(func.sum(Batch.games), 0))
-            .join(Iteration)
-            .where(
-                Iteration.run_id == run_id,
-                Batch.status == BatchStatus.DONE,
-                Batch.reported_at > since,
-            )
-        )
-        # nothing can have been reported since of an iteration that was complete before; one query
-        # for each index
-        parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
-        with self._read() as connection:
-            return sum(int(connection.scalar(reported.where(part)) or 0) for part in parts)
 
     def engines(self, run_id: int) -> list[EngineFile]:
         """The binaries that a run's iterations use, without their bytes."""
@@ -284,15 +234,8 @@ class ReadQueries(Database):
 
     def workers(self) -> list[WorkerRow]:
         """All workers with their sums, the most recently seen first."""
-        seen = _STATS.c.last_seen_at
-        measured = [getattr(Worker, name) for name in _MEASURED]
-        statement = (
-            select(_STATS, *measured, time_from_now(0).label("now"))
-            .join(Worker, Worker.name == _STATS.c.worker)
-            .order_by(seen.desc())
-        )
-        with self._read() as connection:
-            return [_worker(dict(row._mapping)) for row in connection.execute(statement)]
+        columns = select(_STATS, time_from_now(0).label("now"))
+        return self._values(WorkerRow, columns.order_by(_STATS.c.last_seen_at.desc()))
 
     def events(
         self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
@@ -318,17 +261,20 @@ _NARROW = [
 
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
-_UNSEEN = "seconds_since_seen"
-_MEASURED = [field.name for field in fields(Measured)]
+
+
+class _Words(sa.types.TypeDecorator[tuple[str, ...]]):
+    impl = sa.Text
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[str, ...]:
+        return words_of(value)
+
+
+_TYPES: Mapping[str, Any] = {"last_seen_at": UtcTime(), "provides": _Words()}
 _STATS = sa.table(
     "spsa_worker_stats",
-    *(
-        sa.column(one.name)
-        for one in fields(WorkerRow)
-        if one.name not in ("name", _UNSEEN, *_MEASURED)
-    ),
-    sa.column("worker"),
-    sa.column("last_seen_at", UtcTime()),
+    *(sa.column(one.name, _TYPES.get(one.name)) for one in fields(WorkerRow) if one.name != "now"),
 )
 
 
@@ -354,13 +300,6 @@ def _overviews() -> sa.Select[Any]:
         .outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
         .order_by(ended, Run.finished_at.desc(), Run.priority.desc(), Run.id)
     )
-
-
-def _worker(row: dict[str, Any]) -> WorkerRow:
-    unseen = (row.pop("now") - row.pop("last_seen_at")).total_seconds()
-    words = words_of(row.pop("provides"))
-    unseen = max(0.0, unseen)
-    return WorkerRow(name=row.pop("worker"), provides=words, seconds_since_seen=unseen, **row)
 
 
 def _void_game(iteration: Iteration, batch: Batch, machine: str | None, kept: KeptVoid) -> VoidGame:

@@ -7,6 +7,7 @@ with every acquisition. Every write of a master checks it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +20,6 @@ from spsa.db.tables import (
     IS_OPEN,
     NOT_PURGED,
     Batch,
-    BatchFailure,
     Iteration,
     Run,
     SetAside,
@@ -65,9 +65,6 @@ def locked_run(
         raise MasterLeaseLost("another master holds this run now; this one stops")
     return rows(connection, select(Run).where(Run.id == master_lease.run_id))[0]
 
-
-RECENT_FAILURE_SECONDS = 3600
-"""How long a failure counts against a machine."""
 
 FAILURE_BUDGET = 3
 """Batches that a machine may fail while it plays none, before something has to be done."""
@@ -177,38 +174,17 @@ def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFail
 
     An expired lease is no such failure: a machine may be switched off at any time.
     """
-    # subqueries, not joins, so that both databases start with the few failures of this hour
-    batch = select(Batch.iteration_id).where(Batch.id == BatchFailure.batch_id)
-    its_iteration = batch.correlate(BatchFailure).scalar_subquery()
-    run = select(Iteration.run_id).where(Iteration.id == its_iteration)
-    its_run = run.correlate(BatchFailure).scalar_subquery()
-    of_batch = (BatchFailure.batch_id, BatchFailure.sha256, BatchFailure.reason)
-    columns = (BatchFailure.machine, *of_batch)
-    recent = (
-        select(*columns, its_iteration.label("iteration_id"))
-        .where(
-            its_run == run_id,
-            BatchFailure.failures > 0,
-            BatchFailure.at > time_from_now(-RECENT_FAILURE_SECONDS),
-        )
-        .order_by(BatchFailure.machine, BatchFailure.at)
-    )
-    by_machine: dict[str, list[Any]] = {}
-    for row in connection.execute(recent).all():
-        by_machine.setdefault(row.machine, []).append(row)
-    return [_failures_of(connection, machine, own) for machine, own in by_machine.items()]
+    recent = execute(connection, "failures.recent", run_id=run_id).all()
+    by_machine = groupby(recent, key=lambda row: row.machine)
+    return [_failures_of(connection, machine, list(own)) for machine, own in by_machine]
 
 
 def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) -> MachineFailures:
-    ids = {row.iteration_id for row in own}
-    played = connection.execute(
-        select(Worker.host, func.count().label("batches"))
-        .join(Batch, Batch.worker_id == Worker.id)
-        .where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.DONE)
-        .group_by(Worker.host)
-    ).all()
+    ids = list({row.iteration_id for row in own})
+    hosts = execute(connection, "failures.played", iteration_ids=ids)
+    played = {row.host: row.batches for row in hosts}
     of_machine = select(SetAside.sha256).where(SetAside.machine == machine)
-    aside = connection.scalars(of_machine).all()
+    aside = set(connection.scalars(of_machine))
     binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,
@@ -216,8 +192,8 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
         sha256=binaries.pop() if len(binaries) == 1 else None,
         batch_ids=tuple(row.batch_id for row in own),
         reason=own[-1].reason or "",
-        played=sum(row.batches for row in played if row.host == machine),
-        played_by_others=sum(row.batches for row in played if row.host != machine),
+        played=played.pop(machine, 0),
+        played_by_others=sum(played.values()),
         binaries_set_aside=frozenset(sha256 for sha256 in aside if sha256 is not None),
         is_set_aside=None in aside,
     )
@@ -322,8 +298,7 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     open_ones = rows(connection, select(Iteration).where(mine, IS_OPEN).order_by(Iteration.id))
     ids = [iteration.id for iteration in open_ones]
     last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
-    work = _work(connection, ids if last is None else [*ids, last])
-    leased = _with_status(work, BatchStatus.LEASED)
+    work = execute(connection, "work", iteration_ids=[*ids, last or 0]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
     workers, slots = _active(connection, ids)
     failures = machine_failures(connection, run.id)
@@ -332,9 +307,9 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
         open=open_ones,
         failed=rows(connection, failed.order_by(Batch.iteration_id, Batch.seq)),
-        ready_games=sum(int(row.games) for row in _with_status(work, BatchStatus.READY)),
-        leased_games=sum(int(row.games) for row in leased),
-        leased_batches=sum(row.batches for row in leased),
+        ready_games=_games(work, BatchStatus.READY),
+        leased_games=_games(work, BatchStatus.LEASED),
+        leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
         machine_failures=failures,
         obstacles=obstacles(connection, run.id),
@@ -346,34 +321,12 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
 
 def _active(connection: sa.Connection, ids: Sequence[int]) -> tuple[int, int]:
     """How many workers were seen recently that may play the newest open iteration; their slots."""
-    sums = select(func.count(), func.coalesce(func.sum(Worker.concurrency), 0))
-    seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
-    row: Any = (
-        execute(connection, "active", iteration_id=max(ids)).one()
-        if ids
-        else connection.execute(sums.where(seen)).one()
-    )
-    return row[0], int(row[1])
+    row = execute(connection, "active", iteration_id=max(ids, default=None)).one()
+    return row.workers, int(row.slots)
 
 
-def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
-    """Batches, games and seconds of these iterations, by status."""
-    statement = (
-        select(
-            Batch.iteration_id,
-            Batch.status,
-            func.count().label("batches"),
-            func.sum(Batch.games).label("games"),
-            func.sum(Batch.seconds).label("seconds"),
-        )
-        .where(Batch.iteration_id.in_(ids))
-        .group_by(Batch.iteration_id, Batch.status)
-    )
-    return connection.execute(statement).all()
-
-
-def _with_status(work: Sequence[Any], status: BatchStatus) -> list[Any]:
-    return [row for row in work if row.status == status]
+def _games(work: Sequence[Any], status: BatchStatus) -> int:
+    return sum(int(row.games) for row in work if row.status == status)
 
 
 def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
@@ -381,7 +334,7 @@ def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
 
     The open ones are second choice, because their short games are reported first.
     """
-    done = _with_status(work, BatchStatus.DONE)
+    done = [row for row in work if row.status == BatchStatus.DONE]
     chosen = [row for row in done if row.iteration_id == last] or done
-    games = sum(row.games for row in chosen)
+    games = _games(chosen, BatchStatus.DONE)
     return sum(row.seconds for row in chosen) / games or None if games else None

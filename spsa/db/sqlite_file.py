@@ -4,9 +4,11 @@ Every transaction that writes starts with BEGIN IMMEDIATE. (Under load, a plain 
 before it writes fails at once, whatever the busy timeout is.)
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from math import log10
 from pathlib import Path
@@ -15,7 +17,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from spsa.errors import TablesMissing
+from spsa.db.url import displayed, is_file
+from spsa.errors import InvalidInput, TablesMissing
 
 BUSY_SECONDS = 30
 """How long a transaction waits for the transactions of others."""
@@ -44,6 +47,35 @@ def create_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, i
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def backup(url: sa.URL, file: Path) -> None:
+    """Copy a database as it is at one moment, while other processes go on writing.
+
+    The copy is complete or absent.
+
+    Raises:
+        InvalidInput: the database is on a server, or `file` exists, or its folder does not.
+    """
+    if not is_file(url):
+        raise _not_copied(file, f"{displayed(url)} is no file", "use pg_dump --format=custom")
+    if file.exists() or not file.parent.is_dir():
+        found = "it exists" if file.exists() else f"there is no folder {file.parent}"
+        raise _not_copied(file, found, "name a file that does not exist yet")
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    with (
+        closing(sqlite3.connect(str(url.database), timeout=BUSY_SECONDS)) as source,
+        closing(sqlite3.connect(unfinished)) as copy,
+    ):
+        source.backup(copy)
+    with unfinished.open("rb+") as written:
+        os.fsync(written)
+    unfinished.rename(file)
+
+
+def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput.of(file, "db backup", found, remedy)
 
 
 def _begin(connection: sa.Connection) -> None:

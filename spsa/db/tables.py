@@ -113,7 +113,7 @@ class Compared:
             return from_json(cls, data)
 
 
-def _theta(values: Any) -> Values:
+def theta_of(values: Any) -> Values:
     with as_written("a column of theta"):
         return finite(values)
 
@@ -141,8 +141,8 @@ class Run(Base, kw_only=True):
     game_settings: Mapped[GameSettings] = _game_settings_column()
     source_sha256: Mapped[str | None] = optional()
     max_iterations: Mapped[int]
-    start_theta: Mapped[Values] = mapped_column(Stored(_theta), default_factory=dict)
-    theta: Mapped[Values] = mapped_column(Stored(_theta))  # the current values of the parameters
+    start_theta: Mapped[Values] = mapped_column(Stored(theta_of), default_factory=dict)
+    theta: Mapped[Values] = mapped_column(Stored(theta_of))  # the current values of the parameters
     theta_averaged: Mapped[Values | None] = optional(Json)  # see Estimates
     theta_averaged_sd: Mapped[Values | None] = optional(Json)
     theta_supported: Mapped[Values | None] = optional(Json)

@@ -137,7 +137,7 @@ def test_no_call_reads_the_whole_run(long_run):
         "rate": lambda: store.games_in_the_last(long_run.run.id, 300),
         "open ones": lambda: store.open_iterations(long_run.run.id),
         "validations": lambda: store.iterations(long_run.run.id, purpose=Purpose.VALIDATE, last=5),
-        "matches": lambda: store.matches(long_run.run.id, last=5),
+        "matches": lambda: store.matches(long_run.run.id),
         "run_overviews": store.run_overviews,
         "path": lambda: store.theta_path(long_run.run.id, [0, 1, PLAYED // 2]),
     }

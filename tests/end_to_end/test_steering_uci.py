@@ -78,7 +78,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     worker.send_signal(signal.SIGTERM)
     assert tuner.ended(worker) == 0, tuner.account()
     with Store(tuner.url) as store:
-        first, second = store.matches(store.run().id, last=2)
+        first, second = store.matches(store.run().id)[-2:]
     assert (first.compared.theta, first.compared.against) == ("4", "2")
     assert (first.compared.time_control, second.compared.time_control) == (None, "depth=2")
     assert 0 < first.tally.games <= 8
