@@ -32,6 +32,7 @@ def figures(history: RunHistory) -> dict[str, Figure]:
     found = {
         "elo": elo_figure(history),
         "parameters": parameters_figure(history),
+        "moved": moved_figure(history),
     }
     return {name: plain(figure) for name, figure in found.items() if figure["data"]}
 
@@ -167,6 +168,35 @@ def _path(history: RunHistory, path: ParameterStatus, i: int) -> Trace:
         line={"width": 1.5, "dash": ("solid", "dot", "dashdot")[i // _COLOURS % 3]},
         customdata=[number(value) for value in path.path],
         hovertemplate=f"{name} %{{customdata}}, %{{y:+.2f}} steps, %{{x:,}} games<extra></extra>",
+    )
+
+
+def moved_figure(history: RunHistory) -> Figure:
+    """How far each parameter has moved, the farthest on top."""
+    paths = sorted(history.parameters, key=lambda path: abs(path.steps_moved))
+    if len(history.ks) < 2 or not paths:
+        return {"data": [], "layout": {}}
+    names = [_name(path.name) for path in paths]
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "now",
+        "x": [path.steps_moved for path in paths],
+        "y": list(range(len(paths))),
+        "text": names,
+        "customdata": [f"{number(path.path[0])} → {number(path.path[-1])}" for path in paths],
+        "marker": {"size": 8, "color": "var(--first)"},
+        "hovertemplate": "%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
+    }
+    ticks = {"tickvals": trace["y"], "ticktext": names, "automargin": True, "zeroline": False}
+    return _figure(
+        [trace],
+        "steps from the start",
+        "",
+        height=max(180, 80 + _ROW * len(paths)),
+        yaxis={**ticks, "range": [-0.7, len(paths) - 0.3]},
+        showlegend=False,
+        hovermode="closest",
     )
 
 

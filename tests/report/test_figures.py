@@ -58,11 +58,15 @@ def test_several_matches_have_one_curve_with_its_band(told: RunHistory) -> None:
     assert band["y"][2:4] == [lower, upper]  # type: ignore[index]
 
 
-def test_all_paths_are_in_steps(told: RunHistory) -> None:
+def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunHistory) -> None:
     paths = {trace["name"]: trace for trace in traces(told, "parameters")}
     for path in told.parameters:
         assert paths[path.name]["y"] == list(path.in_steps)
         assert paths[path.name]["customdata"] == [number(value) for value in path.path]
+    (dots,) = traces(told, "moved")
+    moved = {path.name: path.steps_moved for path in told.parameters}
+    assert dots["text"] == sorted(moved, key=lambda name: abs(moved[name]))
+    assert dots["x"] == [moved[name] for name in dots["text"]]  # type: ignore[attr-defined]
 
 
 def test_workers_have_a_strip_of_games_an_hour() -> None:

@@ -105,7 +105,7 @@ def test_the_figures_are_in_it_with_every_point(html: str, told: Report, read: R
     (data,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', html)
     figures = json.loads(data)
     places = [div["data-figure"] for div in read.all("div") if "data-figure" in div]
-    assert set(figures) == set(places) == {"elo", "parameters"}
+    assert set(figures) == set(places) == {"elo", "parameters", "moved"}
     assert len(figures["parameters"]["data"][0]["y"]) == len(told.history.ks) == 6
     ids = [value for _, attributes in read.elements if (value := attributes.get("id"))]
     assert len(ids) == len(set(ids)), "no id twice"

@@ -157,14 +157,30 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert seen.complaints == []
 
 
-def test_a_name_is_highlighted(seen: Seen, address: str) -> None:
+def test_a_name_is_highlighted_in_both_figures(seen: Seen, address: str) -> None:
     seen.page.goto(f"{address}/run")
     drawn(seen, "parameters", "margin")
+    drawn(seen, "moved", "now")
     seen.page.get_by_label("Highlight").fill("MARG")
     opacities = seen.page.locator("[data-figure=parameters]").evaluate(
         "(place) => Object.fromEntries(place.data.map((one) => [one.name, one.opacity]))"
     )
     assert opacities.pop("margin") == 1 and set(opacities.values()) == {0.12}
+    assert sorted(
+        seen.page.locator("[data-figure=moved]").evaluate("(p) => p.data[0].marker.opacity")
+    ) == [0.12, 1]
+
+
+def test_without_scripts_the_answer_and_the_tables_are_there(
+    chromium: Browser, address: str
+) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    seen = context.new_page()
+    seen.goto(f"{address}/run")
+    assert "Elo" in seen.locator("#measured").inner_text()
+    assert seen.get_by_text("The figure is drawn by a script").first.is_visible()
+    assert seen.locator("#workers tbody tr").count() >= 2
+    context.close()
 
 
 def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, played: Stage) -> None:

@@ -64,20 +64,24 @@ async function draw() {
 }
 
 function listen(place) {
-  if (place.dataset.figure !== "parameters") return;
-  place.on("plotly_hover", ({ points }) => highlight(points[0].data.name, true));
+  if (!["parameters", "moved"].includes(place.dataset.figure)) return;
+  place.on("plotly_hover", ({ points }) => highlight(points[0].text ?? points[0].data.name, true));
   place.on("plotly_unhover", () => highlight(highlighter === null ? "" : highlighter.value));
 }
 
-// Makes all but the parameters of this name pale.
+// Makes all but the parameters of this name pale, in both figures of the parameters.
 function highlight(text, whole = false) {
   const wanted = text.toLowerCase();
   const opacity = (name) => {
     const its = name.toLowerCase();
     return (whole ? its === wanted : its.includes(wanted)) ? 1 : 0.12;
   };
-  for (const place of places.filter((one) => one.dataset.figure === "parameters" && one.dataset.isDrawn)) {
-    Plotly.restyle(place, { opacity: place.data.map((trace) => opacity(trace.name)) });
+  for (const place of places.filter((one) => one.dataset.isDrawn)) {
+    if (place.dataset.figure === "parameters") {
+      Plotly.restyle(place, { opacity: place.data.map((trace) => opacity(trace.name)) });
+    } else if (place.dataset.figure === "moved") {
+      Plotly.restyle(place, { "marker.opacity": [place.data[0].text.map(opacity)] });
+    }
   }
 }
 
