@@ -84,8 +84,6 @@ class SpsaSection(Section, extra="allow"):
     """the rule that moves theta"""
     max_iterations: Annotated[int, Field(ge=1, le=10_000_000)] = 500
     """length of the run"""
-    stop_when: Annotated[float | None, Field(gt=0.0, le=1000.0)] = None
-    """end the run when as many games again are expected to bring less Elo than this"""
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select, update
 
 from spsa.core import derived_seed
 from spsa.core.game_settings import GameSettings, TimeKind
@@ -192,30 +192,6 @@ class MasterQueries(Database):
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
             set_run_status(connection, run.name, RunStatus.FINISHED, "master")
-
-    def shorten(
-        self, master_lease: MasterLease, seen: Run, max_iterations: int, reason: str
-    ) -> None:
-        """Let a run end with the iterations that it has opened.
-
-        Args:
-            seen: the run when that was decided.
-            max_iterations: the last k that it has opened.
-
-        Raises:
-            IllegalTransition: the run has changed since.
-        """
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
-            _refuse_purged(run, seen.purges)
-            opened = select(func.max(Iteration.k)).where(Iteration.run_id == run.id)
-            now = (run.status, run.applied, run.max_iterations, connection.scalar(opened))
-            if now != (RunStatus.RUNNING, seen.applied, seen.max_iterations, max_iterations):
-                raise IllegalTransition(f"run {run.name} has changed since it was to be shortened")
-            changing = update(Run).where(Run.id == run.id)
-            connection.execute(changing.values(max_iterations=max_iterations))
-            detail = {"applied": run.applied, "max_iterations": max_iterations, "reason": reason}
-            write_event(connection, run.id, "stop_when", "master", detail)
 
     def record(
         self, master_lease: MasterLease, events: Iterable[tuple[str, Mapping[str, Any]]]

@@ -91,14 +91,6 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Shorten:
-    """End the run with the iterations it has opened, the last of them k, for this reason."""
-
-    k: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Idle:
     """Wait: games are being played, engines are being built, or the run is paused."""
 
@@ -108,9 +100,7 @@ class Stop:
     """Stop: the run has ended."""
 
 
-Decision = (
-    Upkeep | StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Shorten | Idle | Stop
-)
+Decision = Upkeep | StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Idle | Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,21 +200,14 @@ def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
     return None
 
 
-def next_decision(
-    view: RunView,
-    pacing: Pacing,
-    in_build: BuildProgress | None = None,
-    enough: str | None = None,
-) -> Decision:
-    """What the run's master does next; `enough` is why the run needs no more iterations."""
+def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None = None) -> Decision:
+    """What the run's master does next."""
     if (needed := upkeep(view)) is not None:
         return needed
     run, in_build = view.run, in_build or BuildProgress()
     if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         return Stop()
     running = run.status is RunStatus.RUNNING
-    if enough is not None and running and view.opened < run.max_iterations:
-        return Shorten(view.opened, enough)
     if in_build.failure is not None and running:
         return GiveUpBuild(f"iteration k={view.opened + 1} cannot be built: {in_build.failure}")
     if in_build.built and running:

@@ -30,7 +30,6 @@ from spsa.master.decide import (
     GiveUpBuild,
     Idle,
     OpenIteration,
-    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -47,7 +46,6 @@ from spsa.master.session import (
     notify,
 )
 from spsa.master.validation import Background, BackgroundPlan
-from spsa.master.verdict import enough
 from spsa.text import FAILURE_LENGTH, printable
 
 T = TypeVar("T")
@@ -98,8 +96,6 @@ class Master:
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
     # results and purges of the theta that was last written to params.toml
     _projected: tuple[int, int] | None = field(init=False, default=None)
-    # whether `stop_when` ends the run, with its results, purges and length
-    _judged: tuple[tuple[int, int, int], str | None] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
@@ -118,8 +114,7 @@ class Master:
             while not self.stopping.is_set():
                 with self._session.surviving_outages():
                     view = self._view()
-                    pacing, enough = self._pacer.pacing(view), self._enough(view.run)
-                    decision = next_decision(view, pacing, self._progress(), enough)
+                    decision = next_decision(view, self._pacer.pacing(view), self._progress())
                     if isinstance(decision, Stop):
                         return view.run.status
                     if not self._act(view, decision):
@@ -152,9 +147,6 @@ class Master:
                 self._apply(view.run, iteration)
             case Finish():
                 self.store.finish(self.master_lease)
-            case Shorten(k, reason):
-                self.store.shorten(self.master_lease, view.run, k, reason)
-                log.warning("no more iterations are opened: %s", reason)
             case Idle() | Stop():
                 return False
             case _:
@@ -175,13 +167,6 @@ class Master:
         error = self._builds[0].sides.exception() if built else None
         failure = error.lines[0] if isinstance(error, BuildFailed) else None
         return BuildProgress(count=len(self._builds), built=built, failure=failure)
-
-    def _enough(self, run: Run) -> str | None:
-        """Why the run needs no more iterations, computed once after each result."""
-        results = (run.applied, run.purges, run.max_iterations)
-        if self._judged is None or self._judged[0] != results:
-            self._judged = results, enough(run, self.settings)
-        return self._judged[1]
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""

@@ -51,9 +51,8 @@ class RunSettings:
     """How a run plays and moves.
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
-    `iterations_in_flight` is "auto" if it follows the fleet. The run ends when its games, doubled,
-    are expected to bring less than `stop_when` Elo, if that is given. `origin` says where the run
-    started, if it was where another one was.
+    `iterations_in_flight` is "auto" if it follows the fleet. `origin` says which other run it began
+    from, if it did.
     """
 
     rule: Mapping[str, Any]
@@ -64,7 +63,6 @@ class RunSettings:
     max_attempts: int
     delivery: Mapping[str, Any]
     game_settings: GameSettings
-    stop_when: float | None = None
     origin: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +99,6 @@ def settings_from(config: Config, planned_iterations: int | None = None) -> RunS
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
-        stop_when=config.spsa.stop_when,
     )
 
 

@@ -24,7 +24,7 @@ from spsa.core.scoring import elo, standard_error
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import UnusableState
 from spsa.lifecycle import RunStatus
-from spsa.master.session import RunSettings, tuning_of
+from spsa.master.session import tuning_of
 from spsa.planning.strength import StrengthCurve, strength_curve
 from spsa.text import plural
 
@@ -147,10 +147,7 @@ def _time_control(asked: Sequence[Compared]) -> str | None:
 
 
 WORTHWHILE = 1.0
-"""Elo: a run goes on as long as its games, doubled, are expected to bring as much as this.
-
-`[spsa] stop_when` replaces it.
-"""
+"""Elo: a run goes on as long as its games, doubled, are expected to bring as much as this."""
 
 _NEARLY = 0.9  # of the planned iterations
 _STAYS = 1.5
@@ -207,9 +204,7 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
         )
         return Verdict(gained, "", None, planned[0], scatter)
     more = MoreGames(games=round(2 * filters.pairs), elo=filters.elo_of(filters.pairs))
-    settings = RunSettings.from_json(run.settings, run.game_settings)
-    worthwhile = (settings.stop_when or WORTHWHILE) * limit
-    return Verdict(gained, "", more, *_advice(run, more, worthwhile))
+    return Verdict(gained, "", more, *_advice(run, more, WORTHWHILE * limit))
 
 
 def _as_planned(run: Run) -> tuple[Advice, str]:
@@ -231,14 +226,3 @@ def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
     return (Advice.EXTEND if is_over else Advice.GO_ON), brings
-
-
-def enough(run: Run, settings: RunSettings) -> str | None:
-    """Why `stop_when` ends this run now; None if it does not.
-
-    It holds for the planned length. A person who changes the length decides, not the verdict.
-    """
-    if settings.stop_when is None or run.max_iterations != settings.planned_iterations:
-        return None
-    found = verdict(run)
-    return found.reason if found.more is not None and found.advice is Advice.STOP else None

@@ -305,24 +305,6 @@ def test_a_round_belongs_to_the_first_match_of_its_values(store, sql):
     assert [row.match_number for row in iterations(run)] == [1, 2, 1, None]
 
 
-def test_a_run_is_shortened_to_what_it_has_opened(store):
-    run = stage(store, max_iterations=9)
-    run.open()
-    seen = run.now()
-    for outdated, opened in (
-        (replace(seen, applied=1), 1),
-        (replace(seen, max_iterations=8), 1),
-        (seen, 2),
-    ):
-        with pytest.raises(IllegalTransition, match="changed"):
-            store.shorten(run.master, outdated, opened, "enough")
-    store.shorten(run.master, seen, 1, "enough")
-    assert run.now().max_iterations == 1
-    (event,) = store.events(run.run.id, kinds=["stop_when"])
-    detail = {"applied": 0, "max_iterations": 1, "reason": "enough"}
-    assert (event.actor, event.detail) == ("master", detail)
-
-
 def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     run = stage(store, max_iterations=1)
     run.whole_iteration()

@@ -280,8 +280,6 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
         store.apply(run.master, view.open[0].id, *late)
     with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
-    with pytest.raises(IllegalTransition, match="purged meanwhile"):
-        store.shorten(run.master, view.run, 2, "enough")
     run.apply()
     assert broken(sql) == []
 

@@ -28,7 +28,6 @@ from spsa.master.decide import (
     Pacing,
     Pause,
     SetAside,
-    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -104,15 +103,6 @@ CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
 def test_in_order(case: str) -> None:
     (applied, open_ones, more, pacing, in_build), right = CASES[case]
     assert next_decision(view(applied, open_ones, **more), pacing, in_build) == right
-
-
-def test_a_run_that_has_enough_ends_with_what_it_has_opened() -> None:
-    open_ones = [iteration(3), iteration(4)]
-    for in_build in (NONE, BUILT):
-        assert next_decision(view(2, open_ones), TWO, in_build, "enough") == Shorten(4, "enough")
-    assert next_decision(view(2, open_ones, most=4), TWO, None, "enough") == Idle()
-    assert next_decision(view(4, [], most=4), TWO, None, "enough") == Finish()
-    assert next_decision(view(2, open_ones, **PAUSED), TWO, None, "enough") == Idle()
 
 
 def needed(**over: Any) -> AsNeeded:
@@ -223,7 +213,7 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else() -> None:
     played = [iteration(1, games=10)]
     for obstacle in (STUCK, MISCOUNTED):
         seen = view(0, played, most=1, obstacles=[obstacle])
-        assert next_decision(seen, InOrder(1), BUILT, "enough") == Pause(obstacle.reason)
+        assert next_decision(seen, InOrder(1), BUILT) == Pause(obstacle.reason)
     paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
     assert next_decision(paused, InOrder(1)) == Idle(), "nor is its result applied"
     over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)

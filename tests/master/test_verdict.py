@@ -1,4 +1,4 @@
-"""The verdict: what it knows of a run, what more games bring, and how `stop_when` ends one."""
+"""The verdict: what it knows of a run, what more games bring."""
 
 from dataclasses import replace
 
@@ -14,12 +14,8 @@ from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.db.tables import Run
-from spsa.errors import IllegalTransition
-from spsa.history.replay import replay
 from spsa.lifecycle import RunStatus
-from spsa.master import verdict as verdict_module
-from spsa.master.session import RunSettings
-from spsa.master.verdict import Advice, Filters, MoreGames, enough, verdict
+from spsa.master.verdict import Advice, Filters, MoreGames, verdict
 from spsa.report.answer import sentences
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
@@ -124,8 +120,6 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(monkeypatch, replace(run, max_iterations=10), 1.1, misfit=2.1) is Advice.STOP
     stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
     assert said(monkeypatch, stopped, 1.1) is Advice.STOP, "it cannot be extended"
-    eager = replace(run, settings={**run.settings, "stop_when": 2.0})
-    assert said(monkeypatch, eager, 1.1) is Advice.STOP
 
 
 def test_near_a_limit_it_does_not_change_with_every_result(
@@ -167,57 +161,3 @@ def test_every_command_shows_the_same_verdict(
         "advice": "stop",
         "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1 Elo",
     }
-
-
-def test_stop_when_ends_a_run_with_all_that_it_has_opened(store: Store) -> None:
-    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
-    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
-    run, (event,) = tested.now(), store.events(tested.run.id, kinds=["stop_when"])
-    decided = event.detail["applied"]
-    assert 1 <= decided < run.applied == run.max_iterations == event.detail["max_iterations"] < 30
-    assert run.applied - decided <= 3, "those in flight"
-    assert store.totals(run.id).tally.games == 8 * run.applied
-    assert "less than 999" in event.detail["reason"]
-
-
-def test_the_decision_follows_from_the_results_alone(store: Store) -> None:
-    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
-    tested.master(FakeSleep(lambda: play(store))).run()
-    run, (event,) = tested.now(), store.events(tested.run.id, kinds=["stop_when"])
-    stops = [
-        moment.k
-        for moment in replay(tested.tuning, store.iterations(run.id))
-        if (then := replace(run, applied=moment.k, theta=moment.theta, state=moment.state))
-        and enough(
-            replace(then, max_iterations=30), RunSettings.from_json(run.settings, run.game_settings)
-        )
-    ]
-    assert stops[0] == event.detail["applied"]
-
-
-def test_a_person_who_changes_the_length_decides(store: Store) -> None:
-    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=1, stop_when=999.0)
-    store.extend(tested.name, "me", 5)
-    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
-    assert tested.now().applied == 5 and store.events(tested.run.id, kinds=["stop_when"]) == []
-
-
-def test_a_run_that_has_changed_is_not_shortened(store: Store) -> None:
-    staged = tuned(store, SPACE, 3, planned=9)
-    seen = staged.now()
-    staged.open()
-    with pytest.raises(IllegalTransition, match="has changed"):
-        store.shorten(staged.master, seen, 3, "enough")
-    store.shorten(staged.master, seen, 4, "enough")
-    assert staged.now().max_iterations == 4
-    with pytest.raises(IllegalTransition, match="has changed"):
-        store.shorten(staged.master, seen, 4, "enough")
-
-
-def test_without_stop_when_no_verdict_ends_a_run(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tested = RunUnderTest(store, algorithm="mixture", iterations=3)
-    monkeypatch.setattr(verdict_module, "verdict", None)
-    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
-    assert tested.now().applied == 3

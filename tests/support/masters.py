@@ -44,7 +44,7 @@ SPACE = Space(
 )
 
 
-def settings(in_flight: int | Auto, iterations: int, stop_when: float | None = None) -> RunSettings:
+def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
     return RunSettings(
         rule={},
         planned_iterations=iterations,
@@ -54,7 +54,6 @@ def settings(in_flight: int | Auto, iterations: int, stop_when: float | None = N
         max_attempts=ATTEMPTS,
         delivery={"kind": "fixed"},
         game_settings=TERMS,
-        stop_when=stop_when,
     )
 
 
@@ -132,7 +131,6 @@ class RunUnderTest:
     algorithm: str = "spsa"
     in_flight: int | Auto = 2
     iterations: int = 4
-    stop_when: float | None = None
     delivery: FixedDelivery = field(default_factory=FixedDelivery)
     watched: Watched = field(default_factory=Watched)
     projected: list = field(default_factory=list)
@@ -140,7 +138,7 @@ class RunUnderTest:
 
     def __post_init__(self) -> None:
         theta, state = self.tuning.start()
-        wanted = settings(self.in_flight, self.iterations, self.stop_when)
+        wanted = settings(self.in_flight, self.iterations)
         self.run = self.store.create_run(
             new_run(
                 name=self.name,
@@ -170,7 +168,7 @@ class RunUnderTest:
             "store": queries,
             "master_lease": self.store.acquire_master_lease(self.run.id, "m", 1000),
             "tuning": self.tuning,
-            "settings": settings(self.in_flight, self.iterations, self.stop_when),
+            "settings": settings(self.in_flight, self.iterations),
             "delivery": self.delivery,
             "watcher": self.watched,
             "project": self.projected.append,
