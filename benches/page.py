@@ -25,9 +25,7 @@ from benches.database import server
 from benches.database.looks import copy_rows
 from benches.database.scene import LEASE, TERMS, claimed, register, reported, shell
 from spsa.algorithms.tuning import tuning
-from spsa.core.params import Space
-from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Location, Place
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.migrate import upgrade

@@ -8,9 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Location, Place
-from spsa.core.params.space import Space
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db import Store

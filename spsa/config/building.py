@@ -17,7 +17,7 @@ from spsa.config.section import (
     Texts,
     refusal,
 )
-from spsa.core.params import SOURCE_SUFFIXES
+from spsa.core.params.placement import SOURCE_SUFFIXES
 
 
 def _levels(levels: tuple[str, ...]) -> tuple[str, ...]:

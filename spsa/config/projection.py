@@ -10,7 +10,7 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Place, Role, Space
 from spsa.errors import InvalidInput
 from spsa.files import write_whole
 
@@ -81,7 +81,7 @@ def params_document(space: Space) -> dict[str, Any]:
 
 
 def _own_table(p: Parameter) -> dict[str, object]:
-    usual = p.place == Place(Location(p.name.upper()))
+    place = p.place
     keys = {
         "value": p.value,
         "min": p.minimum,
@@ -93,6 +93,9 @@ def _own_table(p: Parameter) -> dict[str, object]:
         "group": p.group or None,
         "note": p.note or None,
         "active": None if p.active else False,
-        **({} if usual else p.place.to_json()),
     }
+    if place != Place(Location(p.name.upper())):
+        is_value = place.role is Role.VALUE
+        keys["constant" if is_value else "array"] = str(place.location)
+        keys["knob"] = None if is_value else place.role.value
     return {key: value for key, value in keys.items() if value is not None}

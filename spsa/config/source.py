@@ -10,7 +10,8 @@ from spsa.builds.sources.rewriting import constant, elements, sources_of
 from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
-from spsa.core.params import Number, Parameter, Role, Space, assignments, by_location
+from spsa.core.params import Number, Parameter, Role, Space
+from spsa.core.params.parameter import assignments, by_location
 from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
@@ -55,7 +56,7 @@ def check_against_source(
     files = {name: parse(text, name) for name, text in texts.items()}
     faults = (
         Fault(file=file, line=knobs[0].line, name=knobs[0].name, found=found, remedy=remedy)
-        for knobs in by_location(space).values()
+        for knobs in by_location(space.parameters).values()
         for found, remedy in _refusals(knobs, files, constants_file)
     )
     return tuple(islice(faults, MAX_FAULTS))
@@ -126,7 +127,7 @@ def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
     current = {location: one.number for location, one in found.items()}
     for corner in product(*map(extremes, knobs)):
         values = {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
-        for location, number in assignments(Space(tuple(knobs)), values, lambda _: current).items():
+        for location, number in assignments(knobs, values, lambda _: current).items():
             found[location].check(number)
     kind = constant(file, place.location).kind
     if place.role is Role.VALUE and kind in (Kind.FUNCTION, Kind.LOCAL):

@@ -9,18 +9,8 @@ from pydantic import AfterValidator, Field
 
 from spsa.config.document import Document, Faults, read_document, shown, suggestion
 from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
-from spsa.core.params import (
-    Constraint,
-    Location,
-    Number,
-    Parameter,
-    Place,
-    Role,
-    Space,
-    circle,
-    conflicts,
-    feasible,
-)
+from spsa.core.params import Constraint, Location, Number, Parameter, Place, Role, Space
+from spsa.core.params.parameter import circle, conflicts, feasible
 from spsa.errors import Fault, InvalidInput
 
 MAX_PARAMETERS = 5000
@@ -234,7 +224,7 @@ def _faults_between(space: Space) -> Iterator[Found]:
         if partner and Place(array, partner) not in places:
             remedy = f'add a parameter with array = "{array}", knob = "{partner}" (frozen, maybe)'
             yield (p.name, "array"), f"{array} has no knob {partner}", remedy
-    for earlier, later in conflicts(space):
+    for earlier, later in conflicts(space.parameters):
         found = f"{later.place.location} is written by {earlier.name} already"
         yield (later.name,), found, "leave it to one of them"
 

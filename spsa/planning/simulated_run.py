@@ -13,7 +13,7 @@ import numpy as np
 
 from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, Vector
 from spsa.algorithms.rule import State
-from spsa.core.params.space import Grid, round_together, straddle
+from spsa.core.params import Grid, round_together, straddle
 from spsa.core.scoring import ELO_PER_SCORE
 
 _TALLIES = np.eye(5)  # the pentanomial of one pair, by its half points

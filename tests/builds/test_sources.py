@@ -12,7 +12,8 @@ from spsa.builds.sources.constant import ConstantRefused, Kind, Notation, Opaque
 from spsa.builds.sources.reading import LANGUAGES, parse
 from spsa.builds.sources.rewriting import RewriteDiffers, element, elements, rewrite, unified_patch
 from spsa.config.suggestions import select
-from spsa.core.params import SOURCE_SUFFIXES, Location, Number
+from spsa.core.params import Location, Number
+from spsa.core.params.placement import SOURCE_SUFFIXES
 
 RUST = Path(__file__).parents[1] / "fixtures" / "rust"
 ENGINE = Path(__file__).parents[2] / "engine" / "src" / "engine_constants.rs"

@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from spsa.config import check_against_source, load_space, read_sources
-from spsa.core.params import (
-    Constraint,
-    Location,
-    Place,
-    Role,
-)
+from spsa.core.params import Constraint, Location, Place, Role
 from spsa.errors import InvalidInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "rust"

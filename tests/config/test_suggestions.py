@@ -18,7 +18,8 @@ from spsa.config import (
     starter_params,
 )
 from spsa.config.suggestions import Suggested, select
-from spsa.core.params import Location, assignments
+from spsa.core.params import Location
+from spsa.core.params.parameter import assignments
 from spsa.planning.plan_inputs import Shape
 
 ROOT = Path(__file__).parents[2]
@@ -446,7 +447,7 @@ def test_what_the_starter_file_has_is_right_and_what_it_has_as_comments(tmp_path
         return {place: one.number for place, one in elements(file, location).items()}
 
     values = {parameter.name: parameter.value for parameter in space.parameters}
-    for location, number in assignments(space, values, current).items():
+    for location, number in assignments(space.parameters, values, current).items():
         assert current(location) == {location: number}
 
 

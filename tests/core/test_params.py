@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.params import (
-    Constraint,
-    Location,
-    Parameter,
-    Place,
-    Space,
-    circle,
-    differences,
-    feasible,
-)
+from spsa.core.params import Constraint, Location, Parameter, Place, Space, differences
+from spsa.core.params.parameter import circle, feasible
 
 
 def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:

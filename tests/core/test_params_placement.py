@@ -4,16 +4,8 @@ import json
 
 import pytest
 
-from spsa.core.params import (
-    Access,
-    Location,
-    Parameter,
-    Place,
-    Role,
-    Space,
-    assignments,
-    conflicts,
-)
+from spsa.core.params import Access, Location, Parameter, Place, Role, Space
+from spsa.core.params.parameter import assignments, conflicts
 
 
 def knob(name: str, place: Place, **more) -> Parameter:
@@ -56,32 +48,26 @@ def test_what_names_no_constant_is_refused(text):
 
 def test_a_constant_takes_its_value_scaled():
     scaled = knob("lmr", Place(Location("LMR")), integral=False, scale=1000)
-    assert assignments(Space((scaled,)), {"lmr": 0.75}, source()) == {Location("LMR"): 750}
+    assert assignments([scaled], {"lmr": 0.75}, source()) == {Location("LMR"): 750}
+
+
+def knobs(place: dict[str, Place], **more) -> list[Parameter]:
+    return [knob(name, at, **more) for name, at in place.items()]
 
 
 def test_two_knobs_fill_an_array():
-    margins = Location("MARGINS")
-    space = Space(
-        (
-            knob("base", Place(margins, Role.BASE)),
-            knob("slope", Place(margins, Role.PER_INDEX)),
-        )
-    )
-    written = assignments(space, {"base": 128, "slope": 64}, source(0, 0, 0, 0))
-    assert written == {margins.at(i): 128 + 64 * i for i in range(4)}
+    array = Location("MARGINS")
+    both = knobs({"base": Place(array, Role.BASE), "slope": Place(array, Role.PER_INDEX)})
+    written = assignments(both, {"base": 128, "slope": 64}, source(0, 0, 0, 0))
+    assert written == {array.at(i): 128 + 64 * i for i in range(4)}
 
 
 def test_an_array_of_whole_numbers_is_rounded():
-    array = Location("LMP")
-    space = Space(
-        (
-            knob("base", Place(array, Role.BASE), integral=False),
-            knob("slope", Place(array, Role.PER_INDEX), integral=False),
-        )
-    )
-    values = {"base": 8.4, "slope": 4.2}
-    assert [*assignments(space, values, source(0, 0)).values()] == [8, 13]
-    assert [*assignments(space, values, source(0.0, 0.0)).values()] == pytest.approx([8.4, 12.6])
+    array, values = Location("LMP"), {"base": 8.4, "slope": 4.2}
+    places = {"base": Place(array, Role.BASE), "slope": Place(array, Role.PER_INDEX)}
+    both = knobs(places, integral=False)
+    assert [*assignments(both, values, source(0, 0)).values()] == [8, 13]
+    assert [*assignments(both, values, source(0.0, 0.0)).values()] == pytest.approx([8.4, 12.6])
 
 
 @pytest.mark.parametrize(
@@ -97,26 +83,20 @@ def test_an_array_of_whole_numbers_is_rounded():
     ],
 )
 def test_two_parameters_may_not_write_one_number(first, second, clash):
-    space = Space(
-        (knob("p", Place(Location.parse(first))), knob("q", Place(Location.parse(second))))
-    )
-    assert bool(list(conflicts(space))) is clash
+    both = [knob(text, Place(Location.parse(text))) for text in (first, second)]
+    assert bool(list(conflicts(both))) is clash
 
 
 def test_the_two_knobs_of_an_array_are_partners_and_a_third_is_a_conflict():
-    array = Location("T")
     roles = [Role.BASE, Role.PER_INDEX, Role.PER_INDEX]
-    knobs = [knob(f"k{i}", Place(array, role)) for i, role in enumerate(roles)]
-    assert [(a.name, b.name) for a, b in conflicts(Space(tuple(knobs)))] == [("k1", "k2")]
+    three = [knob(f"k{i}", Place(Location("T"), role)) for i, role in enumerate(roles)]
+    assert [(a.name, b.name) for a, b in conflicts(three)] == [("k1", "k2")]
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+def test_placements_survive_json():
+    places = [
         Place(Location.parse("a.rs::m::X[3].1")),
         Place(Location("A"), Role.PER_INDEX),
-    ],
-)
-def test_placements_survive_json(place):
-    space = Space((knob("p", place),))
+    ]
+    space = Space(tuple(knob(f"p{i}", place) for i, place in enumerate(places)))
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, RuleUpdate, State, Vector
-from spsa.core.params.space import Grid, straddle
+from spsa.core.params import Grid, straddle
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
 
 DRAWS = 20_000

@@ -16,9 +16,7 @@ from console import environment, master
 from starlette.testclient import TestClient
 from tuned import tuned, validated
 
-from spsa.core.params import Space
-from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Location, Place
+from spsa.core.params import Location, Parameter, Place, Space
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token

@@ -13,7 +13,8 @@ from spsa.builds.sources.constant import (
     SourceFile,
 )
 from spsa.builds.sources.reading import parse
-from spsa.core.params import Access, Location, Number, Space, assignments
+from spsa.core.params import Access, Location, Number, Space
+from spsa.core.params.parameter import assignments
 from spsa.errors import TuningError
 from spsa.text import plural
 
@@ -193,7 +194,7 @@ def render(
         return {place: one.number for place, one in found.items()}
 
     by_file: dict[str, dict[Location, Number]] = {name: {} for name in texts}
-    for location, number in assignments(space, values, current).items():
+    for location, number in assignments(space.parameters, values, current).items():
         by_file[location.file or usual][location] = number
     return {name: rewrite(texts[name], numbers, name) for name, numbers in by_file.items()}
 

@@ -1,20 +1,22 @@
 """One number to be tuned, the grid of values that the engine can represent, and orders of two.
 
-Constraints hold for the values that engines get.
+Constraints hold for the values that engines get. Also which numbers to write where in the source,
+so that the engine has given values.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from math import ceil, floor, inf, nextafter
-from typing import Any, Self
+from typing import Self
 
-from spsa.core.json_values import from_json
-from spsa.core.params.placement import Place
+from spsa.core.params.placement import Location, Place, Role
 
 Number = int | float
 Bounds = Mapping[str, tuple[Number, Number]]
+# The numbers inside a constant in the original source, each with its location.
+Elements = Callable[[Location], Mapping[Location, Number]]
 
 # 0.29 * 100 is 28.999999999999996, and 0.29 has to count as on the grid.
 _SLACK = 1e-6
@@ -78,28 +80,13 @@ class Parameter:
 
     def above(self, bound: float, *, strictly: bool) -> Number:
         """The least value on the grid that is greater than (or equal to) `bound`."""
-        per_unit = self._units_per_one
-        if not per_unit:
-            return nextafter(bound, inf) if strictly else float(bound)
-        units = (
-            floor(bound * per_unit + _SLACK) + 1 if strictly else ceil(bound * per_unit - _SLACK)
-        )
-        return self.on_grid(units)
+        return 0 - self.below(-bound, strictly=strictly)
 
     def to_engine(self, value: float) -> Number:
         """The number that is written to the source, or sent over UCI, for `value`."""
         if self.scale is not None:
             return floor(value * self.scale + 0.5)
         return self.nearest(value)
-
-    def to_json(self) -> dict[str, Any]:
-        data = asdict(self)
-        del data["line"]
-        return data | {"place": self.place.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +109,13 @@ class Constraint:
 
     def __str__(self) -> str:
         return f"{self.less} {'<' if self.strict else '<='} {self.greater}"
+
+    def to_json(self) -> str:
+        return str(self)
+
+    @classmethod
+    def from_json(cls, data: str) -> Self:
+        return cls.parse(data)
 
     def holds(self, values: Mapping[str, float]) -> bool:
         less, greater = values[self.less], values[self.greater]
@@ -197,3 +191,61 @@ def _range(parameter: Parameter) -> tuple[Number, Number]:
         return parameter.nearest(parameter.minimum), parameter.nearest(parameter.maximum)
     frozen = parameter.nearest(parameter.value)
     return frozen, frozen
+
+
+def assignments(
+    parameters: Iterable[Parameter], values: Mapping[str, float], elements: Elements
+) -> dict[Location, Number]:
+    """Every number to write, from one value for each parameter.
+
+    Arrays need the numbers of the source, for their count and type. Errors of `elements` are not
+    caught.
+    """
+    written: dict[Location, Number] = {}
+    for location, knobs in by_location(parameters).items():
+        settings = {p.place.role: p.to_engine(values[p.name]) for p in knobs}
+        if Role.VALUE in settings:
+            written[location] = settings[Role.VALUE]
+            continue
+        base, slope = settings[Role.BASE], settings[Role.PER_INDEX]
+        for i, (element, number) in enumerate(elements(location).items()):
+            written[element] = _as(number, base + i * slope)
+    return written
+
+
+def _as(like: Number, number: float) -> Number:
+    """`number` as a whole number if `like` is one."""
+    return floor(number + 0.5) if isinstance(like, int) else float(number)
+
+
+def by_location(parameters: Iterable[Parameter]) -> dict[Location, list[Parameter]]:
+    """The parameters that go to each location."""
+    grouped: dict[Location, list[Parameter]] = {}
+    for parameter in parameters:
+        grouped.setdefault(parameter.place.location, []).append(parameter)
+    return grouped
+
+
+def conflicts(parameters: Iterable[Parameter]) -> Iterator[tuple[Parameter, Parameter]]:
+    """Pairs (earlier, later) of parameters that overwrite each other, one for each later."""
+    seen: dict[tuple[str | None, str], list[Parameter]] = {}
+    for later in parameters:
+        where = later.place.location
+        namesakes = seen.setdefault((where.file, where.name), [])
+        earlier = next((one for one in namesakes if _overlap(one.place, later.place)), None)
+        if earlier is not None:
+            yield earlier, later
+        namesakes.append(later)
+
+
+def _overlap(one: Place, other: Place) -> bool:
+    """Whether two places in constants of the same name have a number in common.
+
+    An access leads into what the accesses before it reach, a scope lies in those before it.
+    """
+    first, second = one.location, other.location
+    if first == second:
+        return other.role is not one.partner
+    accesses = zip(first.accesses, second.accesses, strict=False)
+    scopes = zip(reversed(first.scope), reversed(second.scope), strict=False)
+    return all(a == b for a, b in accesses) and all(a == b for a, b in scopes)

@@ -4,10 +4,9 @@ A parameter is one number, or with another one it fills a whole array.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 SOURCE_SUFFIXES = ("rs", "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def")
 """How the names of files with constants end: Rust, C and C++."""
@@ -73,6 +72,13 @@ class Location:
         prefix = "".join(f"{part}::" for part in (*([self.file] if self.file else []), *self.scope))
         return prefix + self.name + "".join(str(access) for access in self.accesses)
 
+    def to_json(self) -> str:
+        return str(self)
+
+    @classmethod
+    def from_json(cls, data: str) -> Self:
+        return cls.parse(data)
+
     def at(self, position: int | str, *, field: bool = False) -> "Location":
         """The location of one element of this one."""
         return Location(self.name, (*self.accesses, Access(position, field)), self.scope, self.file)
@@ -101,14 +107,3 @@ class Place:
     def partner(self) -> Role | None:
         """The other role at an array."""
         return {Role.BASE: Role.PER_INDEX, Role.PER_INDEX: Role.BASE}.get(self.role)
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys of params.toml."""
-        if self.role is Role.VALUE:
-            return {"constant": str(self.location)}
-        return {"array": str(self.location), "knob": self.role.value}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        location = Location.parse(data.get("array") or data["constant"])
-        return cls(location, Role(data.get("knob", Role.VALUE)))
