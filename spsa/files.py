@@ -16,7 +16,6 @@ MAX_BOOK = 2**28
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _MODE = 0o644
-_ALL_USERS_MAPPED = ["0", "0", str(2**32 - 1)]
 
 
 def cache_folder() -> Path:
@@ -28,52 +27,21 @@ def cache_folder() -> Path:
 def private_folder(folder: Path, what: str) -> Path:
     """The real path of `folder`, which is created if it is missing and closed to other users.
 
-    A user who can write a folder above it could replace it, so those folders are checked too.
-
     Raises:
         TuningError: names `what` and the reason.
     """
     folder = folder.absolute()
     try:
-        for missing in [path for path in (*reversed(folder.parents), folder) if not path.exists()]:
-            missing.mkdir(mode=0o700, exist_ok=True)
-        status, real = folder.lstat(), folder.parent.resolve() / folder.name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
     except OSError as error:
         raise TuningError(f"{what} {folder} cannot be made: {error.strerror}") from error
     if not stat.S_ISDIR(status.st_mode):
         raise TuningError(f"{what} {folder} is a symbolic link; name the directory itself")
     if status.st_uid != os.getuid():
         raise TuningError(f"{what} {folder} belongs to user {status.st_uid}; use your own")
-    if danger := next(filter(None, map(_danger, real.parents)), None):
-        raise TuningError(f"{what} {folder} is not safe: {danger} and could replace it")
     folder.chmod(0o700)
-    return real
-
-
-def _danger(parent: Path) -> str | None:
-    """Why another user than root can rename what is in this folder; None if only we and root can.
-
-    In a sticky folder, like /tmp, each user can rename only their own files.
-    """
-    status = parent.stat()
-    if status.st_uid not in _trusted_users():
-        return f"{parent} belongs to user {status.st_uid}, who could change it"
-    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-        return f"every user may write {parent} (`chmod o-w` closes it)"
-    if status.st_mode & stat.S_IWGRP and not status.st_mode & stat.S_ISVTX:
-        return f"group {status.st_gid} may write {parent} (`chmod g-w` closes it)"
-    return None
-
-
-def _trusted_users() -> set[int]:
-    """This user and root; in a container, where root outside has no number, the one it gets."""
-    trusted = {os.getuid(), 0}
-    try:
-        if Path("/proc/self/uid_map").read_text().split() != _ALL_USERS_MAPPED:
-            trusted.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
-    except (OSError, ValueError):
-        pass  # a system without user namespaces
-    return trusted
+    return folder.parent.resolve() / folder.name
 
 
 def content(path: Path, most: int, *, follow: bool = True) -> bytes:
@@ -88,29 +56,20 @@ def content(path: Path, most: int, *, follow: bool = True) -> bytes:
         descriptor = os.open(path, _READING | (0 if follow else os.O_NOFOLLOW))
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error), str(path)) from None
-    with os.fdopen(descriptor, "rb") as file:
-        _check_regular(os.fstat(descriptor), path, most)
-        found = file.read(most + 1)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            what = f"it is a pipe or a device, and not a regular file of at most {most:,} bytes"
+            raise OSError(errno.EINVAL, what, str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            found = file.read(most + 1)
+    finally:
+        os.close(descriptor)
     if len(found) > most:
-        raise _too_long(path, most)
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
     return found
-
-
-def _check_regular(status: os.stat_result, path: Path, most: int) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(
-            errno.EINVAL,
-            f"it is a pipe or a device, and not a regular file of at most {most:,} bytes",
-            str(path),
-        )
-    if status.st_size > most:
-        raise _too_long(path, most)
-
-
-def _too_long(path: Path, most: int) -> OSError:
-    return OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
 
 
 def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
-from spsa.core.limits import Hash, Items, Range, Text
+from spsa.core.json_values import Hash, Items, Range, Text
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict, TuningError
 from spsa.lifecycle import Purpose

@@ -15,8 +15,7 @@ import click
 
 from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings import (
-    MAX_CENTIPAWNS,
-    MAX_DEPTH_TO_SEARCH,
+    MAX_DEPTH,
     MAX_IN_A_ROW,
     MAX_MOVES,
     MAX_NELO,
@@ -24,6 +23,7 @@ from spsa.core.game_settings import (
     MAX_OPTION_LENGTH,
     MAX_PIECES,
     MAX_PLIES,
+    MAX_SCORE,
     MAX_SECONDS,
     MIN_PIECES,
     TimeControl,
@@ -140,8 +140,8 @@ _LEASE = FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
 _MARGIN = FiniteRange(min=0, max=MAX_SECONDS)
 _NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
 _IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
-_DRAW = click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_CENTIPAWNS)
-_RESIGN = _IN_A_ROW, click.IntRange(1, MAX_CENTIPAWNS)
+_DRAW = click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_SCORE)
+_RESIGN = _IN_A_ROW, click.IntRange(1, MAX_SCORE)
 _PIECES = click.IntRange(MIN_PIECES, MAX_PIECES)
 _ORDER = click.Choice(["random", "sequential"])
 _SEED = click.IntRange(-(2**63), 2**63 - 1)
@@ -221,9 +221,7 @@ class Settings:
     )
     margin: float = field_of("Seconds by which an engine may overstep its clock.", _MARGIN, 0.05)
     nodes: int | None = field_of("Nodes per move.", click.IntRange(1, MAX_NODES_TO_SEARCH))
-    depth: int | None = field_of(
-        "Depth per move, in plies.", click.IntRange(1, MAX_DEPTH_TO_SEARCH)
-    )
+    depth: int | None = field_of("Depth per move, in plies.", click.IntRange(1, MAX_DEPTH))
     book: str = field_of(
         "Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.", default="builtin"
     )

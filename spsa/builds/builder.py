@@ -24,8 +24,7 @@ from spsa.builds.smoke import declared_options, examine, longest_search
 from spsa.builds.source import Checkout, Pinned
 from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.game_settings import TimeControl
-from spsa.core.json_values import from_json, to_json
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written, from_json, to_json
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, TuningError
 

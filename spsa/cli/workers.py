@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from spsa.cli.common import actor, json_option, run_option, with_store
-from spsa.core.limits import Text
+from spsa.core.json_values import Text
 from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json

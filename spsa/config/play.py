@@ -18,8 +18,7 @@ from spsa.config.section import (
     refusal,
 )
 from spsa.core.game_settings import (
-    MAX_CENTIPAWNS,
-    MAX_DEPTH_TO_SEARCH,
+    MAX_DEPTH,
     MAX_IN_A_ROW,
     MAX_MOVES,
     MAX_NODES_TO_SEARCH,
@@ -27,6 +26,7 @@ from spsa.core.game_settings import (
     MAX_OPTION_LENGTH,
     MAX_PIECES,
     MAX_PLIES,
+    MAX_SCORE,
     MAX_SECONDS,
     MIN_PIECES,
     Adjudication,
@@ -109,9 +109,9 @@ class TimeControlSection(Section):
         elif low > high:
             found = f"{prefix}low {low:g} is more than {prefix}high {high:g}"
             yield (f"{prefix}low",), found, "exchange them"
-        if self.kind is TimeKind.DEPTH and high > MAX_DEPTH_TO_SEARCH:
+        if self.kind is TimeKind.DEPTH and high > MAX_DEPTH:
             key = "low" if self.high is None else "high"
-            yield (key,), f"{key} = {high} is too large", f"use at most {MAX_DEPTH_TO_SEARCH}"
+            yield (key,), f"{key} = {high} is too large", f"use at most {MAX_DEPTH}"
 
 
 def _book(name: str, info: ValidationInfo) -> str:
@@ -224,7 +224,7 @@ class DrawSection(Section):
     """first full move that counts"""
     count: InARow = _DRAW.count
     """consecutive moves of each side"""
-    score: Annotated[int, Field(ge=0, le=MAX_CENTIPAWNS)] = _DRAW.score
+    score: Annotated[int, Field(ge=0, le=MAX_SCORE)] = _DRAW.score
     """centipawns"""
 
 
@@ -233,7 +233,7 @@ class ResignSection(Section):
 
     count: InARow = _RESIGN.count
     """consecutive moves of each side"""
-    score: Annotated[int, Field(ge=1, le=MAX_CENTIPAWNS)] = _RESIGN.score
+    score: Annotated[int, Field(ge=1, le=MAX_SCORE)] = _RESIGN.score
     """centipawns"""
 
 

@@ -1,10 +1,9 @@
 """Game settings: everything on which all machines must agree, so it is in the iteration's row.
 
-With their limits, and the whole numbers that engines print, read within bounds. An engine may print
-18446744073709551615 (an unsigned -1), a negative count or 5,000 digits, which `int` refuses. A
-count outside its range is ignored, because a clamped one would enter speeds and sums as if it were
-real. A score outside its range is clamped, because it still shows which side is winning. Times and
-speeds of engines are never read; both are measured.
+With their limits, and the whole numbers that engines print, read within bounds: an engine may print
+5,000 digits, which `int` refuses. A count outside its range is ignored, because a clamped one would
+enter speeds and sums as if it were real. A score outside its range is clamped, because it still
+shows which side is winning.
 """
 
 import re
@@ -13,69 +12,33 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from spsa.core.json_values import from_json
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written, from_json
 
-MAX_NODES = 2**48
-"""Of one move. At 10^9 nodes a second that takes 78 hours."""
-
-MAX_NPS = 10**12
-"""Nodes a second."""
-
-MAX_SCALE = 1_000
-"""The greatest factor of a machine's times."""
-
-MIN_PIECES, MAX_PIECES = 3, 7
-"""Pieces of a Syzygy table."""
+MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
+MAX_NPS = 10**12  # nodes a second
+MAX_SCALE = 1_000  # the greatest factor of a machine's times
+MIN_PIECES, MAX_PIECES = 3, 7  # of a Syzygy table
 
 MAX_NODES_OF_BATCH = 2**53 - 1
 """Of one side in a batch or match; larger sums stay at this value. Plus and minus together, and
 sums over a thousand such batches, fit a 64-bit column, and JSON readers represent the number
 exactly."""
 
-MAX_DEPTH = 1_000
-"""Plies of one search; engines stop at 128 to 255."""
-
-MATE = 100_000
-"""Centipawns of a mate; a mate in n moves is worth n less."""
-
-MAX_MATE = 999
-"""Moves to a mate; more count as this many."""
-
-MAX_SCORE = MATE - MAX_MATE - 1
-"""Centipawns of a score that is not a mate."""
-
-MAX_OPTION = 2**63
-"""The least and the greatest value of a spin option lie within this."""
+MAX_DEPTH = 1_000  # plies of one search; engines stop at 128 to 255
+MATE = 100_000  # centipawns of a mate; a mate in n moves is worth n less
+MAX_MATE = 999  # moves to a mate; more count as this many
+MAX_SCORE = MATE - MAX_MATE - 1  # centipawns of a score that is not a mate
+MAX_OPTION = 2**63  # the least and the greatest value of a spin option lie within this
+MAX_SECONDS = 86_400.0  # of a move, a clock, an increment or a margin
+MAX_NODES_TO_SEARCH = 10**12
+MAX_MOVES = 10_000  # full moves of a game; the longest possible one has fewer than 6,000
+MAX_IN_A_ROW = 1_000  # consecutive moves of an adjudication rule
+MAX_PLIES = 1_000  # of an opening
+MAX_OPTION_LENGTH = 10_000  # characters of the name or value of an engine's option
+MAX_NELO = 200.0  # normalised Elo of a hypothesis; from about 230 on no distribution has so much
+MIN_NELO_APART = 0.01  # between two hypotheses; a test with less would never end
 
 _DIGITS = 19  # of 2**63; a number with more digits is larger
-
-MAX_SECONDS = 86_400.0
-"""Of a move, a clock, an increment or a margin."""
-
-MAX_NODES_TO_SEARCH = 10**12
-MAX_DEPTH_TO_SEARCH = MAX_DEPTH
-
-MAX_MOVES = 10_000
-"""Full moves of a game; the longest possible one has fewer than 6,000."""
-
-MAX_IN_A_ROW = 1_000
-"""Consecutive moves of an adjudication rule."""
-
-MAX_CENTIPAWNS = MAX_SCORE
-
-MAX_PLIES = 1_000
-"""Plies of an opening."""
-
-MAX_OPTION_LENGTH = 10_000
-"""Characters of the name or value of an engine's option."""
-
-MAX_NELO = 200.0
-"""Normalised Elo of a hypothesis; from about 230 on no distribution of results has so much."""
-
-MIN_NELO_APART = 0.01
-"""Normalised Elo between two hypotheses; a test with less would never end."""
-
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
 _CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
 
@@ -116,7 +79,7 @@ class TimeControl:
             return cls._clock(text)
         if kind == TimeKind.MOVETIME and 0.001 <= float(number) <= MAX_SECONDS:
             return cls(kind=TimeKind.MOVETIME, low=float(number), high=float(number))
-        most = {TimeKind.NODES: MAX_NODES_TO_SEARCH, TimeKind.DEPTH: MAX_DEPTH_TO_SEARCH}
+        most = {TimeKind.NODES: MAX_NODES_TO_SEARCH, TimeKind.DEPTH: MAX_DEPTH}
         if kind in most and 1 <= int(number) <= most[TimeKind(kind)]:
             return cls(kind=TimeKind(kind), low=int(number), high=int(number))
         raise ValueError(text)
@@ -141,12 +104,8 @@ class TimeControl:
         """Its times multiplied by `factor`. The margin stays, and so do nodes and depth."""
         if self.reproducible:
             return self
-        return replace(
-            self,
-            low=factor * self.low,
-            high=factor * self.high,
-            increment=factor * self.increment,
-        )
+        times = {name: factor * getattr(self, name) for name in ("low", "high", "increment")}
+        return replace(self, **times)
 
     @property
     def reproducible(self) -> bool:

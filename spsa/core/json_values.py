@@ -1,15 +1,18 @@
-"""Values of the protocol as JSON, and back, with the types and limits of their fields checked.
+"""Values as JSON, and back, with the types and limits of their fields checked.
 
-This is all that compares what another machine sends with what is declared. It needs nothing but
-Python, because a remote worker is packed with it.
+It needs nothing but Python, because a remote worker is packed with it. A field says its limit once,
+as `Annotated[int, Range(0, 100)]`: values are compared with it, and the tables make their CHECK
+constraints from it. Columns of JSON have no such constraint; they are read with `as_written`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -22,10 +25,90 @@ from typing import (
     get_type_hints,
 )
 
-from spsa.core.limits import Limit, is_number, shown
-from spsa.errors import OutOfRange
+from spsa.errors import OutOfRange, UnusableState
+
+LEAST_MEASURED = 1e-6  # except 0: what is divided by it stays finite
+_HEX_DIGITS = "0123456789abcdef"
+_SIGNS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OutOfRange)
 
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number from `least` to `most`; if it was `measured`, 0 or at least `LEAST_MEASURED`."""
+
+    least: float
+    most: float
+    measured: bool = False
+
+    def refusal(self, value: Any) -> str | None:
+        if not self.least <= value <= self.most:  # NaN fails this too
+            return f"is {shown(value)}; allowed: {self.least:,g} to {self.most:,g}"
+        if self.measured and 0 < value < LEAST_MEASURED:
+            return f"is {shown(value)}; allowed: 0, or from {LEAST_MEASURED:f} on"
+        return None
+
+    def condition(self, column: str) -> str:
+        tiny = f" AND ({column} = 0 OR {column} >= {LEAST_MEASURED:f})" if self.measured else ""
+        return f"{column} BETWEEN {self.least} AND {self.most}{tiny}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of `least` to `most` characters: one printable line, unless it is a `quote`."""
+
+    least: int
+    most: int
+    quote: bool = False
+
+    def refusal(self, value: Any) -> str | None:
+        if not self.least <= len(value) <= self.most:
+            return f"has {len(value)} characters; {self.least} to {self.most} are allowed"
+        if not self.quote and not value.isprintable():
+            return f"has unprintable characters: {shown(value)}"
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            return "has half a surrogate pair, which is no character"
+        return None
+
+    def condition(self, column: str) -> str:
+        return f"length({column}) BETWEEN {self.least} AND {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hash:
+    """A SHA-256 in 64 small hexadecimal digits."""
+
+    def refusal(self, value: Any) -> str | None:
+        if len(value) == 64 and not value.strip(_HEX_DIGITS):
+            return None
+        return f"is {shown(value)}; it has to be 64 hexadecimal digits"
+
+    def condition(self, column: str) -> str:
+        return f"length({column}) = 64 AND ltrim({column}, '{_HEX_DIGITS}') = ''"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list or an object of at most `most` items; as JSON, at most so many `characters`."""
+
+    most: int
+    characters: int = 5_000
+
+    def refusal(self, value: Any) -> str | None:
+        if len(value) > self.most:
+            return f"has {len(value)} items; at most {self.most} are allowed"
+        texts = [part for part in value if isinstance(part, str)]
+        if sum(len(json.dumps(text)) + 16 for text in texts) > self.characters:
+            return f"is longer than {self.characters} characters of JSON"
+        return None
+
+    def condition(self, column: str) -> str:
+        return f"length(CAST({column} AS TEXT)) <= {self.characters}"
+
+
+Limit = Range | Text | Hash | Items
+"""What a field may hold besides its type: why a value is refused, and the same in SQL."""
 
 
 def checks(kind: type, columns: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -36,12 +119,9 @@ def checks(kind: type, columns: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def checked(value: Value) -> Value:
-    """The same value.
-
-    Raises:
-        OutOfRange: names the first field of another type than declared, or outside its limits.
-    """
-    return from_json(type(value), value)
+    """The same value, if `from_json` would give it; else OutOfRange, as that raises it."""
+    from_json(type(value), to_json(value))
+    return value
 
 
 def to_json(value: Any) -> Any:
@@ -58,37 +138,18 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[Value], data: Any, place: str = "") -> Value:
-    """The value that `to_json` made this JSON of; fields may also have values of their type.
+    """The value that `to_json` made this JSON of; `place`, for messages, is where it stands.
 
     A whole number stays one in a field for any number. A class of a field may have its own
-    `from_json`.
-
-    Args:
-        place: where the JSON stands, for messages.
+    `from_json`; the field may also have a value of it.
 
     Raises:
         OutOfRange: names the first field that is missing, unknown, of another type than declared,
             or outside its limits.
     """
-    try:
-        read: Value = (_object if is_dataclass(kind) else _read)(kind, data)
-    except _Refused as refused:
-        where = f"{place or kind.__name__}{refused.where}"
-        raise OutOfRange(f"{where} {refused.why}", where) from None
-    return read
-
-
-class _Refused(Exception):
-    """Why some JSON is refused, and where in it."""
-
-    def __init__(self, why: str, where: str = "") -> None:
-        self.why, self.where = why, where
-
-
-@cache
-def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a hint is, and what is in its brackets."""
-    return get_origin(hint) or hint, get_args(hint)
+    read = _object if is_dataclass(kind) else _read
+    value: Value = read(kind, data, place or kind.__name__)
+    return value
 
 
 @cache
@@ -103,118 +164,136 @@ def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
 
 def _limits(hint: Any) -> tuple[Limit, ...]:
     """The limits of a field; those of a field that may be null stand inside."""
-    origin, of = _parts(hint)
-    if origin in (Union, UnionType):
-        return next(filter(None, map(_limits, of)), ())
+    if get_origin(hint) in (Union, UnionType):
+        return next(filter(None, map(_limits, get_args(hint))), ())
     return getattr(hint, "__metadata__", ())
 
 
-def _read(hint: Any, data: Any) -> Any:
-    """The value of some JSON; raises _Refused."""
-    origin, of = _parts(hint)
-    if origin is Annotated:
-        return _limited(_read(of[0], data), of[1:])
-    if origin in (Union, UnionType):
-        return _any_of(sorted(of, key=lambda part: part is not type(None)), data)
+def _refuse(where: str, why: str) -> NoReturn:
+    raise OutOfRange(f"{where} {why}", where)
+
+
+def _read(hint: Any, data: Any, where: str) -> Any:
+    """The value of some JSON; `where` it stands is for messages."""
+    origin, of = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return data
-    if origin in _SIMPLE:
-        return data if _SIMPLE[origin](data) else _refuse(data, _TYPES[origin])
+    if origin is Annotated:
+        return _limited(of[0], of[1:], data, where)
+    if origin in (Union, UnionType):
+        return _any_of(of, data, where)
     if origin is Literal or issubclass(origin, StrEnum):
-        return _choice(origin, of or tuple(origin), data)
+        return _choice(origin, of or tuple(origin), data, where)
+    if hasattr(origin, "from_json"):
+        return data if isinstance(data, origin) else origin.from_json(data)
     if is_dataclass(origin):
-        return _own(origin, data)
-    if issubclass(origin, tuple | list):
-        return _items(origin, of, data)
-    return _mapping(of or (Any, Any), data)
+        return _object(origin, data, where)
+    name, kinds = _TYPES.get(origin, ("object", (Mapping,)))
+    is_one = isinstance(data, kinds) and isinstance(data, bool) == (origin is bool)
+    if not is_one or (origin is float and not is_number(data)):
+        _refuse(where, f"is {shown(data)}; it has to be of the JSON type {name}")
+    if name == "array":
+        return _items(origin, of, data, where)
+    return _mapping(of or (Any, Any), data, where) if name == "object" else data
 
 
-def _at(where: str, hint: Any, data: Any) -> Any:
-    """The value of a part of some JSON."""
-    try:
-        return _read(hint, data)
-    except _Refused as refused:
-        raise _Refused(refused.why, where + refused.where) from None
-
-
-def _refuse(data: Any, wanted: str) -> NoReturn:
-    raise _Refused(f"is {shown(data)}; it has to be of the JSON type {wanted}")
-
-
-def _limited(value: Any, limits: tuple[Limit, ...]) -> Any:
+def _limited(hint: Any, limits: tuple[Limit, ...], data: Any, where: str) -> Any:
+    value = _read(hint, data, where)
     for limit in limits:
         if (why := limit.refusal(value)) is not None:
-            raise _Refused(why)
+            _refuse(where, why)
     return value
 
 
-def _any_of(hints: Sequence[Any], data: Any) -> Any:
-    for hint in hints[:-1]:
-        with suppress(_Refused):
-            return _read(hint, data)
-    return _read(hints[-1], data)
+def _any_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
+    *others, last = sorted(hints, key=lambda hint: hint is not NoneType)
+    for hint in others:
+        with suppress(OutOfRange):
+            return _read(hint, data, where)
+    return _read(last, data, where)
 
 
-def _choice(kind: Any, allowed: tuple[Any, ...], data: Any) -> Any:
+def _choice(kind: Any, allowed: tuple[Any, ...], data: Any, where: str) -> Any:
     if not isinstance(data, str) or data not in allowed:
-        raise _Refused(f"is {shown(data)}; allowed: {', '.join(map(str, allowed))}")
+        _refuse(where, f"is {shown(data)}; allowed: {', '.join(map(str, allowed))}")
     return data if kind is Literal else kind(data)
 
 
-def _items(kind: type, of: tuple[Any, ...], data: Any) -> Any:
-    if not isinstance(data, list | tuple):
-        _refuse(data, "array")
+def _items(kind: type, of: tuple[Any, ...], data: Any, where: str) -> Any:
     is_fixed = kind is tuple and Ellipsis not in of
     if is_fixed and len(data) != len(of):
-        raise _Refused(f"has {len(data)} items; it has to have {len(of)}")
+        _refuse(where, f"has {len(data)} items; it has to have {len(of)}")
     each = of if is_fixed else of[:1] * len(data)
-    return kind(_at(f"[{i}]", each[i], part) for i, part in enumerate(data))
+    return kind(_read(each[i], part, f"{where}[{i}]") for i, part in enumerate(data))
 
 
-def _mapping(of: tuple[Any, ...], data: Any) -> Any:
-    if not isinstance(data, Mapping):
-        _refuse(data, "object")
+def _mapping(of: tuple[Any, ...], data: Any, where: str) -> Any:
     return {
-        _at(" has a name that", of[0], name): _at(f".{shown(name)}", of[1], part)
+        _read(of[0], name, f"{where} has a name that"): _read(of[1], part, f"{where}.{shown(name)}")
         for name, part in data.items()
     }
 
 
-def _own(kind: Any, data: Any) -> Any:
-    """A field that holds a dataclass, which may have its own `from_json`."""
-    if not hasattr(kind, "from_json"):
-        return _object(kind, data)
-    return data if isinstance(data, kind) else kind.from_json(data)
-
-
-def _object(kind: Any, data: Any) -> Any:
+def _object(kind: Any, data: Any, where: str) -> Any:
     hints = _hints(kind)
-    if isinstance(data, kind):
-        for name, (hint, _) in hints.items():
-            _at(f".{name}", hint, getattr(data, name))
-        return _consistent(data)
     if not isinstance(data, Mapping):
-        _refuse(data, "object")
+        _refuse(where, f"is {shown(data)}; it has to be of the JSON type object")
     if unknown := sorted(data.keys() - hints.keys()):
-        raise _Refused(f"has an unknown field {shown(unknown[0])}")
+        _refuse(where, f"has an unknown field {shown(unknown[0])}")
     if missing := sorted(name for name in hints.keys() - data.keys() if hints[name][1]):
-        raise _Refused(f"lacks the field {missing[0]}")
-    return _consistent(
-        kind(**{name: _at(f".{name}", hints[name][0], part) for name, part in data.items()})
-    )
-
-
-def _consistent(value: Any) -> Any:
+        _refuse(where, f"lacks the field {missing[0]}")
+    parts = {name: _read(hints[name][0], part, f"{where}.{name}") for name, part in data.items()}
+    value = kind(**parts)
     if (why := getattr(value, "inconsistency", None)) is not None:
-        raise _Refused(why)
+        _refuse(where, why)
     return value
 
 
-_TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
-_SIMPLE: Mapping[Any, Callable[[Any], bool]] = {
-    int: lambda data: isinstance(data, int) and not isinstance(data, bool),
-    float: is_number,
-    str: lambda data: isinstance(data, str),
-    bool: lambda data: isinstance(data, bool),
-    type(None): lambda data: data is None,
+def shown(value: Any) -> str:
+    """A value of any JSON type for a message, in at most 80 characters."""
+    if is_number(value):
+        return f"{value:.6g}"
+    if isinstance(value, dict | list | tuple):
+        return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
+    text = "null" if value is None else ascii(str(value)[:80])
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def is_number(data: Any) -> bool:
+    """Whether it is a finite number, and no whole one of hundreds of digits."""
+    is_one = isinstance(data, int | float) and not isinstance(data, bool)
+    return is_one and abs(data) <= sys.float_info.max
+
+
+_TYPES: Mapping[Any, tuple[str, tuple[type, ...]]] = {
+    int: ("integer", (int,)),
+    float: ("number", (int, float)),
+    str: ("string", (str,)),
+    bool: ("boolean", (bool,)),
+    NoneType: ("null", (NoneType,)),
+    tuple: ("array", (list, tuple)),
+    list: ("array", (list, tuple)),
 }
+
+
+@contextmanager
+def as_written(what: str) -> Iterator[None]:
+    """Read the JSON column `what`; UnusableState if it has another form.
+
+    It was changed by hand then, and Python's own errors would not say which column that is.
+    """
+    try:
+        yield
+    except _SIGNS as error:
+        raise UnusableState(
+            f"{what} is not as this program wrote it ({type(error).__name__}: {error}): restore "
+            "its value, or the database from a backup"
+        ) from error
+
+
+def finite(values: Mapping[str, float]) -> Mapping[str, float]:
+    """The same mapping from names to finite numbers; TypeError if it is anything else."""
+    for name, value in values.items():
+        if not is_number(value):
+            raise TypeError(f"{name} is {value!r}")
+    return values

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Self
 
-from spsa.core.json_values import from_json
-from spsa.core.limits import Range, as_written
+from spsa.core.json_values import Range, as_written, from_json
 
 Values = Mapping[str, float]
 Seconds = Annotated[float, Range(0, 7 * 86_400)]
@@ -74,7 +73,5 @@ class Builds:
 
         Raises UnusableState for what no master writes.
         """
-        if data is None:
-            return cls()
         with as_written("a column `builds`"):
-            return from_json(cls, data)
+            return cls() if data is None else from_json(cls, data)

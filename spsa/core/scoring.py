@@ -61,22 +61,19 @@ class Tally:
         )
 
     def __add__(self, other: "Tally") -> "Tally":
-        counts = [a + b for a, b in zip(self.pentanomial, other.pentanomial, strict=True)]
-        return Tally(
-            self.wins + other.wins,
-            self.losses + other.losses,
-            self.draws + other.draws,
-            _five(counts),
-        )
+        return self._with(other, 1)
 
     def without(self, part: "Tally") -> "Tally":
         """The tally without a part of its games."""
-        counts = [a - b for a, b in zip(self.pentanomial, part.pentanomial, strict=True)]
+        return self._with(part, -1)
+
+    def _with(self, other: "Tally", sign: int) -> "Tally":
+        both = zip(self.pentanomial, other.pentanomial, strict=True)
         return Tally(
-            self.wins - part.wins,
-            self.losses - part.losses,
-            self.draws - part.draws,
-            _five(counts),
+            self.wins + sign * other.wins,
+            self.losses + sign * other.losses,
+            self.draws + sign * other.draws,
+            _five([mine + sign * its for mine, its in both]),
         )
 
     def __neg__(self) -> "Tally":

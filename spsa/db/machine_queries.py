@@ -8,8 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
 
-from spsa.core.json_values import checked
-from spsa.core.limits import Text
+from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
 from spsa.db.build_queries import Build
 from spsa.db.database import Database, rows

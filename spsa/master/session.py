@@ -15,8 +15,7 @@ from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config import Config
 from spsa.core.game_settings import GameSettings
-from spsa.core.json_values import from_json
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written, from_json
 from spsa.core.params import Space
 from spsa.core.run_columns import Builds, Update
 from spsa.core.scoring import elo

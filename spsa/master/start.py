@@ -21,7 +21,7 @@ from spsa.config import (
     read_sources,
     readable_params,
 )
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written
 from spsa.core.params import Parameter, Space, differences
 from spsa.db import Store
 from spsa.db.tables import Run, Values

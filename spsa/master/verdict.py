@@ -18,7 +18,7 @@ import numpy.typing as npt
 from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
 from spsa.db.tables import Compared, Iteration, Run

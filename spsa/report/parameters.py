@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint

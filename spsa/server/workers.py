@@ -16,8 +16,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa import __version__
-from spsa.core.json_values import from_json, to_json
-from spsa.core.limits import Hash
+from spsa.core.json_values import Hash, from_json, to_json
 from spsa.db import Store
 from spsa.db.tables import Machine
 from spsa.errors import OutOfRange

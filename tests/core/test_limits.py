@@ -16,8 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
 
-from spsa.core.json_values import checked, checks, from_json, to_json
-from spsa.core.limits import LEAST_MEASURED, Hash, Items, Limit, Range, Text
+from spsa.core.json_values import (
+    LEAST_MEASURED,
+    Hash,
+    Items,
+    Limit,
+    Range,
+    Text,
+    checked,
+    checks,
+    from_json,
+    to_json,
+)
 from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
 from spsa.errors import IllegalTransition, OutOfRange, TuningError

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from spsa.core.json_values import from_json, to_json
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written, from_json, to_json
 from spsa.core.params.parameter import (
     Bounds,
     Constraint,
