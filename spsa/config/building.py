@@ -48,7 +48,7 @@ class BuildSection(Section):
     target: OptionalText = None
     """target triple, if not this machine's"""
     levels: Annotated[Texts, AfterValidator(_levels)] = ()
-    """levels of x86-64 to build for, as `["x86-64", "x86-64-v3"]`"""
+    """the level of x86-64 to build for, as `["x86-64-v3"]`; of workers, several"""
     timeout: Annotated[float, Field(gt=0.0, le=7 * 86_400)] = 900.0
     """seconds for the build of one side"""
     bench: bool | None = None
@@ -79,6 +79,9 @@ class BuildSection(Section):
             yield ("constants_file",), found, remedy
         if self.command:
             yield from self._faults_of_command()
+        if len(self.levels) > 1 and self.where == "master":
+            remedy = 'name one, or write where = "worker"'
+            yield ("levels",), "there are several, and a master builds for one", remedy
         if len(self.levels) > 1 and self.bench is False:
             found = "bench = false, and engines of several levels are compared by bench"
             yield ("bench",), found, "remove bench, or name one level"

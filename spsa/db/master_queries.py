@@ -45,7 +45,7 @@ class Sides:
 
     A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
     of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
-    there are none for such a key. For `waited` seconds no machine was there to build them.
+    there are none for such a key.
     """
 
     plus: EngineFile
@@ -55,7 +55,6 @@ class Sides:
     requires: tuple[str, ...] = ()
     variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

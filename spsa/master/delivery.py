@@ -3,28 +3,24 @@
 `BuildThreads` does it beside the master, which goes on meanwhile.
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Rendered
 from spsa.builds.source import Pinned
 from spsa.builds.sources.rewriting import render
-from spsa.core.params import Space
+from spsa.core.params import PlayedValues, Space
 from spsa.core.run_columns import Builds
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 
-log = logging.getLogger("spsa.master")
-
 Values = Mapping[str, float]
-Engine = TypeVar("Engine", BuiltEngine, EngineFile)
 
 
 class Delivery(Protocol):
@@ -97,17 +93,12 @@ class EngineSource:
 
 @dataclass(frozen=True, slots=True)
 class BuildDelivery(Delivery):
-    """Constants of a source are rewritten in private copies; two binaries are built.
-
-    `builders` are by levels of x86-64, the lowest first. The engines of a higher level have to
-    answer `bench` like those of the lowest, or it is refused for as long as this master runs.
-    """
+    """Constants of a source are rewritten in a private copy; two binaries are built."""
 
     source: EngineSource
-    builders: Mapping[str, Builder]
+    builder: Builder
     keep_bytes: bool  # whether workers load the binaries from the database
     require: tuple[str, ...] = ()
-    _refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def source_sha256(self) -> str:
@@ -115,46 +106,18 @@ class BuildDelivery(Delivery):
 
     @property
     def at_once(self) -> int:
-        return next(iter(self.builders.values())).at_once
+        return self.builder.at_once
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        rendered = self.source.rendered(plus), self.source.rendered(minus)
-        wanted = {k: builder for k, builder in self.builders.items() if k not in self._refused}
-        built = {level: builder.build(*rendered) for level, builder in wanted.items()}
-        (_, lowest), *higher = alike(built, self._refused).items()
-        first, second = self._published(lowest)
-        return Sides(
-            plus=first,
-            minus=second,
-            requires=(*lowest[0].requires, *self.require),
-            variants={level: self._published(engines) for level, engines in reversed(higher)},
-            refused=dict(self._refused),
-        )
+        built = self.builder.build(self.source.rendered(plus), self.source.rendered(minus))
+        first, second = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
+        return Sides(plus=first, minus=second, requires=(*built[0].requires, *self.require))
 
     def cancel(self) -> None:
-        for builder in self.builders.values():
-            builder.cancel()
+        self.builder.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
-        next(iter(self.builders.values())).discard(hashes)
-
-    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[EngineFile, EngineFile]:
-        plus, minus = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
-        return plus, minus
-
-
-def alike(
-    engines: Mapping[str, tuple[Engine, Engine]], refused: dict[str, str]
-) -> dict[str, tuple[Engine, Engine]]:
-    """Those that answer `bench` like the first; the others play another game and are refused."""
-    benches = {name: (plus.bench, minus.bench) for name, (plus, minus) in engines.items()}
-    first = next(iter(benches.values()))
-    for name, found in benches.items():
-        if found != first:
-            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
-            log.warning("no binaries for %s are used: %s", name, reason)
-            refused[name] = reason
-    return {name: pair for name, pair in engines.items() if benches[name] == first}
+        self.builder.discard(hashes)
 
 
 def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:
@@ -211,17 +174,17 @@ class BuildThreads:
             usual=max(self._seconds, default=None),
         )
 
-    def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
+    def start(self, played: PlayedValues, k: int = 0) -> Future[Sides]:
         """Start to build two engines with these values, for iteration k or for a match."""
-        return self._threads.submit(self._prepared, k, plus, minus)
+        return self._threads.submit(self._prepared, k, played)
 
-    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
+    def _prepared(self, k: int, played: PlayedValues) -> Sides:
         began = self._begun[k] = time.monotonic()
         try:
-            sides = self._delivery.prepare(plus, minus)
+            sides = self._delivery.prepare(played.plus, played.minus)
         finally:
             del self._begun[k]
-        self._seconds.append(time.monotonic() - began - sides.waited)
+        self._seconds.append(time.monotonic() - began)
         return sides
 
     def __enter__(self) -> Self:

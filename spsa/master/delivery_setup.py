@@ -16,7 +16,7 @@ from typing import Any
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt
 from spsa.builds.recipe import Recipe
-from spsa.builds.requirements import lacking, provided
+from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
 from spsa.config import Config, read_sources
 from spsa.core.params import Space
@@ -88,12 +88,18 @@ def delivery_of(
     pinned, notes = _pinned(config, wanted, source_sha256)
     constants = wanted["constants_file"]
     source = EngineSource(space, pinned, constants, read_sources(space, pinned.path, constants))
-    levels = wanted["levels"] or [""]
     if store is not None:
-        recipes = {level: _recipe(config, wanted, level) for level in ("", *levels)}
+        recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
-    builders = {level: _builder(config, wanted, pinned, level) for level in levels}
-    return BuildDelivery(source, builders, keep_bytes, require), notes
+    builder = Builder(
+        pinned,
+        _recipe(config, wanted, *wanted["levels"]),
+        _work(config),
+        config.build.engines_path,
+        os.environ,
+        config.build.at_once or usual_builds(),
+    )
+    return BuildDelivery(source, builder, keep_bytes, require), notes
 
 
 @contextmanager
@@ -150,35 +156,22 @@ def _pinned(
 def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
     """The delivery settings for this machine, which tests what it builds.
 
-    Of the levels of a run whose engines workers build it takes the highest that it has.
+    Of several levels it takes the highest that it has.
     """
-    here, for_workers = provided(), wanted["where"] == "worker"
-    missing = lacking(wanted["levels"], here)
-    if missing and (not for_workers or len(missing) == len(wanted["levels"])):
+    here, levels = provided(), wanted["levels"]
+    possible = [level for level in levels if level in here]
+    if levels and not possible:
         found = f"this machine, which tests the binaries, has only {', '.join(here)}"
-        remedy = f"leave out {', '.join(missing)}, or build on a machine that has them"
+        remedy = f"leave out {', '.join(levels)}, or build on a machine that has them"
         raise InvalidInput.of(config.path, "build.levels", found, remedy)
-    if not for_workers:
-        return wanted
-    return {**wanted, "levels": [each for each in wanted["levels"] if each not in missing][-1:]}
+    return {**wanted, "levels": possible[-1:]}
 
 
 def _work(config: Config) -> Path:
     return config.path.resolve().parent / WORK
 
 
-def _builder(config: Config, wanted: Mapping[str, Any], pinned: Pinned, level: str) -> Builder:
-    return Builder(
-        pinned,
-        _recipe(config, wanted, level),
-        _work(config) / level,
-        config.build.engines_path,
-        os.environ,
-        config.build.at_once or usual_builds(),
-    )
-
-
-def _recipe(config: Config, wanted: Mapping[str, Any], level: str) -> Recipe:
+def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recipe:
     """How engines are built for a level of x86-64; "" is no level."""
     return Recipe(
         command=tuple(word.replace("{level}", level) for word in wanted["command"]),

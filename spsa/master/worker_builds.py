@@ -7,7 +7,6 @@ waits until they are published. It opens an iteration only then, so claims are a
 import hashlib
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
-from spsa.master.delivery import Delivery, EngineSource, Values, alike
+from spsa.master.delivery import Delivery, EngineSource, Values
 from spsa.protocol import required_pattern
 
 log = logging.getLogger("spsa.master")
@@ -70,12 +69,12 @@ class WorkerDelivery(Delivery):
         return self._at_once
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        found, waited = self._built(self._source.rendered(plus), self._source.rendered(minus))
+        found = self._built(self._source.rendered(plus), self._source.rendered(minus))
         loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
         words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
         required = {
             tuple(sorted({*words[name], *self._require})): engines
-            for name, engines in alike(loaded, self._refused).items()
+            for name, engines in _alike(loaded, self._refused).items()
         }
         (lowest, first), *others = sorted(required.items())
         return Sides(
@@ -84,29 +83,22 @@ class WorkerDelivery(Delivery):
             requires=lowest,
             variants={required_pattern(words) or "": pair for words, pair in reversed(others)},
             refused=dict(self._refused),
-            waited=waited,
         )
 
     def cancel(self) -> None:
         self._stopping.set()
 
-    def _built(self, plus: Rendered, minus: Rendered) -> tuple[Mapping[Kind, OrderedBuild], float]:
-        """The engines of each kind that workers could build, those of the most slots first.
-
-        Also the seconds until there was a worker to build them.
-        """
+    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, OrderedBuild]:
+        """The engines of each kind that workers could build, those of the most slots first."""
         orders: dict[Kind, BuildOrder] = {}
-        began = ordered = time.monotonic()
         while True:
-            if not orders:
-                ordered = time.monotonic()
             try:
                 kinds = self._kinds()
                 for kind in [kind for kind in kinds if kind not in orders]:
                     orders[kind] = self._ordered(kind, plus, minus)
                 if orders and (found := self._settled(orders)):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
-                    return {kind: found[kind] for kind in by_slots}, ordered - began
+                    return {kind: found[kind] for kind in by_slots}
             except DatabaseUnreachable as error:
                 log.warning("the database is not reachable, waiting for builds: %s", error)
             if self._stopping.wait(_POLL_SECONDS):
@@ -186,3 +178,17 @@ class WorkerDelivery(Delivery):
 def _failed(kind: Kind, build: OrderedBuild) -> str:
     reasons = "; ".join(f"{machine}: {reason}" for machine, reason in build.failures)
     return f"no worker can build for {' '.join(kind)}: {reasons}"
+
+
+def _alike(
+    engines: Mapping[str, tuple[EngineFile, EngineFile]], refused: dict[str, str]
+) -> dict[str, tuple[EngineFile, EngineFile]]:
+    """Those that answer `bench` like the first; the others play another game and are refused."""
+    benches = {name: (plus.bench, minus.bench) for name, (plus, minus) in engines.items()}
+    first = next(iter(benches.values()))
+    for name, found in benches.items():
+        if found != first:
+            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
+            log.warning("no binaries for %s are used: %s", name, reason)
+            refused[name] = reason
+    return {name: pair for name, pair in engines.items() if benches[name] == first}

@@ -207,7 +207,7 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
 
 
 C = 'source_path = "a"\ncommand = ["make"]\n'
-TWO = 'levels = ["x86-64-v2", "x86-64"]\n'
+TWO = 'where = "worker"\nlevels = ["x86-64-v2", "x86-64"]\n'
 FAULTS = [
     ("[games]", "batch_size = 7", "config.toml:2: [games] batch_size = 7 is odd"),
     ("[games]", "batch_size = 2.0", "batch_size = 2.0 is refused; it has to be a valid integer"),
@@ -286,6 +286,7 @@ FAULTS = [
     ("[build]", f'{C}binary = "x"\nflags = []', "remove flags"),
     ("[build]", f'{C}binary = "x"\n{TWO}', "several levels and no {level} in command"),
     ("[build]", f'source_path = "a"\nbench = false\n{TWO}', "are compared by bench"),
+    ("[build]", 'source_path = "a"\nlevels = ["x86-64", "x86-64-v2"]', "a master builds for one"),
     ("[build]", 'source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of'),
     ("[build]", 'source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
     ("[build]", 'source_path = "a"\nflags = ["x", 5]', "is not a list of texts"),
@@ -344,7 +345,8 @@ def test_what_workers_build_they_get_from_the_database(write):
     ],
 )
 def test_levels_ascend(write, keys):
-    build = load_config(write(f'[build]\nsource_path = "a"\n{keys}\n'), {}).build
+    where = '[build]\nsource_path = "a"\nwhere = "worker"'
+    build = load_config(write(f"{where}\n{keys}\n"), {}).build
     assert build.levels == ("x86-64", "x86-64-v3")
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -191,17 +190,3 @@ def test_a_master_that_waits_says_for_what_and_can_be_stopped(
         "no worker builds for linux aarch64: start one with `compete --spsa --build`",
         "waiting for a worker that builds: `compete --spsa --build`",
     ]
-
-
-def test_the_wait_for_a_worker_is_no_time_of_a_build(delivery, sqlite_store, caplog) -> None:
-    ended = threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
-        wait_until(lambda: caplog.messages != [])
-        time.sleep(0.3)
-        builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
-        pool.submit(builder.carry_out, ended)
-        try:
-            assert waiting.result(60).waited >= 0.25
-        finally:
-            ended.set()
