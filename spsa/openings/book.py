@@ -5,31 +5,24 @@ Also which opening a pair plays, and for how long its engines think.
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
-from typing import Self, overload
+from typing import Self
 
 import chess
 
 from spsa.core.game_settings import MAX_MOVES, Book, TimeControl
-from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, cache_folder, content, private_folder
 from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes
 
-MAX_OPENINGS = 5_000_000
-"""Openings of one book."""
-
-MAX_FAULTS = 100
-"""Faults of one book that are reported at once."""
-
-MAX_GAMES = 500_000
-"""Games of one PGN book; all of them are kept in memory."""
+MAX_OPENINGS = 5_000_000  # of one book
+MAX_GAMES = 500_000  # of one PGN book; all of them are kept in memory
 
 _MAX_LINE = 1_000
 _FIFTY_MOVES = 100  # plies
@@ -91,7 +84,7 @@ class Opening:
         return board
 
 
-class Positions(Sequence[Opening]):
+class Positions:
     """The openings of an EPD or FEN text, one a line, without blank lines and `#` lines.
 
     A book may have millions of lines, of which a match plays hundreds. So the text is kept, and a
@@ -106,28 +99,25 @@ class Positions(Sequence[Opening]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    @overload
-    def __getitem__(self, index: int) -> Opening: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Opening, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(len(self))))
+    def __getitem__(self, index: int) -> Opening:
         return Opening.of(self._board(self._starts[index]))
 
-    def faults(self, file: str) -> list[Fault]:
-        """The faults of the first lines from which no game can begin."""
-        return list(islice(self._faults(file), MAX_FAULTS))
+    def __iter__(self) -> Iterator[Opening]:
+        return (self[index] for index in range(len(self)))
 
-    def _faults(self, file: str) -> Iterator[Fault]:
+    def faults(self, file: str) -> list[Fault]:
+        """The lines from which no game can begin, the first `MAX_FAULTS` of them."""
+        found: list[Fault] = []
         for start in self._starts:
             try:
                 _check_playable(self._board(start))
             except (ValueError, IndexError) as error:  # python-chess raises both
                 number = self._text.count("\n", 0, start) + 1
-                yield _fault(file, number, str(error), "write a legal position in EPD or FEN")
+                remedy = "write a legal position in EPD or FEN"
+                found.append(_fault(file, number, str(error), remedy))
+            if len(found) == MAX_FAULTS:
+                break
+        return found
 
     def _board(self, start: int) -> chess.Board:
         end = self._text.find("\n", start)
@@ -174,7 +164,7 @@ class BookOrder(StrEnum):
 class OpeningBook:
     """`sha256` is the hash of the file."""
 
-    openings: Sequence[Opening]
+    openings: Positions | tuple[Opening, ...]
     sha256: str
 
     def opening(self, seed: int, pair: int) -> Opening:
@@ -203,8 +193,8 @@ def load(book: Book, copy: Path | None = None) -> OpeningBook:
     return OpeningBook(openings=_openings(book, _text(book.name, data), digest), sha256=digest)
 
 
-def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
-    found: Sequence[Opening]
+def _openings(book: Book, text: str, digest: str) -> Positions | tuple[Opening, ...]:
+    found: Positions | tuple[Opening, ...]
     if book.name.lower().endswith(".pgn"):
         found = _games(book, text)
     else:
@@ -212,8 +202,7 @@ def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
         if len(positions) > MAX_OPENINGS:
             remedy = f"use a part of it: {MAX_OPENINGS:,} at most"
             raise InvalidInput.of(book.name, "book", f"it holds {len(positions):,} lines", remedy)
-        # A test checks the built-in books.
-        if builtin_book(book.name) is None:
+        if builtin_book(book.name) is None:  # a test checks the built-in ones
             _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
     if not found:
         remedy = "it needs one position or game at least"

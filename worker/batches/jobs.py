@@ -253,7 +253,8 @@ def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
     chess960 = job.pairings[0].opening.chess960
     with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, pool.limits) as pair:
         engines = pair.engines(job.plus, job.minus)
-        for opening in book[:: len(book) // _POSITIONS][:_POSITIONS]:
+        for place in range(_POSITIONS):
+            opening = book[place * (len(book) // _POSITIONS)]
             position = Position(Opening.of(replace(opening, chess960=chess960).board()))
             for engine in engines:
                 engine.prepare()
