@@ -96,9 +96,7 @@ class PurgePlan:
 
     `after` is the end of the replay of the results that are left; None if theta holds none of those
     selected, so that it does not change. `verdicts` has the new estimates of every applied
-    iteration that loses games, by its row's id. `drift` is the distance, in steps, of theta from
-    its replay before the purge; it is not 0 if another version of the rule, or another processor,
-    moved the run.
+    iteration that loses games, by its row's id.
     """
 
     run: Run
@@ -106,7 +104,6 @@ class PurgePlan:
     matches: Sequence[ReportedResult]
     after: Update | None = None
     verdicts: Mapping[int, Update] = field(default_factory=dict)
-    drift: float = 0.0
 
     @property
     def theta(self) -> Values:

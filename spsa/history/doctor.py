@@ -22,7 +22,6 @@ from spsa.db.tables import Iteration, Purge, Run
 from spsa.errors import TuningError
 from spsa.history.invariants import (
     CHECKS,
-    ENDED,
     LOG_CHECKS,
     Comparison,
     RunRows,
@@ -30,6 +29,7 @@ from spsa.history.invariants import (
     read,
 )
 from spsa.history.replay import counted_after, replay
+from spsa.lifecycle import ITERATION, terminal
 
 _TOLERANCE = 1e-9
 
@@ -62,7 +62,7 @@ def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
     """The binaries of open iterations that are neither in the database nor in a file by hash."""
     paths = {engine.sha256: engine.path for engine in store.engines(rows.run.id)}
     for it in rows.iterations.values():
-        for sha256 in () if it.status in ENDED else {it.plus_sha256, it.minus_sha256}:
+        for sha256 in () if it.status in terminal(ITERATION) else {it.plus_sha256, it.minus_sha256}:
             try:
                 if store.file(sha256) is None:
                     verify(Path(paths[sha256]), sha256)

@@ -12,12 +12,10 @@ from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import ReportedResult
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values
-from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, Purpose, RunStatus, terminal
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 Entry = Step | Purge
 """What moves theta."""
-
-ENDED = terminal(ITERATION)
 
 
 class Comparison(NamedTuple):
@@ -184,33 +182,6 @@ def _purges(rows: RunRows) -> Iterator[Comparison]:
         yield Comparison(None, what, purge.games, "the sum over its batches", games)
 
 
-def _statuses(rows: RunRows) -> Iterator[Comparison]:
-    """The statuses of run, iterations and batches fit together."""
-    run = rows.run
-    for it in rows.iterations.values():
-        begun = {BatchStatus.LEASED, BatchStatus.DONE} & {b.status for b in rows.of(it)}
-        if begun and it.status is IterationStatus.PENDING:
-            source = "with a batch that was begun"
-            yield Comparison(it, "status", it.status, source, IterationStatus.IN_PROGRESS)
-        if it.purpose is Purpose.TUNE:
-            yield from _tuning_statuses(rows, it)
-    if run.status is RunStatus.FINISHED:
-        what, most = "results when finished", run.max_iterations
-        yield Comparison(None, what, run.applied, "max_iterations", most)
-
-
-def _tuning_statuses(rows: RunRows, it: Iteration) -> Iterator[Comparison]:
-    run, is_over = rows.run, it.status in ENDED
-    run_ended = run.finished_at is not None
-    is_abandoned = it.status is IterationStatus.ABANDONED
-    what, source = f"whether it is {it.status}", f"in a run that is {run.status}"
-    yield Comparison(it, what, not is_over, source, not (is_over or run_ended))
-    yield Comparison(it, "whether it is abandoned", is_abandoned and not run_ended, source, False)
-    if run.status is RunStatus.RUNNING and not is_over:
-        failed = [(b.seq, b.last_error) for b in rows.of(it) if b.status is BatchStatus.FAILED]
-        yield Comparison(it, "its failed batches", failed, source, [])
-
-
 Check = Callable[[RunRows], Iterator[Comparison]]
 LOG_CHECKS: Sequence[Check] = (_numbers, _steps, _purges)
-CHECKS: Sequence[Check] = (_counts, _log, _statuses)
+CHECKS: Sequence[Check] = (_counts, _log)

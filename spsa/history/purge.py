@@ -12,7 +12,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection
-from spsa.db.tables import Purge, Run, Values
+from spsa.db.tables import Purge, Run
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.history.replay import games_by_iteration, replay, results_of, with_tally
 
@@ -34,15 +34,12 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
         return PurgePlan(run=run, selection=selection, matches=matches)
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
     _, *updates = replay(tuning, left)
-    *_, before = replay(tuning, held)
-    apart = steps_apart(run, before.theta, run.theta)
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         after=updates[-1],
         verdicts={it.id: new for it, new in zip(left, updates, strict=True) if it.id in lost},
-        drift=max((abs(steps) for steps in apart.values()), default=0.0),
     )
 
 
@@ -63,11 +60,7 @@ def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason
 
 def moved(plan_: PurgePlan) -> dict[str, float]:
     """How far every active parameter would move, in its steps, the farthest first."""
-    apart = steps_apart(plan_.run, plan_.theta, plan_.run.theta)
+    after, before = plan_.theta, plan_.run.theta
+    active = Space.from_json(plan_.run.space).active
+    apart = {p.name: (after[p.name] - before[p.name]) / p.step for p in active}
     return dict(sorted(apart.items(), key=lambda one: -abs(one[1])))
-
-
-def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
-    """one - other in the steps of every active parameter."""
-    active = Space.from_json(run.space).active
-    return {p.name: (one[p.name] - other[p.name]) / p.step for p in active}

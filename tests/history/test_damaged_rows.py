@@ -113,13 +113,6 @@ def test_a_theta_without_a_parameter(
     assert "'depth'" in said and "from a backup" in said
 
 
-def test_the_rows_that_are_damaged_above_are_right(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, said = told("status", capsys)
-    assert (code, said) == (0, "")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{oops", "[]", "{}", json.dumps({**PLAYED, "book": 3})])
 def test_a_worker_that_gets_a_damaged_iteration(project: Path, damage: Damage, text: str) -> None:

@@ -3,7 +3,6 @@
 import os
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -28,9 +27,8 @@ from shell import Shell
 from spsa.algorithms import algorithms
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
-from spsa.history.purge import carry_out, plan, steps_apart
-from spsa.history.purge import moved as moved_by
-from spsa.history.replay import counted_after, games_of, replay, results_of, theta_at
+from spsa.history.purge import carry_out, plan
+from spsa.history.replay import counted_after, replay, results_of, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -206,11 +204,6 @@ def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
     assert broken(sql) == []
 
 
-def test_a_validation_is_no_result_of_a_rule():
-    with pytest.raises(IllegalTransition, match="moves no theta"):
-        games_of(replace(new_validation().row, iteration_number=3))
-
-
 def test_times_are_those_of_the_reports(store, sql):
     tested = RunUnderTest(store, iterations=6)
     run = moved(tested)
@@ -226,19 +219,6 @@ def test_times_are_those_of_the_reports(store, sql):
 
 
 @pytest.mark.slow
-def test_nothing_is_purged_if_nothing_matches(store):
-    tested = RunUnderTest(store)
-    moved(tested)
-    for selection in (
-        Selection(worker="nobody"),
-        Selection(iterations=(99,)),
-        Selection(batches=((1, 77),)),
-    ):
-        with pytest.raises(NothingToDo, match="nothing to purge"):
-            plan(store, tested.now(), tested.tuning, selection)
-
-
-@pytest.mark.slow
 def test_a_run_that_moved_on_is_looked_at_again(store, sql):
     tested = RunUnderTest(store, iterations=6)
     run = moved(tested, fake_sleep=2)
@@ -248,20 +228,6 @@ def test_a_run_that_moved_on_is_looked_at_again(store, sql):
     done = carry_out(store, tested.tuning, planned, "me", "why")
     assert done.applied == later.applied
     assert not store.matching(run.id, Selection(worker=BAD))
-    healthy(tested, sql)
-
-
-@pytest.mark.slow
-def test_two_owners_at_once_purge_each_result_once(store, sql):
-    tested = RunUnderTest(store, iterations=6)
-    run = moved(tested)
-    mine = plan(store, run, tested.tuning, Selection(worker=BAD))
-    theirs = plan(store, run, tested.tuning, Selection(iterations=(1,)))
-    carry_out(store, tested.tuning, theirs, "they", "why")
-    carry_out(store, tested.tuning, mine, "me", "why")
-    assert tested.now().purges == 2
-    with pytest.raises(NothingToDo):
-        carry_out(store, tested.tuning, mine, "me", "why else")
     healthy(tested, sql)
 
 
@@ -338,21 +304,3 @@ def purge_at_random(tested, dice):
     )
     with suppress(NothingToDo):
         purge(tested, chosen)
-
-
-def test_the_drift_is_that_of_the_parameter_that_is_farthest_off(store):
-    tested = RunUnderTest(store, iterations=4)
-    moved(tested)
-    run = tested.now()
-    names = list(steps_apart(run, run.theta, run.theta))
-    assert len(names) > 1
-    planned = plan(tested.store, run, tested.tuning, Selection(worker=BAD))
-    assert planned.drift == 0.0
-    farther = dict(run.theta)
-    farther[names[0]] += 0.25
-    apart = steps_apart(run, farther, run.theta)[names[0]]
-    other = plan(tested.store, replace(run, theta=farther), tested.tuning, Selection(worker=BAD))
-    assert other.drift == pytest.approx(abs(apart))
-    assert next(iter(moved_by(other))) in names
-    sizes = [abs(steps) for steps in moved_by(other).values()]
-    assert sizes == sorted(sizes, reverse=True)
