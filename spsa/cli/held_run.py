@@ -28,7 +28,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master.loop import Master
 from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.master.start import Prepared, reopened
-from spsa.master.validation import BackgroundPlan, match_of, validate
+from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.screen import Progress
 
@@ -200,8 +200,13 @@ def play_match(
         k: the result that plus holds; the last one unless given.
     """
     prepared = reopened(held.config, held.store, run)
-    match = match_of(
-        run, prepared.settings, sides, game_settings, compared or Compared(), games=games, k=k
+    match = ValidationMatch(
+        sides=sides,
+        settings=prepared.settings,
+        game_settings=game_settings,
+        asked=compared or Compared(),
+        games=games,
+        k=k,
     )
     with Progress(held.console, held.store, run) as shown:
         return validate(

@@ -84,8 +84,10 @@ class Declarations:
 
     def objection(self, name: str, value: str) -> str | None:
         """Why the engine does not accept `setoption` with this name and value; None if it does."""
-        option = self.by_name.get(name.lower())
-        return _undeclared(name) if option is None else option.objection(value)
+        if (option := self.by_name.get(name.lower())) is not None:
+            return option.objection(value)
+        plays = "" if name.lower() != CHESS960.lower() else ", so it does not play Chess960"
+        return f"it declares no option {name!r}{plays}"
 
     def command(self, name: str, value: str) -> bytes:
         """The `setoption` line; EngineFault("refused option") if the engine does not accept it."""
@@ -102,11 +104,6 @@ def whole_option(options: Mapping[str, str], name: str) -> int:
     """The whole number that an option is set to; 0 where it is not set to one."""
     found = [value for key, value in options.items() if key.lower() == name.lower()]
     return int(found[-1]) if found and _WHOLE.fullmatch(found[-1]) else 0
-
-
-def _undeclared(name: str) -> str:
-    plays = "" if name.lower() != CHESS960.lower() else ", so it does not play Chess960"
-    return f"it declares no option {name!r}{plays}"
 
 
 def _declared(words: Sequence[str]) -> Declared | None:

@@ -43,7 +43,6 @@ from spsa.master.session import (
     Watcher,
     log,
     master_of,
-    notify,
 )
 from spsa.master.validation import Background, BackgroundPlan
 from spsa.text import FAILURE_LENGTH, printable
@@ -128,7 +127,7 @@ class Master:
             self._follow_up(run)
         self._background.prepare(self.store, run)
         self._drop_outdated(view)
-        notify(self.watcher.saw, view)
+        self.watcher.saw(view)
         return view
 
     def _act(self, view: RunView, decision: Decision) -> bool:
@@ -177,7 +176,7 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
+        sides = self._build_threads.start(proposal.played, k)
         self._builds.append(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
@@ -205,7 +204,7 @@ class Master:
         beside = self._background.round_beside(view.run, proposal.k)
         number = self.store.open_iteration(self.master_lease, new, beside=beside)
         self._builds.popleft()
-        notify(self.watcher.opened, number, proposal)
+        self.watcher.opened(number, proposal)
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
         update = self.tuning.update(run.state, run.theta, games_of(iteration))
@@ -215,7 +214,7 @@ class Master:
     def _follow_up(self, run: Run) -> None:
         """Project a theta that has moved, perhaps by an earlier master, and delete old binaries."""
         if self._last_update is not None and self._last_update[0].k == run.applied:
-            notify(self.watcher.applied, *self._last_update)
+            self.watcher.applied(*self._last_update)
         self._last_update = None
         self._survive("theta is in the database but not in params.toml", self.project, run)
         if run.applied > KEPT_ITERATIONS:

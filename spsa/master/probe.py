@@ -77,13 +77,14 @@ class Probed:
     @property
     def moves_changed(self) -> float:
         """The part of the positions in which a step changes the move; plus and minus together."""
-        return _mean([one.move != other.move for one, other in self._steps])
+        return fmean([one.move != other.move for one, other in self._steps] or [0.0])
 
     @property
     def score_change(self) -> float:
         """How far a step changes the score, in centipawns, where there are two scores."""
         scores = [(one.score, other.score) for one, other in self._steps]
-        return _mean([min(abs(a - b), _CAP) for a, b in scores if a is not None and b is not None])
+        known = [(a, b) for a, b in scores if a is not None and b is not None]
+        return fmean([min(abs(a - b), _CAP) for a, b in known] or [0.0])
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -128,10 +129,6 @@ class Probed:
             return
         if outer.value != inner.value and outer.searches == inner.searches:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
-
-
-def _mean(changes: Sequence[float]) -> float:
-    return fmean(changes) if changes else 0.0
 
 
 @dataclass(slots=True)

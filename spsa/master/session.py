@@ -6,10 +6,10 @@ does not.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, ParamSpec, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
@@ -142,21 +142,14 @@ TICK_SECONDS = 0.5
 RETRY_SECONDS = 10.0
 
 log = logging.getLogger("spsa.master")
-P = ParamSpec("P")
 
 
 class Watcher(Protocol):
-    """Is notified of each view of the run, each opened and each applied iteration."""
+    """Is notified of each view of the run, each opened and each applied iteration; never raises."""
 
     def saw(self, view: RunView) -> None: ...
     def opened(self, number: int, proposal: Proposal) -> None: ...
     def applied(self, iteration: Iteration, update: Update) -> None: ...
-
-
-def notify(watch: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Call a method of a watcher, whose output may be closed."""
-    with suppress(OSError):
-        watch(*args, **kwargs)
 
 
 def master_of(run: Run) -> str:

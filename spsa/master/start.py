@@ -17,7 +17,6 @@ from spsa.config import (
     check_against_engine,
     check_against_source,
     missing_files,
-    other_values,
     read_sources,
     readable_params,
 )
@@ -59,9 +58,6 @@ class Origin:
 
     def to_json(self) -> dict[str, Any]:
         return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
-
-
-_MAX_NAMED = 4
 
 
 def checked_space(config: Config) -> Space:
@@ -161,9 +157,9 @@ def _created(
     origin: Origin | None,
 ) -> Prepared:
     """Create the run that the files describe, instead of `old`, which has opened no iteration."""
-    settings = settings_from(config)
+    settings, begins = settings_from(config), tuple[str, ...]()
     if origin is None:
-        rules, begins = _tuning(config, space, seed), _elsewhere(config, space)
+        rules = _tuning(config, space, seed)
     else:
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
@@ -176,18 +172,6 @@ def _created(
     )
     notes = (*begins, *more)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
-
-
-def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
-    """A note about values that are not those of the source."""
-    if config.delivery.engine is not None:
-        return ()
-    constants = config.build.constants_file
-    texts = read_sources(space, source_of(config), constants)
-    others = other_values(space, texts, constants)
-    told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
-    named = ", ".join(told[:_MAX_NAMED]) + (", ..." if len(told) > _MAX_NAMED else "")
-    return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()
 
 
 def _row(
@@ -238,22 +222,14 @@ def _begun(
         theta, state = then.theta, then.state
     theta = {p.name: theta[p.name] for p in before.space.active}
     rules = _tuning(config, _at_theta(space, theta), seed)
-    knows = config.spsa.algorithm == parent.algorithm
-    if knows:
+    if config.spsa.algorithm == parent.algorithm:
         rules = rules.forked(before, state, origin.doubt)
     else:
         rules = replace(rules, begun=rules.start())
     both = sum(p.name in theta for p in rules.space.active)
-    return rules, (_note(origin, both, knows=knows and rules.rule.witness is None),)
-
-
-def _note(origin: Origin, both: int, *, knows: bool) -> str:
-    """What a run has from its origin; `both` is the number of parameters of both runs."""
-    learned = "theta, and knowledge" if knows else "theta"
-    return (
-        f"starts where run {origin.run.name} was after {plural(origin.k, 'result')}, with doubt "
-        f"{origin.doubt:g}: {learned} of {plural(both, 'parameter')}; all others start from "
-        "params.toml"
+    return rules, (
+        f"starts where run {parent.name} was after {plural(origin.k, 'result')}, with doubt "
+        f"{origin.doubt:g}: {plural(both, 'parameter')}; all others start from params.toml",
     )
 
 

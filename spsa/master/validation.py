@@ -23,12 +23,12 @@ from spsa.core.scoring import Sprt, Tally, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
-from spsa.db.tables import Compared, Iteration, Run, Values
+from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import upkeep
 from spsa.master.delivery import BuildThreads, Delivery
-from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log, notify
+from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log
 from spsa.planning.games_needed import evenly
 
 _ROUNDS_OPEN = 2
@@ -36,20 +36,25 @@ _ROUNDS_OPEN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationMatch:
-    """A match: plus against minus.
+    """A match of two points of a run's space, in batches as its tuning has them.
 
-    `games` are its games; of a sequential test the most that it may take. Plus is a theta that
-    holds the results through `k`; None: all that are applied.
+    `games` are its games; of a sequential test the most that it may take. `settings` are those of
+    the run. Plus is a theta that holds the results through `k`; None: all that are applied.
     """
 
-    plus: Values
-    minus: Values
-    games: int
-    batch_games: int
-    max_attempts: int
+    sides: PlayedValues
+    settings: RunSettings
     game_settings: GameSettings
-    compared: Compared = field(default_factory=Compared)
+    asked: Compared = field(default_factory=Compared)
+    games: int = 0
     k: int | None = None
+
+    @property
+    def compared(self) -> Compared:
+        """What is compared, with the time control if it is another one than the run's."""
+        control = self.game_settings.time_control
+        own = control == self.settings.game_settings.time_control
+        return replace(self.asked, time_control=None if own else str(control))
 
     def is_decided(self, rounds: Sequence[Iteration]) -> bool:
         """Whether these complete rounds are enough."""
@@ -59,13 +64,14 @@ class ValidationMatch:
 
     def is_of(self, row: Iteration) -> bool:
         """Whether an iteration is a round of this match, or of the same one asked before."""
-        sides = (dict(row.plus_parameters), dict(row.minus_parameters))
-        return row.compared == self.compared and sides == (dict(self.plus), dict(self.minus))
+        sides = PlayedValues(dict(row.plus_parameters), dict(row.minus_parameters))
+        return row.compared == self.compared and sides == self.sides
 
     def next_games(self, rounds: Sequence[Iteration], slots: int) -> int:
         """The games of the next round; 0 if these have all games of the match."""
         left = max(0, self.games - sum(one.target_games for one in rounds))
-        return left if self.compared.sprt is None else min(left, self.batch_games * max(1, slots))
+        at_once = self.settings.batch_size * max(1, slots)
+        return left if self.asked.sprt is None else min(left, at_once)
 
     def new_round(self, run: Run, sides: Sides, games: int, number: int | None) -> NewIteration:
         """A round; `number` is that of the match, None for its first round."""
@@ -77,37 +83,14 @@ class ValidationMatch:
             game_settings=self.game_settings,
             target_games=games,
             base_parameters=run.theta,
-            plus_parameters=self.plus,
-            minus_parameters=self.minus,
+            plus_parameters=self.sides.plus,
+            minus_parameters=self.sides.minus,
             match_number=number,
             compared=self.compared,
         )
-        batches = evenly(games, min(self.batch_games, games))
-        return NewIteration(row=row, sides=sides, batches=batches, max_attempts=self.max_attempts)
-
-
-def match_of(
-    run: Run,
-    settings: RunSettings,
-    sides: PlayedValues,
-    game_settings: GameSettings,
-    compared: Compared,
-    *,
-    games: int = 0,
-    k: int | None = None,
-) -> ValidationMatch:
-    """A match of two points of a run's space, in batches as its tuning has them."""
-    own = game_settings.time_control == run.game_settings.time_control
-    return ValidationMatch(
-        plus=sides.plus,
-        minus=sides.minus,
-        games=games,
-        batch_games=settings.batch_size,
-        max_attempts=settings.max_attempts,
-        game_settings=game_settings,
-        compared=replace(compared, time_control=None if own else str(game_settings.time_control)),
-        k=k,
-    )
+        batches = evenly(games, min(self.settings.batch_size, games))
+        attempts = self.settings.max_attempts
+        return NewIteration(row=row, sides=sides, batches=batches, max_attempts=attempts)
 
 
 def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
@@ -155,7 +138,7 @@ class _Validation:
         while not self.session.stopping.is_set():
             with self.session.surviving_outages():
                 view = self.session.view()
-                notify(self.watcher.saw, view)
+                self.watcher.saw(view)
                 if self.number is None:  # before its round is closed
                     self.number = self._begun(view)
                 if (needed := upkeep(view)) is not None:
@@ -228,7 +211,7 @@ class _Validation:
 
     def _open(self, run: Run, games: int) -> None:
         if self.building is None:
-            self.building = self.build_threads.start(self.match.plus, self.match.minus)
+            self.building = self.build_threads.start(self.match.sides)
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
             new = self.match.new_round(run, self.building.result(), games, self.number)
@@ -282,8 +265,14 @@ class Background:
         theta, space = store.theta_path(run.id, [k])[0].theta, Space.from_json(run.space)
         sides = PlayedValues(space.playable(theta), space.playable(run.start_theta))
         compared = Compared(theta=str(k), background=True)
-        self._match = match_of(run, self.settings, sides, self.plan.game_settings, compared, k=k)
-        self._k, self._building = k, self.build_threads.start(sides.plus, sides.minus)
+        self._match = ValidationMatch(
+            sides=sides,
+            settings=self.settings,
+            game_settings=self.plan.game_settings,
+            asked=compared,
+            k=k,
+        )
+        self._k, self._building = k, self.build_threads.start(sides)
 
     def round_beside(self, run: Run, k: int) -> NewIteration | None:
         """The round that is opened together with iteration k, if there is one."""

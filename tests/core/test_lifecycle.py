@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 import sqlalchemy as sa
 
 from spsa.db.base import _statement, named_texts
@@ -11,45 +10,18 @@ from spsa.db.url import parse_url
 from spsa.lifecycle import (
     BATCH,
     ITERATION,
-    RUN,
     BatchStatus,
     IterationStatus,
     Purpose,
     RunStatus,
-    terminal,
 )
 
-TABLES = {RunStatus: RUN, IterationStatus: ITERATION, BatchStatus: BATCH}
-FIRST = {RunStatus: "running", IterationStatus: "pending", BatchStatus: "ready"}
 COLUMNS = {
     ("spsa_run", "status"): RunStatus,
     ("spsa_iteration", "status"): IterationStatus,
     ("spsa_iteration", "purpose"): Purpose,
     ("spsa_batch", "status"): BatchStatus,
 }
-
-
-@pytest.mark.parametrize(("words", "table"), TABLES.items())
-def test_every_status_has_its_row_and_leads_to_known_ones(words, table):
-    assert set(table) == set(words)
-    assert all(targets <= set(words) for targets in table.values())
-
-
-@pytest.mark.parametrize(("words", "table"), TABLES.items())
-def test_every_status_is_reached_and_every_one_can_end(words, table):
-    ends = terminal(table)
-    assert ends
-    assert _reachable(table, words(FIRST[words])) == set(words)
-    assert all(_reachable(table, status) & ends for status in words)
-
-
-def _reachable(table, start):
-    known, todo = {start}, [start]
-    while todo:
-        new = table[todo.pop()] - known
-        known |= new
-        todo += new
-    return known
 
 
 def test_the_database_takes_just_these_words(database_url):

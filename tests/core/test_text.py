@@ -4,24 +4,19 @@ import html
 import io
 import json
 import logging
-import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from asking import Store
 from builders import Stage, stage
-from console import call, master, write_project
+from console import write_project
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from masters import RunUnderTest
-from purges import moved
 from rich.console import Console
 
 from spsa.config import load_space
@@ -173,34 +168,6 @@ def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> No
     assert all(is_one_line(line) for line in lines)
     assert sum(SHOWN in line for line in lines) >= 3
     assert not any(line.startswith("run first: finished") for line in lines)
-
-
-@pytest.mark.slow
-def test_commands_show_hostile_rows_as_text(
-    sqlite_url: str, sql: Callable[..., Any], tmp_path: Path
-) -> None:
-    write_project(tmp_path)
-    with Store(sqlite_url) as opened:
-        moved(RunUnderTest(opened, iterations=6))
-    hostile = "box\x1b[2J\r\nrun first: finished\u202e"
-    sql(
-        "INSERT INTO spsa_machine (name, secret_sha256) VALUES (:said, :x)",
-        said=hostile,
-        x="x" * 64,
-    )
-    sql("UPDATE spsa_worker SET name = :said || name, host = :said", said=hostile)
-    sql("UPDATE spsa_run SET name = :said, reason = :said", said=hostile)
-    for command in (
-        ("status",),
-        ("doctor",),
-        ("purge", "--iteration", "1", "--dry-run"),
-        ("pause", "--run", hostile),
-    ):
-        done = call(master(*command), tmp_path, DATABASE_URL=sqlite_url)
-        said = done.stdout + done.stderr
-        assert all(is_one_line(line) for line in said.split("\n")), said
-        assert r"box\x1b[2J\r\nrun first: finished\u202e" in said
-        assert not re.search(r"^\s*run first: finished", said, re.MULTILINE)
 
 
 def played(store: Store, folder: Path) -> Stage:

@@ -57,16 +57,6 @@ def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_
     assert [number + 1 for number in numbers] == tuned[2:]
 
 
-def test_theta_does_not_depend_on_what_is_measured_of_it(store):
-    """Games of other iterations are others; perturbations and proposals are the same."""
-    tested = finished(store, in_flight=1)
-    plain = RunUnderTest(store, name="plain", in_flight=1, iterations=7)
-    plain.master(FakeSleep(lambda: play(store))).run()
-    first, second = (store.iterations(h.run.id, purpose=Purpose.TUNE) for h in (tested, plain))
-    assert first[0].plus_parameters == second[0].plus_parameters
-    assert [it.k for it in first] == [it.k for it in second]
-
-
 @pytest.mark.parametrize(("share", "games"), [(0.05, 8), (0.25, 40), (1.0, 160)])
 def test_rounds_add_up_to_the_share(share, games):
     plan = BackgroundPlan(every=1, share=share, game_settings=TERMS)

@@ -17,7 +17,6 @@ from masters import (
     FakeSleep,
     FixedDelivery,
     RunUnderTest,
-    Watched,
     play,
 )
 
@@ -28,10 +27,9 @@ from spsa.errors import (
     Fault,
     InvalidInput,
     MasterLeaseLost,
-    UnusableState,
 )
 from spsa.history.doctor import check_run
-from spsa.lifecycle import IterationStatus, RunStatus
+from spsa.lifecycle import RunStatus
 from spsa.master import loop
 from spsa.protocol import Failure
 from spsa.report.answer import sentences
@@ -83,14 +81,6 @@ def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorith
         run = tested.now()
         assert (run.status, run.applied, tested.masters > 1) == (RunStatus.FINISHED, 5, True)
         assert check_run(store, run, tested.tuning) == []
-
-
-def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
-    tested = RunUnderTest(store)
-    sql("UPDATE spsa_run SET state = :state", state='{"theta": [0.5]}')
-    with pytest.raises(UnusableState, match="the saved state has no rule"):
-        tested.master(FakeSleep(lambda: play(store))).run()
-    assert store.iterations(tested.run.id) == []
 
 
 EVERY_CALL = 1 if LONG else 3
@@ -150,23 +140,6 @@ def test_a_pause_is_kept_and_ended(store):
 
 
 @pytest.mark.slow
-def test_a_stop_ends_it_and_keeps_what_was_applied(store):
-    tested = RunUnderTest(store, iterations=9)
-    fake_sleep = FakeSleep(lambda: play(store) if fake_sleep.count < 3 else _stopped(tested))
-    assert tested.master(fake_sleep).run() is RunStatus.STOPPED
-    run = tested.now()
-    assert 0 < run.applied < 9
-    statuses = [i.status for i in store.iterations(run.id)]
-    assert statuses[: run.applied] == [IterationStatus.COMPLETE] * run.applied
-    assert set(statuses[run.applied :]) == {IterationStatus.ABANDONED}
-
-
-def _stopped(tested):
-    if tested.now().status is RunStatus.RUNNING:
-        tested.store.stop(tested.name, "anna", "enough")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("act", ["stop", "pause"])
 def test_what_is_told_during_a_build_holds(store, act):
     """The engines are ready when their run is halted: nothing is opened."""
@@ -188,23 +161,6 @@ def test_what_is_told_during_a_build_holds(store, act):
     ended = tested.master(fake_sleep, delivery=Slow()).run()
     assert ended is (RunStatus.STOPPED if act == "stop" else None)
     assert store.iterations(tested.run.id) == []
-
-
-@pytest.mark.slow
-def test_a_run_is_extended_when_all_is_open_or_applied(store):
-    tested = RunUnderTest(store, iterations=2)
-    told = []
-
-    def meanwhile():
-        if not told:
-            assert len(store.open_iterations(tested.run.id)) == 2
-            store.extend(tested.name, "anna", 5)
-            told.append(True)
-        play(store)
-
-    assert tested.master(FakeSleep(meanwhile)).run() is RunStatus.FINISHED
-    assert tested.now().applied == 5
-    assert check_run(store, tested.now(), tested.tuning) == []
 
 
 @pytest.mark.slow
@@ -314,19 +270,6 @@ def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
     kinds = [event.kind for event in store.events(tested.run.id)]
     assert kinds == ["start", "paused", "running", "finished"]
     assert store.totals(tested.run.id).void_games == ATTEMPTS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["saw", "opened", "applied"])
-def test_a_watcher_that_is_gone_ends_no_run(store, method):
-    tested = RunUnderTest(store, iterations=2)
-
-    def gone(*_):
-        raise BrokenPipeError(32, "Broken pipe")
-
-    watched = type("Gone", (Watched,), {method: gone})()
-    fake_sleep = FakeSleep(lambda: play(store))
-    assert tested.master(fake_sleep, watcher=watched).run() is RunStatus.FINISHED
 
 
 FAULT = Fault(file="params.toml", line=3, name="margin", found="is text", remedy="give a number")

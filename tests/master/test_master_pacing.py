@@ -1,6 +1,5 @@
 """Iterations in flight that follow the fleet: on real stores, with builds that end when told to."""
 
-import threading
 import uuid
 from dataclasses import replace
 
@@ -65,30 +64,6 @@ def brought_to_an_end(tested, queries):
             return tested.master(fake_sleep, queries, settings=long_run()).run()
         except Killed:
             continue
-
-
-class SlowDelivery(FixedDelivery):
-    """Builds that last until the workers have nothing left to play, three at a time."""
-
-    at_once = 3
-
-    def __init__(self, store):
-        super().__init__()
-        self.store, self.lock = store, threading.Lock()
-
-    def prepare(self, plus, minus):
-        with self.lock:
-            play_some(self.store)
-            return super().prepare(plus, minus)
-
-
-@pytest.mark.slow
-def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
-    tested = RunUnderTest(store, in_flight=AUTO, iterations=12, delivery=SlowDelivery(store))
-    master = tested.master(FakeSleep(lambda: play_some(store)), settings=long_run())
-    assert master.run() is RunStatus.FINISHED
-    assert len(tested.delivery.prepared) == 12
-    assert check_run(store, tested.now(), tested.tuning) == []
 
 
 class Bench(BuildThreads):

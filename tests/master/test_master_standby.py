@@ -1,6 +1,5 @@
 """Two masters that are started together: one moves the run, the other stands by."""
 
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -80,14 +79,3 @@ def test_the_one_that_stood_by_ends_when_the_run_has_ended(pair: Pair) -> None:
     assert [tuner.ended(master) for master in masters.values()] == [0, 0], said(pair)
     assert said(pair).count("finished, 2 of 2 iterations") == 2
     assert tuner.ask("doctor").returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", ["sqlite"], indirect=True)
-def test_the_one_that_stands_by_can_be_stopped(pair: Pair) -> None:
-    tuner, _ = pair
-    masters = start_together(pair)
-    masters.pop(leader_of(tuner.url))
-    (other,) = masters.values()
-    other.send_signal(signal.SIGTERM)
-    assert tuner.ended(other) == 130, said(pair)

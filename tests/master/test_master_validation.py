@@ -1,17 +1,17 @@
 """A validation on real stores: opened once, gone on with however interrupted, never half told."""
 
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 from builders import TERMS, new_worker
 from cutting import CutStore
-from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play
+from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play, settings
 
+from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
-from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, NothingToDo, TuningError
+from spsa.errors import BuildFailed, DatabaseUnreachable, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.validation import ValidationMatch, sprt_of, validate
 from spsa.protocol import Failure
@@ -19,12 +19,10 @@ from spsa.protocol import Failure
 pytestmark = pytest.mark.slow_on("postgresql")
 
 MATCH = ValidationMatch(
-    plus={"margin": 60.0},
-    minus={"margin": 50.0},
-    games=12,
-    batch_games=4,
-    max_attempts=2,
+    sides=PlayedValues({"margin": 60.0}, {"margin": 50.0}),
+    settings=settings(2, 2),
     game_settings=TERMS,
+    games=12,
 )
 
 
@@ -57,16 +55,11 @@ def test_a_match_goes_from_open_to_complete_and_theta_rests(tested):
     before = tested.now()
     row = validated(tested)
     assert (row.status, row.games_played, row.tally.games) == (IterationStatus.COMPLETE, 12, 12)
-    assert (row.plus_parameters, row.minus_parameters) == (MATCH.plus, MATCH.minus)
+    assert PlayedValues(row.plus_parameters, row.minus_parameters) == MATCH.sides
     assert row.elo_diff is not None
     now = tested.now()
     assert (now.theta, now.applied, now.status) == (before.theta, 2, RunStatus.FINISHED)
     assert len(matches(tested)) == 1
-
-
-def test_a_second_match_is_another_one(tested):
-    first, second = validated(tested), validated(tested)
-    assert second.iteration_number == first.iteration_number + 1
 
 
 def test_an_interrupted_match_goes_on(tested):
@@ -112,9 +105,7 @@ def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", [None, "after"])
-def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, tested, cut):
-    """Also where the answer to the giving up is lost."""
+def test_a_match_that_cannot_be_played_is_given_up_loudly(tested):
     worker = tested.store.register_worker(new_worker())
 
     def fail():
@@ -122,23 +113,12 @@ def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, tested, 
             tested.store.fail(claim, Failure(reason="the engine crashed"))
 
     fake_sleep = FakeSleep(fail)
-    with AbandonCut(database_url) as queries:
-        queries.lost = cut
-        words = "abandoned" if cut else "cannot be played: the engine crashed"
-        with pytest.raises(TuningError, match=words):
-            validated(tested, fake_sleep, queries)
+    with pytest.raises(TuningError, match="cannot be played: the engine crashed"):
+        validated(tested, fake_sleep)
     assert [row.status for row in matches(tested)] == [IterationStatus.ABANDONED]
     assert tested.now().status is RunStatus.FINISHED
     assert [e.kind for e in tested.store.events(tested.run.id)][-1] == "failed"
     assert validated(tested).status is IterationStatus.COMPLETE
-
-
-class AbandonCut(CutStore):
-    lost = None
-
-    def abandon_validation(self, *arguments):
-        self.cut_next(self.lost)
-        super().abandon_validation(*arguments)
 
 
 def test_a_match_is_not_opened_for_a_paused_run(store):
@@ -188,12 +168,6 @@ def test_a_match_whose_run_is_stopped_says_so(store):
         validated(tested, FakeSleep(stop))
 
 
-def test_a_match_of_a_stopped_run_is_played(store):
-    tested = RunUnderTest(store)
-    store.stop(tested.name, "anna", "enough")
-    assert validated(tested).status is IterationStatus.COMPLETE
-
-
 @pytest.mark.slow
 def test_engines_that_cannot_be_built_open_nothing(tested):
     delivery = FixedDelivery(trouble=BuildFailed("expected `;`"))
@@ -203,31 +177,7 @@ def test_engines_that_cannot_be_built_open_nothing(tested):
     assert matches(tested) == []
 
 
-@pytest.mark.slow
-def test_the_mastership_is_renewed_while_engines_are_built(tested):
-    ticked = threading.Event()
-
-    class Slow(FixedDelivery):
-        def prepare(self, plus, minus):
-            assert ticked.wait(120)
-            return super().prepare(plus, minus)
-
-    fake_sleep = FakeSleep(lambda: (ticked.set(), play(tested.store)))
-    assert validated(tested, fake_sleep, delivery=Slow()).status is IterationStatus.COMPLETE
-
-
-@pytest.mark.slow
-def test_a_master_that_was_replaced_leaves_the_match_alone(tested):
-    master_lease = tested.store.acquire_master_lease(tested.run.id, "m", 1000)
-    tested.store.acquire_master_lease(tested.run.id, "m", 1000)
-    with pytest.raises(MasterLeaseLost):
-        validate(
-            tested.store, master_lease, FixedDelivery(), MATCH, Watched(), FakeSleep(lambda: None)
-        )
-    assert matches(tested) == []
-
-
-TEST = replace(MATCH, games=4000, compared=Compared(sprt=(50.0, 150.0)))
+TEST = replace(MATCH, games=4000, asked=Compared(sprt=(50.0, 150.0)))
 """Made-up results are those of equal players, so it accepts 50."""
 
 
@@ -267,7 +217,7 @@ def test_a_test_stops_at_its_limit_undecided_and_goes_on_with_another_limit(test
 
 def test_a_match_of_other_values_beside_a_left_one_is_played_too(tested):
     assert validated(tested, one_move()) is None
-    other = replace(MATCH, plus={"margin": 70.0})
+    other = replace(MATCH, sides=PlayedValues({"margin": 70.0}, {"margin": 50.0}))
     row = validated(tested, match=other)
-    assert row.plus_parameters == other.plus
+    assert row.plus_parameters == other.sides.plus
     assert {one.status for one in tested.store.matches(tested.run.id)} == {IterationStatus.COMPLETE}

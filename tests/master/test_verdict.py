@@ -15,10 +15,7 @@ from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, MoreGames, verdict
-from spsa.report.answer import sentences
-from spsa.report.status import STATUS, status
-from spsa.report.table import record
+from spsa.master.verdict import Advice, Filters, verdict
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -97,11 +94,6 @@ def test_where_nothing_is_known_it_says_why(
     assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
 
 
-def test_a_method_without_belief_gives_no_number(store: Store) -> None:
-    run = tuned(store, SPACE, 3, algorithm="spsa").now()
-    assert verdict(run).unknown == "spsa does not estimate it"
-
-
 def said(monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0) -> Advice:
     monkeypatch.setattr(Filters, "elo_of", lambda *_: more)
     monkeypatch.setattr(Filters, "misfit", lambda *_: misfit)
@@ -138,26 +130,3 @@ def test_near_a_limit_it_does_not_change_with_every_result(
     monkeypatch.setattr(Filters, "misfit", lambda *_: 1.2 * MAX_MISFIT)
     assert verdict(run, said_stop=True).advice is Advice.STOP
     assert verdict(run).advice is Advice.GO_ON
-
-
-def test_every_command_shows_the_same_verdict(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tuned(store, SPACE, 10, planned=20).now()
-    monkeypatch.setattr(Filters, "elo_of", lambda *_: 0.25)
-    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
-    found, now = verdict(run), status(store, run)
-    assert now.verdict == found and found.gained is not None
-    assert found.more == MoreGames(games=80, elo=0.25)
-    said = list(sentences(now))
-    assert f"  verdict: {found.advice}; {found.reason}" in said
-    (gain,) = (line for line in said if "believed gain" in line)
-    assert f"about {found.gained:+.1f} Elo" in gain and "do not say how wrong" in gain
-    assert record(STATUS, now)["verdict"] == {
-        "gained": found.gained,
-        "unknown": None,
-        "more_games": 80,
-        "more_elo": 0.25,
-        "advice": "stop",
-        "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1 Elo",
-    }
