@@ -19,7 +19,6 @@ from shell import Shell
 from spsa.core.json_values import (
     LEAST_MEASURED,
     Hash,
-    Items,
     Limit,
     Range,
     Text,
@@ -258,18 +257,6 @@ def test_a_limit_is_the_same_in_python_and_in_both_databases(
         ((holds,),) = shell(f"SELECT {condition}", value=value)
         assert bool(holds) == (value in right), value
         assert (limit.refusal(value) is None) == (value in right), value
-    shell.close()
-
-
-def test_a_column_takes_every_list_that_python_takes(shared_database_url: str) -> None:
-    """As JSON, also where each character takes six of them."""
-    limit, shell = Items(100), Shell(shared_database_url)
-    condition = limit.condition("CAST(:value AS TEXT)")
-    for text in ("x", "\x01", "♜", '"'):
-        longest = max(n for n in range(100) if limit.refusal((text * n,) * 50) is None)
-        value = json.dumps(dict.fromkeys((f"{n:02}{text * (longest - 2)}" for n in range(50)), 1))
-        ((holds,),) = shell(f"SELECT {condition}", value=value)
-        assert holds, (text, longest, len(value))
     shell.close()
 
 

@@ -5,9 +5,7 @@ import io
 import json
 import logging
 import unicodedata
-from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -17,13 +15,10 @@ from console import write_project
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from spsa.config import load_space
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_json, exit_code
-from spsa.report.answer import rendered
-from spsa.report.status import status
 from spsa.text import (
     ELLIPSIS,
     FAILURE_LENGTH,
@@ -153,31 +148,6 @@ def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault() -> None:
     fault = EngineFault(FORGED * 100, FORGED * 1000)
     assert is_one_line(str(fault)) and len(str(fault)) == FAILURE_LENGTH
     assert is_one_line(fault.reason) and len(fault.reason) == 200
-
-
-def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> None:
-    """With rows as a worker of an older version, or its login, may have left them."""
-    found = status(store, played(store, tmp_path).now())
-    member = found.present[0]
-    worker = replace(member, worker=replace(member.worker, name=FORGED, sandbox=FORGED))
-    run = replace(found.run, reason=FORGED * 50, name=FORGED)
-    hostile = replace(found, run=run, workers=(worker,))
-    stream = io.StringIO()
-    Console(file=stream, width=1000, markup=False, emoji=False).print(rendered(hostile))
-    lines = stream.getvalue().split("\n")
-    assert all(is_one_line(line) for line in lines)
-    assert sum(SHOWN in line for line in lines) >= 3
-    assert not any(line.startswith("run first: finished") for line in lines)
-
-
-def played(store: Store, folder: Path) -> Stage:
-    """A project and its run with an iteration that was played, and one that is."""
-    write_project(folder)
-    staged = stage(store, space=load_space(folder / "params.toml").to_json())
-    staged.whole_iteration()
-    staged.open()
-    staged.claim("c")
-    return staged
 
 
 def test_a_command_between_backticks_is_code() -> None:

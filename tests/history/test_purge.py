@@ -28,7 +28,7 @@ from spsa.algorithms import algorithms
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
 from spsa.history.purge import carry_out, plan
-from spsa.history.replay import counted_after, replay, results_of, theta_at
+from spsa.history.replay import counted_after, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -81,24 +81,6 @@ def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
         sql = Shell(sqlite_url)
         healthy(tested, sql)
         sql.close()
-
-
-@pytest.mark.slow
-def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
-    tested = RunUnderTest(store, algorithm="mixture", iterations=4)
-    before = moved(tested)
-    assert before.applied >= 2
-    purge(tested, Selection(iterations=(2,)))
-    (emptied,) = (it for it in store.iterations(before.id) if it.k == 2)
-    assert (emptied.games_played, emptied.purged_games) == (0, GAMES)
-    assert (emptied.gradient_estimate, emptied.elo_diff) == (None, None)
-    healthy(tested, sql)
-    without = [it for it in results_of(store, before, before.applied) if it.k != 2]
-    *_, last = replay(tested.tuning, without)
-    assert bits(last.theta) == bits(tested.now().theta)
-    assert last.state == tested.now().state
-    gone_on(tested)
-    healthy(tested, sql)
 
 
 @pytest.mark.slow

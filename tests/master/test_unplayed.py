@@ -2,7 +2,6 @@
 
 import pytest
 from asking import Store
-from builders import LEASE, Stage, new_worker, result_of, stage
 from builders import LEASE, Stage, result_of, stage
 
 from spsa.lifecycle import RunStatus

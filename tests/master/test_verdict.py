@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from asking import Store
-from masters import FakeSleep, RunUnderTest, play
 from tuned import space_from, tuned
 
 from benches.papers.suite import SIZES, Suite
