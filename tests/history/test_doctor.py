@@ -1,5 +1,6 @@
 """The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
 
+import copy
 import json
 import re
 
