@@ -9,14 +9,10 @@ from html.parser import HTMLParser
 from unittest.mock import Mock
 
 import pytest
-from asking import Store
-from builders import Stage, stage
-from console import write_project
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spsa.config import load_space
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_json, exit_code
 from spsa.text import (

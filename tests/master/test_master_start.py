@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import Store
 from console import CONFIG, PARAMS, write_project
 from masters import FakeSleep, FixedDelivery, Watched, play
 from shell import Shell
 
 from spsa.cli import execute
 from spsa.config import load_config
-from spsa.db import Store
 from spsa.db.migrate import upgrade
 from spsa.errors import IllegalTransition, NothingToDo, UnusableState
 from spsa.history.doctor import check_run
