@@ -1,6 +1,5 @@
 """The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
 
-import copy
 import json
 import re
 
@@ -13,6 +12,7 @@ from purges import violations as known_engines
 
 from spsa.core.run_columns import NOTHING_KNOWN
 from spsa.history.doctor import check_run
+from spsa.master.session import tuning_of
 from spsa.protocol import Failure
 
 
@@ -211,9 +211,10 @@ def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
 
 
 def other_state(run):
-    state = copy.deepcopy(run.now().state)
-    state["rule"]["theta"][0] *= 1 + 1e-8
-    return json.dumps(state)
+    rule = tuning_of(run.now()).rule
+    state = rule.load(run.now().state)
+    state.rule.theta[0] *= 1 + 1e-8
+    return json.dumps(rule.dump(state))
 
 
 @pytest.mark.parametrize("broken", [other_state, '{"rule": 3, "average": 5}', "[]"])
