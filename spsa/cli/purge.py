@@ -23,7 +23,6 @@ from spsa.text import plural
 
 _Moment = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 _Number = click.IntRange(0, 2**31 - 1)
-_VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 
 
 @click.command()
@@ -138,11 +137,6 @@ def _sentences(plan: PurgePlan) -> Iterator[str]:
         yield "  theta holds none of them, and stays as it is"
         return
     yield f"  theta is computed anew from the {plural(run.applied, 'result')} it holds"
-    if plan.drift > _VISIBLE:
-        yield (
-            f"  note: up to {plan.drift:.3g} steps of that come from the rule itself: another "
-            "version of it moved this run"
-        )
 
 
 def _planned(config: Config, store: Store, run: Run, selection: Selection) -> PurgePlan:

@@ -10,7 +10,7 @@ import numpy as np
 
 from spsa import __version__
 from spsa.algorithms import Vector
-from spsa.core.limits import as_written
+from spsa.core.json_values import as_written
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
