@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.config import load_space
+from spsa.core.json_values import as_written
 from spsa.core.params import Parameter, Space, Values
 from spsa.core.scoring import Tally, los, nelo
 from spsa.db import Store
@@ -167,11 +168,12 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
     """Each validation with the present thetas of the run that it measured."""
     space = Space.from_json(run.space)
     names = {ThetaChoice.FINAL: "present" if run.finished_at is None else "final"}
-    played = {
-        names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
-        for choice, theta in _thetas(run).items()
-        if theta is not None
-    }
+    with as_written("a column of theta"):
+        played = {
+            names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
+            for choice, theta in _thetas(run).items()
+            if theta is not None
+        }
     return tuple(
         Match(one, tuple(name for name in played if played[name] == dict(one.plus_parameters)))
         for one in validations
