@@ -3,14 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos soak mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures tutorial docs clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures tutorial docs clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about five minutes, start to result"
 	@echo "make test         lint, types, import contracts, and the tests to run before every push"
 	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
-	@echo "make soak         an hour of direct and remote workers on one SQLite file"
 	@echo "make mutants      small defects put into the product, each of which a test has to find"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (ENGINE=folder of another config.toml; benches/proof/RESULTS.md)"
 	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
@@ -99,9 +98,6 @@ chaos: $(VENV)/.test-installed
 	  tests/db/test_deadline.py tests/history/test_purge.py tests/history/test_purge_faults.py \
 	  tests/worker/test_worker_faulty_engines.py \
 	  tests/core/test_text.py tests/worker/test_fuzz_engine_lines.py tests/worker/test_fuzz_arguments.py $(ARGS)
-
-soak: $(VENV)/.test-installed
-	PYTHONPATH=tests/support:. $(BIN)/python tests/end_to_end/soak.py $(ARGS)
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutants $(ARGS)

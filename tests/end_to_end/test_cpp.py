@@ -68,11 +68,3 @@ def test_a_cpp_engine_is_tuned_from_init_to_the_end(tuner: Tuner) -> None:
     assert sum(it.games_played for it in iterations) == 16
     assert all(it.plus_sha256 != it.minus_sha256 for it in iterations)
     assert {path.name: path.read_bytes() for path in (tuner.folder / "tern").iterdir()} == source
-    # sixteen games may cancel, so that theta stays at its start: a value is moved by hand
-    params = tuner.folder / "params.toml"
-    value = tomllib.loads(params.read_text())["tempo_bonus"]["value"]
-    params.write_text(params.read_text().replace(f"value = {value}\n", "value = 20\n"))
-    patch = tuner.ask("params", "diff")
-    assert patch.returncode == 0, patch.stderr
-    assert "+++ b/params.h" in patch.stdout
-    assert "+#define TEMPO_BONUS 20 // for the side to move" in patch.stdout

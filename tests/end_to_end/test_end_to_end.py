@@ -1,28 +1,23 @@
 """The whole path, for real: parameters, builds, rows, games, counts, theta, params.toml.
 
 The undisturbed run on SQLite is the reference. At fixed nodes every other way to the end has to
-come to the same theta, bit for bit: on PostgreSQL, with several workers, and through kills.
+come to the same theta, bit for bit.
 """
 
-import random
 import signal
 import subprocess
-import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import Store
-from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
 from spsa.db.tables import Iteration, Run
 
 pytestmark = pytest.mark.timeout(1200)
-
-KILLS = 5
 
 
 @pytest.fixture(scope="module")
@@ -105,60 +100,6 @@ def moved(run: Run) -> bool:
     return dict(run.theta) != dict(run.start_theta)
 
 
-def test_plus_and_minus_are_different_binaries_with_the_values_of_the_row(
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
-    for iteration in reference[2]:
-        assert iteration.plus_sha256 != iteration.minus_sha256
-        assert iteration.plus_parameters != iteration.minus_parameters
-
-
-def test_what_has_ended_is_not_started_again(
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
-    again = reference[0].ask("run")
-    assert again.returncode == 3
-    assert "small is finished" in again.stderr and "--run NAME" in again.stderr
-
-
-@pytest.mark.long_on("sqlite")
-@pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
-    tuner: Tuner,
-    database: str,
-    request: pytest.FixtureRequest,
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
-    if database == "postgresql":
-        tuner.url = request.getfixturevalue("postgresql_url")
-    chance = random.Random(11)
-    before = None
-    for _ in range(KILLS):
-        master = tuner.master()
-        tuner.wait_for_tables()
-        workers = [tuner.worker(), tuner.worker()]
-        wait_until(lambda before=before: is_taken_on(tuner, before))
-        time.sleep(chance.uniform(0.0, 2.0))
-        for victim in chance.sample([master, *workers], 3):
-            victim.send_signal(signal.SIGKILL)
-            time.sleep(chance.uniform(0.0, 0.3))
-        tuner.kill_all()
-        tuner.expire()
-        before = outcome(tuner)[0].master_id
-        if outcome(tuner)[0].status == "finished":
-            break
-    if outcome(tuner)[0].status != "finished":
-        finish(tuner, workers=2)
-    assert_same_as(reference, tuner)
-
-
-def is_taken_on(tuner: Tuner, before: str | None) -> bool:
-    """Whether another master than the one before moves the run, or has ended it already."""
-    run, _ = outcome(tuner)
-    return run.status == "finished" or run.master_id not in (None, before)
-
-
 @pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tuner: Tuner, reference: tuple[Tuner, Run, list[Iteration]]
@@ -212,23 +153,3 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
     main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
     finish(tuner, workers=1)  # mended, the same command starts the run as the files are now
     assert outcome(tuner)[0].status == "finished"
-
-
-def params_of(tuner: Tuner) -> Mapping[str, Any]:
-    return tomllib.loads((tuner.folder / "params.toml").read_text())
-
-
-@pytest.mark.slow
-def test_params_toml_is_repaired_from_the_database(
-    reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
-) -> None:
-    master = tuner.master()
-    tuner.wait_for_tables()
-    tuner.worker("--max-batches", "6")  # more than one iteration has, and less than the run
-    tuner.wait_until("iterations_applied", 1)
-    tuner.kill_all()
-    tuner.expire()
-    assert master.returncode == -signal.SIGKILL
-    tuner.write_files()  # as if the master had died before it could write its theta
-    finish(tuner, workers=1)
-    assert params_of(tuner) == params_of(reference[0])

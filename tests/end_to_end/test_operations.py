@@ -1,6 +1,5 @@
 """Masters and workers as processes that come, share, idle and go."""
 
-import hashlib
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -8,14 +7,9 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import evenly, new_engine, stage
 from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import CONFIG, PARAMS, engines_of, uci_tuner, wait_for_engines
-
-from spsa.db.migrate import upgrade
-from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.protocol import Failure
 
 THINKING = 3.0
 """Seconds a move: a pair of games lasts for minutes, far longer than any test waits."""
@@ -40,33 +34,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield of
     for tuner in made:
         tuner.kill_all()
-
-
-@pytest.mark.slow
-def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> None:
-    alone = start("alone", "alone.db", iterations=2)
-    master = alone.master()
-    alone.wait_for_tables()
-    worker = alone.worker()
-    assert (alone.ended(master), alone.ended(worker)) == (0, 0), alone.account()
-    with Store(alone.url) as store:
-        theta = store.run().theta  # the seed, and not the name, decides it
-    usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
-    masters = [usual.master()]
-    usual.wait_for_tables()
-    masters.append(urgent.master())
-    changed = ("set", "--run", "urgent", "--priority", "1", "--share", "2")
-    wait_until(lambda: usual.ask(*changed).returncode == 0)  # its row comes a moment later
-    worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
-    ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
-    assert ended == [0, 0], usual.account() + urgent.account()
-    worker.send_signal(signal.SIGTERM)
-    assert usual.ended(worker) == 0, usual.account()
-    with Store(usual.url) as store:
-        found = {run.name: run.theta for run in store.runs()}
-        assert found == {"usual": theta, "urgent": theta}
-        assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
-    assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
 
 
 def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
@@ -156,35 +123,3 @@ def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) 
     assert engines_of(tuner.folder) == []
     never_needed = tuner.worker("--idle-timeout", "0.5")
     assert tuner.ended(never_needed) == 3, tuner.account()
-
-
-@pytest.mark.slow
-def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_the_reason(
-    start: Start, tmp_path: Path
-) -> None:
-    tuner = start("refused")
-    upgrade(tuner.url)
-    content = (tuner.folder / "optional").read_bytes()
-    binary = new_engine(
-        sha256=hashlib.sha256(content).hexdigest(), size=len(content), content=content
-    )
-    with Store(tuner.url, durable=False) as store:
-        run = stage(store)
-        refused = {"plus_options": {"Nonsense": "1"}, "minus_options": {}}
-        run.open(plus=binary, minus=binary, batches=evenly(8, 8), max_attempts=2, **refused)
-        worker = tuner.worker("--idle-timeout", "2")
-        assert tuner.ended(worker) == 1, tuner.account()
-        assert "declares no option 'Nonsense'" in (tuner.folder / "worker-0.log").read_text()
-        (failed,) = store.batches(run.run.id)
-        assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.READY, 1, 1)
-        assert run.view().run.status is RunStatus.RUNNING  # another may play it
-        claim = run.claim("the other machine")
-        assert claim is not None
-        store.fail(claim, Failure(reason="refused option: it declares no option 'Nonsense'"))
-        now = run.view().run
-        assert now.status is RunStatus.PAUSED
-        assert now.reason is not None
-        assert "refused option: it declares no option 'Nonsense'" in now.reason
-        (failed,) = store.batches(run.run.id)
-        assert (failed.status, failed.attempt) == (BatchStatus.FAILED, 2)
-    assert engines_of(tuner.folder) == []

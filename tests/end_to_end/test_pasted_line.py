@@ -100,10 +100,6 @@ class Machine:
             start_new_session=True,
         )
 
-    def ended(self) -> int:
-        assert self.process is not None
-        return self.process.wait(60)
-
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -164,30 +160,3 @@ def test_the_pasted_line_counts_games_on_the_page(
     files = {path.name for path in machine.folder.iterdir()}
     assert files <= {"bin", "log", "worker.pyz", ".cache"}
     machine.process.send_signal(signal.SIGINT)  # type: ignore[union-attr]
-
-
-def test_a_machine_that_is_revoked_is_told_so_and_ends(
-    machine: Machine,
-    invite: Callable[[str], str],
-    open_iteration: Callable[..., int],
-    tmp_path: Path,
-    sqlite_url: str,
-    sql: Any,
-) -> None:
-    open_iteration(gate=tmp_path / "never")
-    machine.paste(invite("laptop"))
-    wait_until(lambda: "claimed" in (machine.log.read_text() if machine.log.exists() else ""), 60)
-    run_master(tmp_path, "workers", "revoke", "laptop", "--database-url", sqlite_url)
-    assert machine.ended() == 2
-    assert "revoked" in machine.log.read_text()
-    assert sql("SELECT DISTINCT status FROM spsa_batch") == [("ready",)]
-
-
-def test_the_same_line_without_an_invitation_says_so(
-    machine: Machine, invite: Callable[[str], str]
-) -> None:
-    line = invite("laptop")
-    token = line.partition("SPSA_TOKEN=")[2].split()[0]
-    machine.paste(line.replace(token, token[::-1]))
-    assert machine.ended() == 2
-    assert "token" in machine.log.read_text() and token not in machine.log.read_text()

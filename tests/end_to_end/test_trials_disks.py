@@ -3,15 +3,12 @@
 Every program says which it is, nothing is lost, and the run goes on once there is room again.
 """
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import new_engine
 from disks import disk_of, fill
 from engines.faulty import wait_until
 from invariants import broken
@@ -20,11 +17,8 @@ from trials import trial
 from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.errors import TuningError
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.protocol import Engine
-from worker.batches.jobs import JobMaker
 
 GAMES = 4
 
@@ -85,54 +79,6 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: 
         assert_all_is_well(tuner)
 
 
-@pytest.fixture
-def frozen(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system that knows files which not even root may write."""
-    folder = tmp_path / "database"
-    folder.mkdir()
-    (folder / "probe").touch()
-    if shutil.which("chattr") is None or not freeze(folder / "probe"):
-        pytest.skip("nothing can be made unwritable for root here")
-    thaw(folder / "probe")
-    yield folder
-    thaw(*folder.iterdir())
-
-
-def freeze(*files: Path) -> bool:
-    return subprocess.run(["chattr", "+i", *files], capture_output=True).returncode == 0
-
-
-def thaw(*files: Path) -> None:
-    subprocess.run(["chattr", "-i", *files], capture_output=True, check=True)
-
-
-@pytest.mark.slow
-def test_a_file_that_can_only_be_read_in_the_middle_of_a_run(frozen: Path, tmp_path: Path) -> None:
-    """Not the file beside it that SQLite maps: to write there would be the end of the process."""
-    with playing(tmp_path / "tuner", frozen) as tuner:
-        tuner.worker()
-        tuner.wait_until("games", 2)
-        files = [frozen / "spsa.db", frozen / "spsa.db-wal"]
-        assert freeze(*files)
-        wait_for_words(tuner, "spsa.db: ", of="hasty_master worker")
-        thaw(*files)
-        assert_all_is_well(tuner)
-
-
-def test_a_cache_on_a_full_disk(small_disk: Path) -> None:
-    """The engine is not had, neither from its path nor from the database; nothing half is left."""
-    content = bytes(1 << 16)
-    new = new_engine(content.decode())
-    wanted = Engine(sha256=new.sha256, path="/nowhere")
-    cache = JobMaker(small_disk / "cache", stored=lambda sha256: content)
-    ballast = fill(small_disk)
-    with pytest.raises(TuningError, match="cannot be written: No space left on device"):
-        cache.path(wanted)
-    ballast.unlink()
-    assert cache.path(wanted).read_bytes() == content
-    assert [path.name for path in (small_disk / "cache").iterdir()] == [wanted.sha256]
-
-
 @pytest.mark.slow
 def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
     small_disk: Path, sqlite_url: str, tmp_path: Path
@@ -153,18 +99,6 @@ def temporary(tmp_path: Path) -> Path:
     made = tmp_path / "temporary"
     made.mkdir()
     return made
-
-
-@pytest.mark.slow
-def test_an_engine_that_fills_its_folder_spoils_its_game_only(
-    sqlite_url: str, tmp_path: Path, temporary: Path
-) -> None:
-    once = {"fault": "fill", "at_ply": 2, "only_once": tmp_path / "filled"}
-    with trial(tmp_path / "trial", sqlite_url, **once) as on:
-        assert on.worker(TMPDIR=str(temporary)).wait(PATIENCE) == 0, on.words()
-        assert "killed because it filled its working folder" in on.words(), on.words()
-        on.assert_counted()
-        assert not list(temporary.iterdir())
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Two machines that are not alike share a run: of other levels, without a file in common.
 
-A machine is a network name space with an address of its own, and a mount name space in which the
-folder of the run is empty and /proc/cpuinfo is that of another processor.
+A machine is a mount name space in which the folder of the run is empty and /proc/cpuinfo is that of
+another processor.
 """
 
 import os
@@ -10,16 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from asking import Store
-from proxy import Proxy
 from tuner import PATIENCE, Tuner
 
 from spsa.builds.requirements import provided
-from spsa.db.url import parse_url
 
 ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"
 V1 = "fpu sse sse2"
@@ -56,50 +53,20 @@ step = 20
 """
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a name space an address"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),
     pytest.mark.skipif(
-        not all(map(shutil.which, ("ip", "make", "c++"))), reason="needs ip, make and c++"
+        not all(map(shutil.which, ("unshare", "make", "c++"))), reason="needs unshare, make and c++"
     ),
     pytest.mark.skipif("x86-64-v3" not in provided(), reason="needs a processor of x86-64-v3"),
     pytest.mark.slow,
 ]
 
 
-def ip(*words: str) -> bool:
-    return subprocess.run(["ip", *words], capture_output=True, text=True).returncode == 0
-
-
-def delete_left() -> None:
-    """Delete the name spaces of a run of this test that was killed."""
-    for name in Path("/run/netns").glob("spsa*-?"):
-        pid = name.name.removeprefix("spsa").partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            ip("netns", "delete", name.name)
-
-
 class Machine:
-    """A name space `number` of this test, with a database that it reaches at an address."""
+    """A mount name space `number` of this test, on the processor that these flags name."""
 
-    def __init__(self, number: int, flags: str, tuner: Tuner, port: int, stack: ExitStack) -> None:
-        pid = os.getpid()  # others on this machine may run the test at the same time
-        self.name = f"spsa{pid}-{number}"
-        here, there = (f"10.{213 + number}.{pid // 64 % 256}.{pid % 64 * 4 + n}" for n in (1, 2))
-        ends = (f"{self.name}h", f"{self.name}m")
-        if not ip("netns", "add", self.name):
-            pytest.skip("this machine cannot make name spaces")
-        stack.callback(ip, "netns", "delete", self.name)
-        if not ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1]):
-            pytest.skip("this machine cannot make a network between name spaces")
-        stack.callback(ip, "link", "delete", ends[0])
-        assert ip("link", "set", ends[1], "netns", self.name)
-        assert ip("address", "add", f"{here}/30", "dev", ends[0])
-        assert ip("link", "set", ends[0], "up")
-        assert ip("-n", self.name, "address", "add", f"{there}/30", "dev", ends[1])
-        assert ip("-n", self.name, "link", "set", ends[1], "up")
-        proxy = stack.enter_context(Proxy(port, host=here))
-        url = parse_url(tuner.url).set(host=here, port=proxy.port, drivername="postgresql")
-        self._url = f"{url.render_as_string(hide_password=False)}?sslmode=disable"
-        self._folder = tuner.folder
+    def __init__(self, number: int, flags: str, tuner: Tuner) -> None:
+        self._url, self._folder = tuner.url, tuner.folder
         self._cpuinfo = tuner.folder / f"cpuinfo-{number}"
         self._cpuinfo.write_text(f"flags\t\t: {flags}\n")
 
@@ -111,7 +78,7 @@ class Machine:
             f" && (ls {self._folder}/engines | grep -v builds || true) && exit $code"
         )
         engines = f"{self._folder}/engines"
-        command = ("ip", "netns", "exec", self.name, "sh", "-c", script, "sh")
+        command = ("unshare", "--mount", "sh", "-c", script, "sh")
         return subprocess.Popen(
             [*command, "--engines-cache", engines, *arguments],
             env={**os.environ, "DATABASE_URL": self._url, "XDG_CACHE_HOME": str(self._folder)},
@@ -132,26 +99,26 @@ def tuner(tmp_path: Path, postgresql_url: str) -> Iterator[Tuner]:
     made.kill_all()
 
 
+def listed(workers: list[subprocess.Popen[str]]) -> list[set[str]]:
+    """The engines that each worker had; all end well."""
+    found = []
+    for worker in workers:
+        engines, told = worker.communicate(timeout=PATIENCE)
+        assert worker.returncode == 0, told
+        found.append(set(engines.split()))
+    return found
+
+
 def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
-    port = parse_url(tuner.url).port or 0
-    delete_left()
-    with ExitStack() as stack:
-        machines = [
-            Machine(number, flags, tuner, port, stack) for number, flags in enumerate((V1, V2, V3))
-        ]
-        master = tuner.master()
-        tuner.wait_for_work()
-        oldest = machines[0].worker("--once")
-        players = [machine.worker("--max-batches", "2") for machine in machines[1:]]
-        _, told = oldest.communicate(timeout=PATIENCE)
-        assert oldest.returncode == 3, told
-        assert "requires x86-64-v2, and this worker has only linux, x86-64" in told
-        played = []
-        for player in players:
-            listed, told = player.communicate(timeout=PATIENCE)
-            assert player.returncode == 0, told
-            played.append(set(listed.split()))
-        assert tuner.ended(master) == 0
+    machines = [Machine(number, flags, tuner) for number, flags in enumerate((V1, V2, V3))]
+    master = tuner.master()
+    tuner.wait_for_work()
+    oldest = machines[0].worker("--once")
+    played = listed([machine.worker("--max-batches", "2") for machine in machines[1:]])
+    _, told = oldest.communicate(timeout=PATIENCE)
+    assert oldest.returncode == 3, told
+    assert "requires x86-64-v2, and this worker has only linux, x86-64" in told
+    assert tuner.ended(master) == 0
     with Store(tuner.url) as store:
         run = store.run("small")
         (row,) = store.iterations(run.id)
@@ -180,28 +147,17 @@ def test_a_worker_builds_for_machines_that_have_no_source(
     )
     assert shell in text
     (tuner.folder / "config.toml").write_text(text)
-    port = parse_url(tuner.url).port or 0
-    delete_left()
-    with ExitStack() as stack:
-        two, three = (
-            Machine(number, flags, tuner, port, stack) for number, flags in enumerate((V2, V3))
-        )
-        master = tuner.master()
-        player = two.worker("--max-batches", "2")
-        with Store(tuner.url) as store:
-            while not store.active_workers() and player.poll() is None:
-                time.sleep(0.05)
-            builder = three.worker("--max-batches", "2", "--build")
-            played = []
-            for worker in (player, builder):
-                listed, told = worker.communicate(timeout=PATIENCE)
-                assert worker.returncode == 0, told
-                played.append(set(listed.split()))
-            assert "two engines for linux x86-64-v2: accepted" in told
-            assert tuner.ended(master) == 0
-            run = store.run("small")
-            (row,) = store.iterations(run.id)
-            claim, *_ = store.played_batch(run.id, 1, 0)
+    two, three = (Machine(number, flags, tuner) for number, flags in enumerate((V2, V3)))
+    master = tuner.master()
+    player = two.worker("--max-batches", "2")
+    with Store(tuner.url) as store:
+        while not store.active_workers() and player.poll() is None:
+            time.sleep(0.05)
+        played = listed([player, three.worker("--max-batches", "2", "--build")])
+        assert tuner.ended(master) == 0
+        run = store.run("small")
+        (row,) = store.iterations(run.id)
+        claim, *_ = store.played_batch(run.id, 1, 0)
     assert (run.applied, row.games_played) == (1, 8)
     ((words, sides),) = claim.variants.items()
     assert words == "% linux % x86-64-v3 %"
