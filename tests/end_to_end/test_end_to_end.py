@@ -151,5 +151,8 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
     assert (run.status, iterations) == ("paused", [])
     assert "cannot be built: " in run.reason
     main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
-    finish(tuner, workers=1)  # mended, the same command starts the run as the files are now
+    master = tuner.master()  # mended, the same command starts the run as the files are now
+    tuner.wait_for_work()
+    worker = tuner.worker()
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert outcome(tuner)[0].status == "finished"
