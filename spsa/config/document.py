@@ -34,12 +34,10 @@ class Document:
 
 
 class Faults:
-    """The faults found in one file so far."""
+    """The faults found in one file so far, at most MAX_FAULTS."""
 
-    def __init__(self, document: Document, origins: Mapping[Key, str] | None = None) -> None:
-        """`origins` says where the values of keys come from that override the file."""
+    def __init__(self, document: Document) -> None:
         self._document = document
-        self._origins = origins or {}
         self._found: list[Fault] = []
 
     @property
@@ -48,22 +46,15 @@ class Faults:
         return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
 
     def note(self, key: Key, found: str, remedy: str) -> None:
-        """Note a fault on the line of `key`, under the name of its table; () is the whole file.
-
-        Raises InvalidInput when there are MAX_FAULTS.
-        """
-        name = ".".join(key[:-1] or key) or self._document.path.name
-        file, line = self._origins.get(key), None
-        if file is None:
-            file, line = str(self._document.path), self.line(key)
-        self._found.append(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
-        if len(self._found) == MAX_FAULTS:
-            raise InvalidInput(self._found)
-
-    def line(self, key: Key) -> int | None:
-        """The line of `key`, or of the nearest table around it that is written."""
-        lines = self._document.lines
-        return next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
+        """Note a fault on the line of `key`, under the name of its table; () is the whole file."""
+        path, lines = self._document.path, self._document.lines
+        around = (key[:n] for n in range(len(key), 0, -1))
+        line = next((lines[outer] for outer in around if outer in lines), None)
+        name = ".".join(key[:-1] or key) or path.name
+        if len(self._found) < MAX_FAULTS:
+            self._found.append(
+                Fault(file=str(path), line=line, name=name, found=found, remedy=remedy)
+            )
 
 
 def read_document(path: Path) -> Document:
@@ -89,19 +80,16 @@ def file_text(path: Path) -> str:
     except FileNotFoundError:
         remedy = "write it, or let `spsa-master init` do it"
         raise _unreadable(path, "does not exist", remedy) from None
-    except IsADirectoryError:
-        raise _unreadable(path, "is a folder", "name the file in it") from None
     except OSError as error:
-        raise _unreadable(path, f"cannot be read: {error.strerror}", "make it readable") from None
+        raise _unreadable(path, f"cannot be read: {error.strerror}", "name a file") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise _unreadable(path, "is not UTF-8", "save it as UTF-8", line) from None
 
 
 def _unreadable(path: Path, found: str, remedy: str, line: int | None = None) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file=str(path), line=line, name=path.name, found=found, remedy=remedy)]
-    )
+    fault = Fault(file=str(path), line=line, name=path.name, found=found, remedy=remedy)
+    return InvalidInput([fault])
 
 
 def _lines(text: str) -> dict[Key, int]:

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from spsa.config.document import as_number
 from spsa.config.section import (
     FilePath,
     Found,
     OptionalPath,
     OrOff,
     Section,
+    Text,
     Texts,
     even,
     located,
@@ -23,7 +23,6 @@ from spsa.core.game_settings import (
     MAX_MOVES,
     MAX_NODES_TO_SEARCH,
     MAX_NPS,
-    MAX_OPTION_LENGTH,
     MAX_PIECES,
     MAX_PLIES,
     MAX_SCORE,
@@ -39,7 +38,6 @@ from spsa.core.game_settings import (
 )
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
-from spsa.text import is_printable
 
 _TIMED = (TimeKind.MOVETIME, TimeKind.CLOCK)
 _COUNTED = (TimeKind.NODES, TimeKind.DEPTH)
@@ -99,7 +97,7 @@ class TimeControlSection(Section):
 
     def faults(self) -> Iterator[Found]:
         for key, owners in _OWNERS.items():
-            if key in self.written and self.kind not in owners:
+            if key in self.model_fields_set and self.kind not in owners:
                 needs = " or ".join(f'"{owner}"' for owner in owners)
                 found = f'{key} does not go with kind = "{self.kind}"'
                 yield (key,), found, f"it needs kind = {needs}"
@@ -166,33 +164,21 @@ class GamesSection(Section):
             yield ("chess960",), found, 'name a file of Chess960 positions: book = "..."'
 
 
-_SENDABLE = f"of at most {MAX_OPTION_LENGTH} printable characters"
-
-
 def _option(name: str) -> str:
     if name.lower() == CHESS960.lower():
         remedy = "remove it, and write chess960 = true in [games] to play Chess960"
         raise refusal("{key} follows chess960 of [games]", remedy)
-    if not _is_sendable(name):
-        raise refusal("{given} is not an option", f"write a name on one line, {_SENDABLE}")
     return name
 
 
-def _option_value(value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    is_value = isinstance(value, bool | str) or as_number(value) is not None
-    if not (is_value and _is_sendable(text)):
-        remedy = f"write a number, a text or true on one line, {_SENDABLE}"
-        raise refusal("{given} is not a value of an option", remedy)
-    return text
+def _option_value(value: object) -> object:
+    """Numbers and booleans as UCI sends them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
-def _is_sendable(text: str) -> bool:
-    """UCI sends an option on one line and cannot quote a line break."""
-    return text == "" or is_printable(text, MAX_OPTION_LENGTH)
-
-
-OptionName = Annotated[str, AfterValidator(_option)]
+OptionName = Annotated[Text, AfterValidator(_option)]
 
 
 class EngineSection(Section):
@@ -200,7 +186,7 @@ class EngineSection(Section):
 
     arguments: Texts = ()
     """arguments that both engines are started with"""
-    options: dict[OptionName, Annotated[str, BeforeValidator(_option_value)]] = Field(
+    options: dict[OptionName, Annotated[Text, BeforeValidator(_option_value)]] = Field(
         default_factory=dict
     )
     """UCI options that both engines get, as `Hash = 16`"""
@@ -262,15 +248,12 @@ class AdjudicationSection(Section):
     @property
     def rules(self) -> Adjudication:
         draw, resign, syzygy = self.draw, self.resign, self.syzygy
+        tables = dict(syzygy or {})
         return Adjudication(
             max_moves=self.max_moves,
-            draw=None if draw is None else DrawRule(**dict(draw)),
-            resign=None if resign is None else ResignRule(**dict(resign)),
-            syzygy=None
-            if syzygy is None
-            else TablebaseRule(
-                pieces=syzygy.pieces,
-                fifty_moves=syzygy.fifty_moves,
-                folder=str(syzygy.folder or ""),
-            ),
+            draw=DrawRule(**dict(draw)) if draw else None,
+            resign=ResignRule(**dict(resign)) if resign else None,
+            syzygy=TablebaseRule(**tables | {"folder": str(tables["folder"] or "")})
+            if syzygy
+            else None,
         )

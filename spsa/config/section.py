@@ -1,6 +1,6 @@
 """One table of a file as a pydantic model, and what is wrong in it as faults with their lines."""
 
-import errno
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -41,11 +41,6 @@ class Section(BaseModel):
         """What is wrong between the keys of this table, each of which is right by itself."""
         return iter(())
 
-    @property
-    def written(self) -> set[str]:
-        """The keys that the file has."""
-        return self.model_fields_set
-
 
 def folder_of(info: ValidationInfo) -> Path:
     """The folder of the file that has a value; the current one for a value that no file has."""
@@ -65,28 +60,15 @@ def _plain(text: str) -> str:
     return text
 
 
-def _plain_lines(text: str) -> str:
-    for line in text.split("\n"):
-        _plain(line.replace("\t", " ").rstrip("\r"))
-    return text
-
-
 def located(name: object, info: ValidationInfo) -> object:
     """The absolute path that a text names; the file need not exist. None for an empty text."""
     if not isinstance(name, str) or not name:
         return name or None
     try:
         path = folder_of(info) / Path(_plain(name)).expanduser()
-        path.stat()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise refusal("{given} is too long for a path", "shorten it") from None
     except RuntimeError:
         raise refusal("{given} is in no user's home", "name another path") from None
-    try:
-        return path.resolve()
-    except RuntimeError:  # a circle of links; opening the path reports it
-        return path
+    return Path(os.path.realpath(path))
 
 
 def even(number: int) -> int:
@@ -97,7 +79,6 @@ def even(number: int) -> int:
 
 
 Text = Annotated[str, AfterValidator(_plain)]
-Lines = Annotated[str, AfterValidator(_plain_lines)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 FilePath = Annotated[Path, BeforeValidator(located)]
 OptionalText = Annotated[Text | None, BeforeValidator(lambda text: None if text == "" else text)]
@@ -119,21 +100,21 @@ def read_table(
 
     Paths in it start at `folder`. What is wrong between keys is told once each is right by itself.
     """
+    table: Table | None = None
     try:
         table = model.model_validate(data, context=folder)
+        told = [*_between(table)]
     except ValidationError as error:
-        for path, one in _errors(error, data).items():
-            faults.note((*at, *path), *_said(model, data, path, one))
-        return None
-    before = len(faults.found)
-    for path, found, remedy in _between(table):
+        errors = _errors(error, data).items()
+        told = [(path, *_said(model, data, path, one)) for path, one in errors]
+    for path, found, remedy in told:
         faults.note((*at, *path), found, remedy)
-    return table if len(faults.found) == before else None
+    return None if told else table
 
 
 def _between(table: Section, at: Key = ()) -> Iterator[Found]:
-    for name in type(table).model_fields:
-        if isinstance(inner := getattr(table, name), Section):
+    for name, inner in table:
+        if isinstance(inner, Section):
             yield from _between(inner, (*at, name))
     yield from (((*at, *key), found, remedy) for key, found, remedy in table.faults())
 
@@ -198,7 +179,7 @@ def _said(
     value, kind = _value(data, path), error["type"]
     if kind == "extra_forbidden":
         return f"unknown key {path[-1]!r}", suggestion(path[-1], _known(model, path[:-1]))
-    if kind == "string_type" and isinstance(value, list):
+    if kind == "string_type" and isinstance(error["loc"][-1], int):  # in a list
         kind = "tuple_type"
     said = error.get("ctx", {}) | {
         "given": f"{path[-1]} = {shown(value)}",

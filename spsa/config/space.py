@@ -1,14 +1,13 @@
 """params.toml: each table is a parameter; `constraints` orders them."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from spsa.config.document import Document, Faults, read_document, shown, suggestion
-from spsa.config.section import Found, Lines, OptionalText, Section, Text, read_table, refusal
+from spsa.config.section import Found, OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import Constraint, Location, Number, Parameter, Place, Role, Space
 from spsa.core.params.parameter import circle, conflicts, feasible
 from spsa.errors import Fault, InvalidInput
@@ -58,7 +57,7 @@ class ParameterSection(Section):
     """heading in reports"""
     active: bool = True
     """`false`: the value is built in and not tuned"""
-    note: Lines = ""
+    note: str = ""
     """for people; may have several lines"""
     constant: Name | None = None
     """the constant in the source; by default the parameter's name in capitals"""
@@ -150,14 +149,13 @@ def space_of(document: Document) -> Space:
 
 def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
     """The parameters in which nothing is wrong, and all faults of the document."""
-    faults, space = Faults(document), Space(())
-    with suppress(InvalidInput):  # there are so many that reading ends
-        space = Space(_parameters(document, faults))
-        constraints = tuple(_constraints(document, faults))
-        if not faults.found:
-            space = Space(space.parameters, constraints)
-            for key, found, remedy in _faults_between(space):
-                faults.note(key, found, remedy)
+    faults = Faults(document)
+    space = Space(_parameters(document, faults))
+    constraints = tuple(_constraints(document, faults))
+    if not faults.found:
+        space = Space(space.parameters, constraints)
+        for key, found, remedy in _faults_between(space):
+            faults.note(key, found, remedy)
     return space, faults.found
 
 

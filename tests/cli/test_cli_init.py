@@ -230,7 +230,7 @@ def test_faults_of_params_and_source_come_in_one_round(engine: Path, ask: Ask) -
     )
     config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
     said = ask("params", "show").err
-    assert "[games.book]" in said, "a file that is missing"
+    assert "[games]" in said, "a file that is missing"
     assert "params.toml:7: [depth] value 50 is outside" in said, "a wrong number"
     assert "[margim] there is no constant MARGIM" in said, "and the source"
     assert "3 faults" in said

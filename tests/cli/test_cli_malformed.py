@@ -58,7 +58,7 @@ def test_what_stands_in_the_place_of_a_file(project: Path, file: str, ask: Ask) 
     path.unlink()
     refused(ask, file, lined=False)
     path.mkdir()
-    assert "is a folder" in refused(ask, file, lined=False)[0]
+    assert "Is a directory" in refused(ask, file, lined=False)[0]
     path.rmdir()
     path.symlink_to(path)
     refused(ask, file, lined=False)

@@ -216,7 +216,7 @@ def test_all_faults_are_told_in_one_go(params):
 
 def test_missing_files_and_folders_are_faults(tmp_path):
     assert "does not exist" in faults(tmp_path / "none.toml")[0]
-    assert "is a folder" in faults(tmp_path)[0]
+    assert "Is a directory" in faults(tmp_path)[0]
     assert "cannot be read" in faults(tmp_path / ("x" * 5000))[0]
     assert "cannot be read" in faults(Path("a\0b"))[0]
 
