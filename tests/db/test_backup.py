@@ -1,7 +1,5 @@
 """A copy that is taken while a run is live ends with the same theta as the run itself."""
 
-import shutil
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +9,6 @@ from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
 from console import call, master, write_project
 from invariants import broken
-from postgres_server import binaries
 from shell import Shell
 
 ITERATIONS = 40
@@ -106,26 +103,3 @@ def test_a_copy_is_never_half_there_nor_written_over_another(
 def test_of_a_server_the_right_tool_is_named(postgresql_url: str, project: Path) -> None:
     done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=postgresql_url)
     assert (done.returncode, "pg_dump --format=custom" in done.stderr) == (2, True)
-
-
-def tool(name: str) -> str:
-    folder = binaries()
-    found = shutil.which(name) or (str(folder / name) if folder else None)
-    return found or pytest.skip(f"no {name} here")
-
-
-@pytest.mark.slow
-def test_a_server_is_dumped_while_the_run_goes_on(
-    postgresql_url: str, empty_postgresql_url: str, tmp_path: Path
-) -> None:
-    file = str(tmp_path / "spsa.dump")
-
-    def run(*words: str) -> None:
-        subprocess.run(words, check=True, timeout=240)
-
-    def copy() -> None:
-        run(tool("pg_dump"), "--format=custom", "--file", file, postgresql_url)
-
-    theta = copied_in_the_midst(postgresql_url, copy)
-    run(tool("pg_restore"), "--exit-on-error", "--dbname", empty_postgresql_url, file)
-    assert of_the_copy(empty_postgresql_url) == theta

@@ -14,7 +14,7 @@ from builders import result_of, stage
 from proxy import Proxy
 from shell import Shell
 
-from spsa.db import database, sqlite_file
+from spsa.db import database
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
@@ -45,13 +45,6 @@ def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path: Path) -> Non
         leaving.start()
         assert mode_of(path) == "wal"
         leaving.join()
-
-
-def test_a_new_file_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "spsa.db"
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.2)
-    with written_by_another(path), pytest.raises(sa.exc.OperationalError, match="locked"):
-        mode_of(path)
 
 
 @pytest.fixture

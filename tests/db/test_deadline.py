@@ -4,7 +4,6 @@ The limits are the product's own, and a faster clock measures them where only th
 """
 
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -22,7 +21,6 @@ from proxy import Proxy
 
 from spsa.db import postgresql
 from spsa.db.database import create_engine, translated
-from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
 
@@ -135,25 +133,6 @@ def test_the_server_itself_ends_a_long_statement(
             assert cursor.fetchone() == ("0",)
 
 
-def test_a_port_that_never_responds_is_no_server(clock: Clock) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        port = mute.getsockname()[1]
-        clock.run(fast=True)
-        with pytest.raises(DatabaseUnreachable, match=CONNECTING):
-            Store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
-
-
-def test_the_limit_is_for_the_whole_response(url: str, clock: Clock) -> None:
-    """And not for the silence before its next byte."""
-    engine = create_engine(parse_url(url), durable=True)
-    slow = sa.text("SELECT repeat('x', 9000), pg_sleep(0.02) FROM generate_series(1, 500)")
-    refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
-    with refused, translated(parse_url(url)), engine.begin() as connection:
-        clock.run(fast=True)
-        connection.execute(slow)
-    engine.dispose()
-
-
 def test_a_program_that_is_stopping_waits_less(
     proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,37 +143,6 @@ def test_a_program_that_is_stopping_waits_less(
         threading.Timer(0.3, stopping.set).start()
         with pytest.raises(DatabaseUnreachable, match=r"no response within 0\.2 s"):
             store.runs()
-
-
-def test_a_program_that_is_stopping_gets_a_response_in_time(url: str) -> None:
-    with Store(url, is_stopping=lambda: True) as store:
-        assert store.runs() == []
-
-
-def test_an_upgrade_gives_a_silent_server_up(proxy: Proxy, url: str, clock: Clock) -> None:
-    proxy.stall()
-    clock.run(fast=True)
-    with pytest.raises(DatabaseUnreachable, match=CONNECTING):
-        upgrade(url)
-
-
-def test_connections_of_other_code_have_no_limit(url: str) -> None:
-    Store(url).close()
-    other = psycopg2.connect(url.replace("+psycopg2", ""))
-    assert postgresql._limit(other) == float("inf")
-    with other.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    other.close()
-
-
-def test_a_server_that_only_reads_now_may_soon_write(postgresql_url: str) -> None:
-    """As a standby does once it is the primary."""
-    engine = create_engine(parse_url(postgresql_url), durable=True)
-    refused = pytest.raises(DatabaseUnreachable, match="read-only")
-    with refused, translated(parse_url(postgresql_url)), engine.begin() as connection:
-        connection.execute(sa.text("SET TRANSACTION READ ONLY"))
-        connection.execute(sa.text("DELETE FROM spsa_event"))
-    engine.dispose()
 
 
 COMMANDS = {

@@ -21,11 +21,8 @@ import sqlalchemy as sa
 from asking import Store
 from builders import LEASE, new_worker, result_of, stage
 from engines.faulty import wait_until
-from uci_tuner import uci_tuner
 
 from benches.cluster import account, await_answer, free_port
-from spsa.db.database import create_engine
-from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
 from spsa.history.doctor import check_run
@@ -177,39 +174,3 @@ def test_nothing_stays_in_a_session(postgresql_url: str) -> None:
                 if not durable:
                     stage(store).whole_iteration()
             assert settings_of(pooler.url) == untouched
-
-
-@pytest.mark.parametrize("durable", [True, False])
-def test_what_a_transaction_counts_on_holds_within_it(pooler: Pooler, durable: bool) -> None:
-    engine = create_engine(parse_url(pooler.url), durable=durable)
-    for _ in range(2):
-        with engine.begin() as connection:
-            asked = sa.text(
-                "SELECT current_setting('statement_timeout'), current_setting('synchronous_commit')"
-            )
-            assert tuple(connection.execute(asked).one()) == ("15s", "on" if durable else "off")
-    engine.dispose()
-
-
-def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: str) -> None:
-    with pooling(empty_postgresql_url, connections=1) as pooler:
-        assert upgrade(pooler.url)
-        with Store(pooler.url) as store:
-            assert store.runs() == []
-
-
-@pytest.mark.slow
-def test_a_real_master_and_two_workers(pooler: Pooler, tmp_path: Path) -> None:
-    tuner = uci_tuner(tmp_path / "tuner", pooler.url, iterations=2)
-    try:
-        master = tuner.master()
-        tuner.wait_for_tables()
-        workers = [tuner.worker() for _ in range(2)]
-        assert tuner.ended(master) == 0, tuner.account()
-        assert {tuner.ended(worker) for worker in workers} <= {0, 3}, tuner.account()
-        with Store(pooler.url) as store:
-            run = store.run()
-            assert (run.applied, store.totals(run.id).tally.games) == (2, 8)
-            assert check_run(store, run) == []
-    finally:
-        tuner.kill_all()

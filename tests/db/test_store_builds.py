@@ -111,14 +111,6 @@ def test_a_machine_that_cannot_build_says_why_and_is_not_asked_again(orders):
     assert (orders.state.failures, orders.state.builders) == ((), 2)
 
 
-def test_a_machine_that_failed_one_build_is_given_another(orders):
-    one = orders.worker("one")
-    failed = orders.claim(one)
-    orders.store.fail_build(failed, "no compiler")
-    orders.order("l" * 64)
-    assert orders.claim(one).build_id > failed.build_id
-
-
 def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql):
     store = orders.store
     one, two = orders.worker("one"), orders.worker("two")
@@ -132,13 +124,6 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql
     store.fail_build(lost, "too late")
     assert orders.publish(found) == "accepted"
     assert orders.state.failures == ()
-
-
-def test_the_oldest_order_is_built_first(orders):
-    one, two = orders.worker("one"), orders.worker("two")
-    orders.order("l" * 64)
-    orders.store.fail_build(orders.claim(one), None)
-    assert orders.claim(two).build_id < orders.claim(one).build_id
 
 
 def test_a_build_whose_workers_disappear_is_given_up(orders):
@@ -160,14 +145,6 @@ def test_a_claim_gives_the_right_to_its_own_build_only(orders):
         assert orders.publish(other) == "lost"
         assert not orders.store.renew_build(other, LEASE)
     assert orders.publish(build) == "accepted"
-
-
-def test_a_machine_that_gets_no_batches_of_one_binary_builds(orders):
-    one, two = orders.worker("one"), orders.worker("two")
-    orders.store.set_aside("one", "why", "me")
-    orders.store.set_aside("two", "why", "me", sha256=orders.sha256)
-    assert orders.claim(one) is None
-    assert orders.claim(two) is not None
 
 
 def test_engines_whose_bytes_were_deleted_are_built_again(orders, sql):

@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from asking import Store
 from builders import LEASE, result_of, stage
 
-from spsa.core.scoring import Tally
-from spsa.lifecycle import BatchStatus, Purpose
+from spsa.lifecycle import Purpose
 from spsa.protocol import Failure
 
 PLAYED = 25
@@ -157,16 +156,3 @@ def test_sums_read_each_row_of_a_run_once(long_run):
         assert read, plan
         assert len(read) == len(set(read)), plan
         assert not any("SubPlan" in line or "CORRELATED" in line for line in plan), plan
-
-
-@pytest.mark.slow
-def test_sums_are_those_of_the_rows(long_run):
-    long_run.play("more")
-    store, run_id = long_run.store, long_run.run.id
-    done = [row for row in store.batches(run_id) if row.status is BatchStatus.DONE]
-    games = sum(row.games for row in done)
-    totals, (worker,) = store.totals(run_id), store.workers()
-    assert totals.tally == sum((row.tally for row in done), Tally())
-    assert totals.bounded_steps == 0
-    assert (worker.batches, worker.games) == (len(done), games)
-    assert store.games_in_the_last(run_id, 3600) == (games if store.is_file else 8)

@@ -33,13 +33,6 @@ REFUSED = {
     "a batch that is done without its games": (
         "UPDATE spsa_batch SET status = 'done', claim_id = 'forged' WHERE status = 'ready'"
     ),
-    "a batch that is given up and keeps its games": (
-        "UPDATE spsa_batch SET status = 'failed' WHERE status = 'done'"
-    ),
-    "a batch that begins with games": (
-        "INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, max_attempts, draws)"
-        " SELECT iteration_id, 99, 2, 0, seed, 5, 2 FROM spsa_batch WHERE status = 'ready'"
-    ),
     "a batch with less than no games": (
         "UPDATE spsa_batch SET plus_wins = 3, minus_wins = 3, draws = -2, ptnml_0 = 0, ptnml_1 = 0,"
         " ptnml_2 = 2, ptnml_3 = 0, ptnml_4 = 0 WHERE status = 'done'"
@@ -47,10 +40,6 @@ REFUSED = {
     "more games than the target": (
         "UPDATE spsa_iteration SET games_played = games_played + 2, draws = draws + 2,"
         " ptnml_2 = ptnml_2 + 1 WHERE k = 2"
-    ),
-    "games without pairs": "UPDATE spsa_iteration SET plus_wins = plus_wins + 2 WHERE k = 3",
-    "games that are not those of the results": (
-        "UPDATE spsa_iteration SET games_played = games_played + 2 WHERE k = 3"
     ),
     "half points that are not those of the pairs": (
         "UPDATE spsa_iteration SET plus_wins = plus_wins + 1, draws = draws - 1 WHERE k = 2"
@@ -105,13 +94,6 @@ def test_an_iteration_that_lacks_games_of_its_batches_does_not_wait_for_them(run
     )
     reason = run.view().run.reason
     assert reason.startswith("iteration 2 has 0 games ")
-
-
-def test_the_reason_has_both_figures(run, sql):
-    sql(MISCOUNTED["a batch that is not reported any more"])
-    reason = run.view().run.reason
-    assert reason.startswith("iteration 2 has 8 games ")
-    assert "its batches have 4 games " in reason
 
 
 def test_a_validation_is_not_completed_on_other_counts_than_its_batches(run, sql):

@@ -1,8 +1,6 @@
-"""Which machine is given which batch, and when a batch, or a machine, has failed often enough.
+"""Which machine is given which batch, and what a machine is known by; each has one worker.
 
-A story has one step a comma: what a machine does with the batch that it claims (`-`: there is none
-for it), or what the master sees. Machines are letters; each has one worker. `test_protocol_model`
-has those of three machines and three attempts; here are the others.
+`test_protocol_model` has what is tried how often, in any order of calls.
 """
 
 import hashlib
@@ -13,8 +11,6 @@ from builders import (
     LEASE,
     TERMS,
     new_engine,
-    new_iteration,
-    new_validation,
     new_worker,
     result_of,
     stage,
@@ -30,11 +26,10 @@ from spsa.errors import (
     OutOfRange,
     TooManyRequests,
 )
-from spsa.lifecycle import BatchStatus, MachineRole, RunStatus
+from spsa.lifecycle import MachineRole, RunStatus
 from spsa.protocol import MAX_WORKERS, Failure, Measured
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
-BINARIES = {"all": None, "plus": PLUS, "minus": MINUS, "another": "a" * 64}
 LONG_AGO = "2000-01-01 00:00:00.000"
 
 
@@ -73,109 +68,10 @@ class Fleet:
         self.sql.expire(claim.batch_id)
         return claim.seq
 
-    def returns(self, machine):
-        claim = self.claim(machine)
-        self.store.release(claim)
-        return claim.seq
-
-    def holds(self, machine):
-        claim = self.claim(machine)
-        return "-" if claim is None else claim.seq
-
     def leave(self, machine):
         """A machine has not been heard of for longer than counts as present."""
         silent = "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :machine"
         self.sql(silent, then=LONG_AGO, machine=machine)
-
-    def step(self, *words):
-        match words:
-            case ("there", *machines):
-                for machine in machines:
-                    self.here(machine)
-            case ("silent", machine):
-                self.leave(machine)
-            case ("registered", machine):
-                self.store.register_worker(new_worker(f"{machine}-1", host=machine))
-            case ("aside", machine, binary):
-                self.here(machine)
-                self.store.set_aside(machine, "broken", "me", sha256=BINARIES[binary])
-            case ("running",):
-                assert self.on.view().run.status is RunStatus.RUNNING
-            case ("paused", machine, tried):
-                self.assert_paused(machine, "machine" if tried == "1" else "machines", tried)
-            case (machine, verb, *seq):
-                assert str(getattr(self, verb)(machine)) == (seq or ["0"])[0]
-
-    def assert_paused(self, machine, word, tried):
-        why = f"{machine} has no book"
-        if machine == "-":
-            why = "every worker that claimed it disappeared without a report"
-        run = self.on.view().run
-        assert run.status is RunStatus.PAUSED
-        assert run.reason == f"iteration 1 batch 0: {why} (tried by {tried} {word})"
-        (told,) = self.store.events(run.id, kinds=["paused"])
-        assert told.detail == {"reason": run.reason}
-
-    def batches(self):
-        return self.store.batches(self.on.run.id)
-
-
-# the attempts and the batches of the iteration, and the story
-STORIES = {
-    "one that a batch was lost to for good plays no more of it": (
-        *(3, 1),
-        "there o, a leaves, running, a leaves, running, a leaves, running, a holds -, o plays,"
-        " running",
-    ),
-    "a lone machine that leaves every time": (2, 1, "a leaves, running, a leaves, paused - 1"),
-    "all that are there have failed": (5, 1, "there b, a fails, running, b fails, paused b 2"),
-    "as many as may are enough": (
-        *(3, 2),
-        "there b c d, a fails, b fails, c fails, d returns 1, paused c 3",
-    ),
-    "where one may fail, another still tries": (
-        *(1, 1),
-        "there b, a fails, running, b fails, paused b 2",
-    ),
-    "one that was left by its only machine": (1, 1, "a leaves, a holds -, paused - 1"),
-    "one that registers again is waited for": (
-        *(9, 1),
-        "there b, silent b, a fails, registered b, a holds -",
-    ),
-    "a batch waits while no machine is there": (1, 1, "a fails, silent a, running"),
-    "failures of other batches do not count": (
-        *(2, 2),
-        "a fails 0, b holds 0, c fails 1, running",
-    ),
-    "one set aside for these binaries is not waited for": (
-        *(9, 1),
-        "there b c, aside b plus, aside c another, a fails, a holds -, aside c minus, a fails",
-    ),
-    "one set aside for another binary plays this one": (
-        *(3, 1),
-        "aside b another, a fails, running, b plays",
-    ),
-    "one that returned a batch has not tried it": (
-        *(3, 1),
-        "there b c d, a fails, b fails, c returns, d plays",
-    ),
-    "alone, as the other is set aside": (
-        *(3, 1),
-        "there b, aside b minus, a fails, a fails, a fails, b holds -, paused a 1",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", STORIES)
-def test_a_batch_is_tried_by_other_machines_until_the_run_pauses(store, sql, name):
-    attempts, batches, story = STORIES[name]
-    fleet = Fleet(store, sql, batches, max_attempts=attempts)
-    for step in story.split(", "):
-        fleet.step(*step.split())
-    paused = fleet.on.now().status is RunStatus.PAUSED
-    failed = [row.seq for row in fleet.batches() if row.status is BatchStatus.FAILED]
-    assert failed == [0] * paused
-    assert broken(sql) == []
 
 
 @pytest.fixture
@@ -185,12 +81,14 @@ def fleet(store, sql):
     assert broken(sql) == []
 
 
-def test_a_machine_that_may_play_another_iteration_only_is_none_to_wait_for(fleet):
-    fleet.here("b")
-    fleet.store.set_aside("b", "broken", "me", sha256=PLUS)
-    other = new_iteration(k=2, in_flight=2, plus=new_engine("third"))
-    fleet.store.open_iteration(fleet.on.master, other)
-    assert [fleet.fails("a") for _ in range(2)] == [0, 0]
+def test_a_machine_set_aside_for_these_binaries_is_not_waited_for(fleet):
+    for machine, sha256 in (("b", PLUS), ("c", "a" * 64)):
+        fleet.here(machine)
+        fleet.store.set_aside(machine, "broken", "me", sha256=sha256)
+    assert [fleet.fails("a"), fleet.fails("a")] == [0, 1]
+    assert fleet.claim("a") is None, "c may play them"
+    fleet.store.set_aside("c", "broken", "me", sha256=MINUS)
+    assert fleet.fails("a") == 0
 
 
 def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet):
@@ -237,24 +135,6 @@ def test_a_machine_that_is_set_aside_is_given_nothing_until_it_is_released(fleet
     assert fleet.claim("a").seq == 1
 
 
-def test_a_machine_set_aside_for_one_binary_plays_the_others(fleet):
-    fleet.here("a")
-    fleet.store.set_aside("a", "no such book", "me", sha256=PLUS)
-    other = new_iteration(k=2, in_flight=2, plus=new_engine("third"))
-    fleet.store.open_iteration(fleet.on.master, other)
-    assert fleet.claim("a").iteration_number == 2
-
-
-def test_a_batch_of_the_validation_of_a_run_that_has_ended_is_withdrawn_too(store):
-    on = stage(store, max_iterations=1)
-    on.whole_iteration()
-    store.finish(on.master)
-    store.open_iteration(on.master, new_validation(opened_on=1))
-    assert on.claim("held") is not None
-    assert store.withdraw_batches("machine", "me") == 1
-    assert [event.actor for event in store.events(on.run.id, kinds=["withdraw"])] == ["me"]
-
-
 def test_only_workers_that_are_gone_and_never_had_a_batch_are_forgotten(store, sql):
     on = stage(store)
     on.open()
@@ -264,22 +144,6 @@ def test_only_workers_that_are_gone_and_never_had_a_batch_are_forgotten(store, s
     store.register_worker(new_worker("machine-3"))
     names = [row.name for row in sql("SELECT name FROM spsa_worker ORDER BY name")]
     assert names == ["machine-1", "machine-3"]
-
-
-def test_a_running_run_between_two_iterations_is_told_of_a_machine_that_is_set_aside(store):
-    on = stage(store)
-    on.whole_iteration()
-    store.set_aside("machine", "no such book", "me")
-    assert [event.actor for event in store.events(on.run.id, kinds=["set_aside"])] == ["me"]
-
-
-def test_the_failures_of_a_machine_name_the_binaries_that_it_alone_is_set_aside_for(fleet):
-    fleet.here("b")
-    fleet.fails("a", sha256=PLUS)
-    fleet.fails("b", sha256=MINUS)
-    fleet.store.set_aside("a", "no such book", "me", sha256=PLUS)
-    found = {one.machine: one.binaries_set_aside for one in fleet.on.view().machine_failures}
-    assert found == {"a": frozenset({PLUS}), "b": frozenset()}
 
 
 def test_a_released_machine_has_a_clean_record(fleet):
@@ -399,12 +263,6 @@ def test_a_machine_that_is_invited_again_has_another_token(far):
     machine, owner = far.store.machine_of_token(hashed(again), far.here("far").id)
     assert (machine.revoked_at, machine.may_build, machine.invited_by) == (None, True, "you")
     assert owner == "far" and far.claim("far") is not None
-
-
-def test_the_machines_are_those_that_were_invited_or_came(far, sql):
-    far.here("near")
-    found = {one.name: one.invited_by for one in far.store.machines()}
-    assert found == {"far": "me", "near": None, "machine": None}
 
 
 def test_a_direct_machine_that_is_revoked_does_not_register_again(fleet):

@@ -29,17 +29,6 @@ def iterations(run):
     return run.store.iterations(run.run.id)
 
 
-def test_a_lease_from_before_the_clock_was_set_back_does_not_block_the_run(store, sql):
-    run = stage(store)
-    sql("UPDATE spsa_run SET lease_expires_at = '2500-01-01 00:00:00.000'")
-    with pytest.raises(MasterLeaseLost, match="m1") as refused:
-        store.acquire_master_lease(run.run.id, "m2", LEASE)
-    end = refused.value.lease_end
-    assert store.acquire_master_lease(run.run.id, "m2", LEASE, end).epoch == run.master.epoch + 1
-    with pytest.raises(MasterLeaseLost, match="m2"):
-        store.acquire_master_lease(run.run.id, "m3", LEASE, end)
-
-
 def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, monkeypatch):
     """As where the holder's clock is a day ahead; a master with another clock stands by."""
     run = stage(store)
@@ -76,19 +65,6 @@ def test_a_master_that_was_replaced_can_change_nothing(store, expire):
     assert run.now().master_id == "m2"
     store.apply(new, iterations(run)[0].id, *step)
     assert run.now().applied == 1
-
-
-def test_opening_writes_the_iteration_as_it_was_decided(store):
-    run = stage(store)
-    new = new_iteration()
-    assert store.open_iteration(run.master, new) == 1
-    (row,) = iterations(run)
-    for name in ("k", "a_k", "c_k", "opened_on", "in_flight", "target_games", "purpose"):
-        assert getattr(row, name) == getattr(new.row, name)
-    for name in ("base_parameters", "plus_parameters", "minus_parameters"):
-        assert getattr(row, name) == getattr(new.row, name)
-    assert (row.plus_sha256, row.minus_sha256) == (new.sides.plus.sha256, new.sides.minus.sha256)
-    assert {e.path for e in store.engines(run.run.id)} == {"/engines/plus", "/engines/minus"}
 
 
 def test_opening_on_other_results_than_the_run_holds_is_refused(store):
@@ -130,40 +106,6 @@ def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
     seeds = [b.seed for b in rows + store.batches(other.id)]
     seeds += [row.rng_seed for row in sql("SELECT rng_seed FROM spsa_iteration")]
     assert len(set(seeds)) == len(seeds)
-
-
-def test_a_batch_of_odd_size_or_an_odd_target_never_gets_in(store):
-    run = stage(store)
-    for wrong in ({"target_games": 7}, {"target_games": 6, "batch_games": 3}, {"target_games": 0}):
-        with pytest.raises(Exception, match=r"whole_pairs|sound"):
-            run.open(**wrong)
-    assert iterations(run) == []
-
-
-@pytest.mark.slow
-def test_applying_moves_theta_and_logs_it_at_once(store):
-    run = stage(store)
-    run.open()
-    run.play()
-    before = run.now()
-    _, step = step_from(before, iterations(run)[0].tally, bounded=True, elo=12.5)
-    store.apply(run.master, iterations(run)[0].id, before, step)
-    now, (row,), (logged,) = run.now(), iterations(run), store.steps(run.run.id)
-    assert (now.applied, now.theta, now.state) == (1, step.theta, {"k": 1})
-    assert (row.status, row.elo_diff, row.gradient_estimate) == (
-        IterationStatus.COMPLETE,
-        12.5,
-        step.gradient,
-    )
-    assert row.completed_at is not None
-    assert (logged.k, logged.iteration_id, logged.bounded) == (1, row.id, True)
-    assert (logged.theta_before, logged.delta, logged.theta_after) == (
-        THETA,
-        step.delta,
-        step.theta,
-    )
-    assert store.totals(run.run.id).tally == row.tally
-    assert store.totals(run.run.id).bounded_steps == 1
 
 
 def test_a_step_from_another_theta_is_refused(store):
@@ -315,11 +257,3 @@ def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     assert [batch.last_error for batch in view.failed] == ["it broke"]
     assert view.run.status is RunStatus.FINISHED
     assert store.events(run.run.id)[-1].kind == "failed"
-
-
-def test_an_engine_that_was_published_again_is_found_at_its_new_place(store):
-    run = stage(store)
-    run.whole_iteration()
-    run.open(plus=new_engine("plus", path="/moved/plus"))
-    assert run.claim("x").plus.path == "/moved/plus"
-    assert {e.path for e in store.engines(run.run.id)} == {"/moved/plus", "/engines/minus"}

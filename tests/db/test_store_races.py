@@ -14,7 +14,7 @@ from spsa.core.scoring import Tally
 from spsa.db.base import execute
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
-from spsa.errors import IllegalTransition, MasterLeaseLost
+from spsa.errors import MasterLeaseLost
 from spsa.protocol import Failure
 from worker.batches.database_client import RECONNECT, DatabaseClient
 
@@ -107,17 +107,6 @@ def test_one_of_many_identical_openings_is_written(store):
     numbers = in_parallel([lambda: store.open_iteration(run.master, new_iteration())] * 6)
     assert numbers == [1] * 6
     assert len(store.batches(run.run.id)) == 2
-
-
-def test_one_of_many_runs_of_a_name_is_started(store):
-    def create():
-        try:
-            return store.create_run(new_run()).id
-        except IllegalTransition:
-            return None
-
-    created = in_parallel([create] * 6)
-    assert sum(run_id is not None for run_id in created) == 1
 
 
 def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_url):

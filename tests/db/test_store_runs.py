@@ -1,6 +1,5 @@
 """What an owner tells a run, what anybody may ask, and that values survive the database."""
 
-import hashlib
 import math
 import struct
 from datetime import UTC, datetime, timedelta
@@ -99,28 +98,6 @@ def test_who_did_what_is_on_record(store):
     assert [event.kind for event in store.events(run.id, last=2)] == ["running", "extend"]
 
 
-def test_a_run_that_starts_where_another_one_was_says_so(store):
-    origin = {"run": "first", "at": 3, "doubt": 1.0}
-    run = store.create_run(new_run(name="second", start_state={"k": 3}), origin=origin)
-    assert run == store.run("second")
-    assert (run.theta, run.applied, run.status) == (THETA, 0, RunStatus.RUNNING)
-    told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
-    assert told == [("start", "master", {"seed": 42, **origin})]
-
-
-def test_what_a_master_records_are_events_of_its_run(store):
-    run = stage(store)
-    begun, over = ({"kind": "disk", "subject": name} for name in ("a", "b"))
-    store.record(run.master, [("alarm", begun), ("alarm_over", over)])
-    told = [(event.kind, event.actor, event.detail) for event in store.events(run.run.id, last=2)]
-    assert told == [("alarm", "master", begun), ("alarm_over", "master", over)]
-
-
-def test_a_run_that_is_not_there_cannot_be_moved(store):
-    with pytest.raises(IllegalTransition, match="there is no such run"):
-        store.pause("nobody", "me", "why")
-
-
 def test_a_run_is_extended_but_never_below_what_it_has_opened(store):
     run = stage(store)
     run.whole_iteration()
@@ -175,11 +152,6 @@ def test_estimates_are_those_of_the_last_step(store):
         assert run.now().estimates == known
 
 
-def test_the_order_of_the_parameters_is_kept(store):
-    theta = {"zulu": 1.0, "alpha": 2.0, "mike": 3.0}
-    assert list(store.create_run(new_run(theta=theta)).theta) == list(theta)
-
-
 def test_times_are_aware_utc_and_of_the_databases_clock(store):
     run = stage(store, max_iterations=1)
     run.whole_iteration()
@@ -192,25 +164,6 @@ def test_times_are_aware_utc_and_of_the_databases_clock(store):
     assert all(abs(datetime.now(UTC) - moment) < timedelta(minutes=5) for moment in times)
     assert row.created_at <= row.completed_at + timedelta(seconds=1)
     assert timedelta() <= store.clock() - run.now().created_at < timedelta(seconds=300)
-
-
-def test_the_speed_of_a_run_counts_what_was_reported_lately(store, sql):
-    run = stage(store)
-    run.open()
-    run.play()
-    assert store.games_in_the_last(run.run.id, 60) == 8
-    assert store.games_in_the_last(run.run.id, -60) == 0
-
-
-def test_the_ledger_narrows_as_asked(store):
-    run = stage(store, max_iterations=9)
-    for _ in range(3):
-        run.whole_iteration()
-    run.open()
-    assert [i.k for i in store.iterations(run.run.id, last=2)] == [3, 4]
-    assert [i.k for i in store.open_iterations(run.run.id)] == [4]
-    assert [s.k for s in store.steps(run.run.id)] == [1, 2, 3]
-    assert store.iterations(run.run.id + 1) == []
 
 
 def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
@@ -236,11 +189,3 @@ def test_a_run_with_an_iteration_gives_way_to_none(store):
     with pytest.raises(IllegalTransition, match="already"):
         store.create_run(new_run(), replacing=run.run.id)
     assert store.find_run(run.run.name)
-
-
-def test_a_file_that_two_runs_have_is_kept_once(store):
-    sha256 = hashlib.sha256(b"a book").hexdigest()
-    for name in ("first", "second"):
-        store.create_run(new_run(name=name), files={sha256: b"a book"})
-    assert store.file(sha256) == b"a book"
-    assert store.file("0" * 64) is None

@@ -110,17 +110,6 @@ def test_the_higher_priority_is_served_as_long_as_it_has_anything_free(runs):
     assert runs.next_runs(3) == ["more urgent", "old", "old"]
 
 
-def test_no_slot_idles_while_a_lower_priority_has_work(runs):
-    runs.start("low", batches=2, priority=-3)
-    runs.start("high", batches=0, priority=5)
-    runs.start("higher", priority=6)
-    runs.store.pause("higher", "me", "a pause")
-    assert runs.next_runs(2) == ["low", "low"]
-    assert runs.claim() is None
-    runs.open("high", 1)
-    assert runs.next_runs(1) == ["high"]
-
-
 def test_within_a_run_the_oldest_iteration_goes_first(runs):
     runs.start("first", batches=2, in_flight=2)
     runs.open("first", batches=2, k=2, in_flight=2)
@@ -139,9 +128,7 @@ def test_a_validation_of_an_ended_run_has_the_priority_of_its_run(runs):
 
 
 SHARES = [
-    pytest.param(8, {"a": 3.0, "b": 1.0}, {}, 0.35, id="whole slots"),
     pytest.param(8, {"a": 3.0, "b": 1.0}, {"b": 10.0}, 0.35, id="games of other lengths"),
-    pytest.param(7, {"a": 1.0, "b": 1.0, "c": 0.5}, {"a": 3.0}, 0.6, id="parts of slots"),
     pytest.param(2, {"a": 1.0, "b": 1.0, "c": 1.0}, {}, 0.2, id="more runs than slots"),
     pytest.param(1, {"a": 3.0, "b": 1.0}, {}, 0.1, id="one slot"),
 ]
@@ -168,25 +155,13 @@ def held(runs, claim):
     pass
 
 
-def paused(runs, claim):
-    runs.store.release(claim)
-    runs.store.pause("idle", "me", "why")
-
-
-def tried_enough(runs, claim):
-    runs.store.release(claim)
-    tried = "INSERT INTO spsa_failure (batch_id, machine, lost_leases) VALUES (:id, 'w', 3)"
-    runs.sql(tried, id=claim.batch_id)
-    runs.sql("UPDATE spsa_batch SET attempt = 3 WHERE id = :id", id=claim.batch_id)
-
-
 def left_and_tried_enough(runs, claim):
     runs.sql("UPDATE spsa_batch SET max_attempts = 1 WHERE id = :id", id=claim.batch_id)
     runs.sql.expire(claim.batch_id)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("idle", [played, held, paused, tried_enough, left_and_tried_enough])
+@pytest.mark.parametrize("idle", [played, held, left_and_tried_enough])
 def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
     """Else the run of the next number would get the share of the idle one."""
     runs.start("idle", share=10.0)
@@ -197,43 +172,12 @@ def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
     assert runs.claim(0.2, 0.3).run_name == "b"
 
 
-def test_batches_that_were_left_behind_take_part_in_the_draw(runs):
-    runs.start("idle", share=10.0)
-    runs.play(runs.claim())
-    for name in ("b", "c"):
-        runs.start(name)
-        runs.claim()
-    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then WHERE status = 'leased'", then=OLD)
-    assert runs.claim(0.55, 0.65).run_name == "c"
-
-
 def test_slots_in_use_are_those_of_open_iterations_and_live_leases(runs):
     """b has two of three slots, so that c is due all of the draw."""
     runs.start("b", batches=5)
     runs.next_runs(2)
     runs.start("c", batches=5)
     assert runs.claim(0.0, 0.1).run_name == "c"
-
-
-def test_a_reported_batch_is_no_slot_in_use(runs):
-    """Both runs are due the same, and b begins the draw."""
-    runs.start("b", batches=3)
-    for _ in range(2):
-        runs.play(runs.claim())
-    runs.start("c", batches=2)
-    assert runs.claim(0.0, 0.1).run_name == "b"
-
-
-def test_a_batch_of_an_abandoned_validation_is_no_slot_in_use(runs):
-    run = runs.start("b")
-    tuning = runs.claim()
-    runs.store.open_iteration(runs.masters["b"], new_validation())
-    runs.next_runs(2)
-    match = runs.store.open_iterations(run.id)[-1]
-    runs.store.abandon_validation(runs.masters["b"], match.id)
-    runs.store.release(tuning)
-    runs.start("c", batches=2)
-    assert runs.claim(0.0, 0.1).run_name == "b"
 
 
 def test_an_expired_lease_is_no_slot_in_use(runs, expire):
@@ -295,28 +239,6 @@ def test_an_overview_has_the_slots_and_the_master_of_each_run(runs):
     ]
 
 
-def test_a_master_is_there_until_its_lease_expires(runs):
-    runs.start("first", batches=0)
-
-    def has_master(seconds):
-        runs.store.tick(runs.masters["first"], seconds)
-        (row,) = runs.store.run_overviews()
-        return row.has_master
-
-    assert any(has_master(0.9) for _ in range(20))  # a busy machine may be late
-
-
-def test_a_failure_does_not_replace_the_reason_of_a_pause(runs):
-    run = runs.start("only", max_attempts=1)
-    claim = runs.claim()
-    runs.store.pause("only", "me", "dinner")
-    runs.store.fail(claim, Failure(reason="it broke"))
-    now = runs.view("only").run
-    assert (now.status, now.reason) == ("paused", "dinner")
-    (event,) = runs.store.events(run.id, kinds=["failed"])
-    assert "it broke" in event.detail["reason"]
-
-
 def test_a_worker_takes_the_runs_that_it_names(runs):
     for name in ("a", "b", "c"):
         runs.start(name)
@@ -326,7 +248,7 @@ def test_a_worker_takes_the_runs_that_it_names(runs):
     assert runs.served(runs.worker("four")) == ["a"]
 
 
-@pytest.mark.parametrize("name", ["a.b", '"', "a'b", "$", "ä b", "[0]", "%"])
+@pytest.mark.parametrize("name", ["a.b", '"', "a'b", "%"])
 def test_the_name_of_a_run_is_no_pattern(runs, name):
     runs.start("axb")
     runs.start(name)
@@ -344,16 +266,6 @@ def test_a_worker_gets_what_requires_nothing_that_it_lacks(runs):
     assert runs.served(new) == ["new"]
     again = runs.worker("nothing", provides=("fast", "linux"))  # it starts with other options
     assert runs.served(again) == ["fast"]
-
-
-def test_shares_are_drawn_among_the_runs_that_a_worker_may_play(runs):
-    """The others would lengthen its turns, and it would be served the oldest run instead."""
-    for name in ("a", "b"):
-        runs.start(name, batches=20)
-    runs.start("c", batches=40, requires=("fast",))
-    runs.worker("fast", provides=("fast",))
-    served = Counter(runs.next_runs(20))
-    assert served == {"a": 10, "b": 10}
 
 
 def test_a_machine_tries_again_what_no_other_may_play(runs):
@@ -394,14 +306,3 @@ def test_what_is_left_is_told_with_what_it_requires(runs):
     runs.store.stop("c", "me", "enough")
     left = sorted((one.run, one.requires) for one in runs.store.work_left())
     assert left == [("a", ("aarch64", "linux")), ("a", ("x86-64",)), ("unopened", ())]
-
-
-def test_a_claim_has_the_binaries_of_all_kinds(runs):
-    plus, minus = new_engine("plus for v3"), new_engine("minus for v3")
-    runs.start("a", variants={"x86-64-v3": (plus, minus)})
-    claim = runs.claim()
-    ((kind, sides),) = claim.variants.items()
-    assert kind == "x86-64-v3"
-    assert [side.sha256 for side in sides] == [plus.sha256, minus.sha256]
-    assert [side.path for side in sides] == [plus.path, minus.path]
-    assert [side.options for side in sides] == [claim.plus.options, claim.minus.options]

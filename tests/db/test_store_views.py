@@ -4,7 +4,6 @@ import pytest
 from builders import new_worker, result_of, stage
 
 from spsa.core.scoring import Tally
-from spsa.db.migrate import VIEWS
 from spsa.protocol import BatchResult, Failure
 
 
@@ -103,17 +102,3 @@ def test_void_games_count_for_the_worker_that_had_them(store, sql):
     assert {one.worker: one.void_games for one in store.worker_shares(run.run.id)} == {"sound": 2}
     store.release_machine("machine", "me")
     assert counted() == {"machine-1": 0, "sound": 2}
-
-
-def test_time_losses_of_both_sides_count_for_the_worker(store):
-    run = stage(store)
-    run.open(target_games=4, batches=[4])
-    claim = run.claim("c")
-    store.report(claim, result_of(claim, plus_time_losses=1, minus_time_losses=2))
-    assert [one.time_losses for one in store.worker_shares(run.run.id)] == [3]
-    assert [one.time_losses for one in store.workers()] == [3]
-
-
-def test_the_views_are_there_before_anything_is(store, sql):
-    for view in VIEWS:
-        assert sql(f"SELECT * FROM {view}") == []  # noqa: S608

@@ -98,14 +98,6 @@ def test_registering_again_is_the_same_worker_brought_up_to_date(store, sql):
     assert store.register_worker(new_worker("machine-2")) != first
 
 
-def test_a_workers_row_tells_what_it_has_done(run):
-    run.store.report(claim := run.claim("a"), result_of(claim, plus_time_losses=1))
-    run.claim("b")
-    (row,) = run.store.workers()
-    assert (row.batches, row.games, row.games_leased, row.time_losses) == (1, 4, 4, 1)
-    assert {type(value) for value in (row.batches, row.games, row.games_leased)} == {int}
-
-
 def test_a_batch_keeps_what_its_games_have_cost(short, sql):
     claim = short.claim("a")
     short.store.report(claim, result_of(claim, voids={"crash": 2, "hang": 1}, **COSTS))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from console import ROOT, call, environment, master, worker, write_project
+from console import ROOT, environment, write_project
 from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, execute
@@ -53,18 +53,6 @@ def test_a_server_elsewhere_is_verified_unless_somebody_wrote_otherwise(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert parse_url(f"postgresql://{text}").query.get("sslmode") == mode
-
-
-def test_the_authorities_of_the_system_are_named_by_their_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundle = tmp_path / "bundle.crt"
-    bundle.touch()
-    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-    assert parse_url("postgresql://db/d").query["sslrootcert"] == str(bundle)
-    (tmp_path / ".postgresql").mkdir()
-    (tmp_path / ".postgresql" / "root.crt").touch()
-    assert "sslrootcert" not in parse_url("postgresql://db/d").query
 
 
 @dataclass(frozen=True)
@@ -159,20 +147,9 @@ def test_the_authorities_of_the_system_are_believed(
     assert reached(secure.url()).startswith("TLS")
 
 
-def test_the_users_own_root_is_believed(secure: Secured, tmp_path: Path) -> None:
-    (tmp_path / ".postgresql").mkdir()
-    shutil.copy(secure.ca, tmp_path / ".postgresql" / "root.crt")
-    assert reached(secure.url()).startswith("TLS")
-
-
 def test_a_weaker_way_is_taken_where_somebody_wrote_so(secure: Secured) -> None:
     assert reached(secure.url("sslmode=require")).startswith("TLS")
     assert reached(secure.url("sslmode=disable")) == ""
-
-
-def test_a_socket_needs_neither_tls_nor_a_password(secure: Secured) -> None:
-    where = f"host={secure.folder}&port={secure.port}"
-    assert reached(f"postgresql://tuner@/postgres?{where}") == ""
 
 
 @pytest.mark.parametrize(
@@ -206,47 +183,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-PROGRAMS = {
-    "master": master("doctor"),
-    "worker": worker("--spsa", "--once", "-c", "1"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_both_programs_end_with_a_sentence_and_5(
-    program: str, secure: Secured, project: Path
-) -> None:
-    done = call(PROGRAMS[program], project, DATABASE_URL=secure.url())
-    assert (done.returncode, done.stdout) == (5, "")
-    assert "sslrootcert=/path/ca.crt" in done.stderr
-    assert SECRET not in done.stderr
-
-
-@pytest.mark.slow
-def test_a_password_may_be_in_a_file_of_its_own(secure: Secured, tmp_path: Path) -> None:
-    kept = tmp_path / "pgpass"
-    kept.write_text(f"{NAME}:{secure.port}:*:tuner:{SECRET}\n")
-    kept.chmod(0o600)
-    url = secure.url(f"sslrootcert={secure.ca}").replace(f":{SECRET}", "")
-    assert reached(f"{url}&passfile={kept}").startswith("TLS")
-    write_project(tmp_path)
-    done = call(master("doctor"), tmp_path, DATABASE_URL=url, PGPASSFILE=str(kept))
-    assert done.returncode == 3, done.stderr
-    assert call(master("doctor"), tmp_path, DATABASE_URL=url).returncode == 5
-
-
 TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"
 WRONG = {
     "password": "postgresql://tuner:{secret}x@127.0.0.1:{port}/postgres",
-    "port": "postgresql://tuner:{secret}@127.0.0.1:1/postgres",
-    "host": "postgresql://tuner:{secret}@nowhere.invalid:{port}/postgres",
-    "database": "postgresql://tuner:{secret}@127.0.0.1:{port}/nothing",
-    "user": "postgresql://nobody:{secret}@127.0.0.1:{port}/postgres",
     "certificate": "postgresql://tuner:{secret}@db.test:{port}/postgres?hostaddr=127.0.0.1",
     "no tables": TRUE,
     "malformed": "postgresql://tuner:{secret}@x@127.0.0.1:{port}/postgres",
-    "scheme": "postgress://tuner:{secret}@127.0.0.1:{port}/postgres",
 }
 WITHOUT_A_DATABASE = {"init", "demo", "probe"}
 ARGUMENTS = {
@@ -280,19 +222,6 @@ def test_no_output_of_any_command_has_the_secret(
         assert SECRET not in said, name
         assert code in (0, 2, 3, 5), (name, said)
         assert code or name in ("plan", "params"), name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["password", "certificate", "malformed"])
-def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, project: Path) -> None:
-    url = WRONG[wrong].format(secret=SECRET, port=secure.port)
-    for command in (
-        master("status", "--json"),
-        worker("--spsa", "--once", "-c", "1", "-v"),
-    ):
-        done = call(command, project, DATABASE_URL=url, SPSA_DEBUG="1")
-        assert SECRET not in done.stdout + done.stderr
-        assert done.returncode in (2, 5), done
 
 
 @pytest.mark.slow
