@@ -1,7 +1,5 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
-import os
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -95,19 +93,6 @@ def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role,
         else:
             thread._thread.join(60)
             assert "was invited without --may-build" in caplog.text
-
-
-def test_the_folders_of_old_sources_are_removed(sqlite_store, tmp_path, ordered) -> None:
-    key = ordered(BUILD)
-    for name, age in (("new", 0.5), ("old", 2)):
-        source = tmp_path / "builds" / name / "linux" / "target-0"
-        source.mkdir(parents=True)
-        used = time.time() - 86_400 * age
-        os.utime(source.parents[1], (used, used))
-    with builder(sqlite_store, tmp_path):
-        until(sqlite_store, key, lambda one: one.engines)
-    kept = {path.name for path in (tmp_path / "builds").iterdir()}
-    assert len(kept) == 2 and "new" in kept
 
 
 def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered) -> None:

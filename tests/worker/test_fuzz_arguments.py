@@ -6,30 +6,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import chess
 import click
 import pytest
 from console import OWN
 from console import compete as run_compete
 from engines.faulty import engine
-from fuzzing import NASTY, Chance, fuzz, made
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from spsa.core.game_settings import (
-    Book,
     TimeControl,
     TimeKind,
 )
 from spsa.errors import InvalidInput
-from spsa.openings.book import OpeningBook, load
 from worker import cli
 from worker.batches.service import server_of
 from worker.direct import private_url
 from worker.match.command import match_of
 from worker.match.report import Match
 from worker.replay import place_of
-from worker.runner.position import Position
 from worker.settings import Settings
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
@@ -158,18 +151,6 @@ def test_runs_and_labels_are_kept_once_in_their_order() -> None:
     assert service.labels == ("z", "a.1")
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (("./engine", "./engine", "--games", "2", "--pgn", "none/games.pgn"), "No such file"),
-        (("./engine", "./engine", "--seed", "9" * 5000), "not a valid integer"),
-        (("--spsa", "--database-url", "nonsense"), "is not the URL of"),
-    ],
-)
-def test_a_refusal_ends_the_program(typed: tuple[str, ...], said: str, places: Path) -> None:
-    refused(run_compete(*typed, cwd=places), said)
-
-
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_url: str) -> None:
     done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
     refused(done, "File name too long")
@@ -181,69 +162,6 @@ def refused(done: Any, said: str) -> None:
     assert not done.stdout and "Traceback" not in done.stderr
     lines = done.stderr.rstrip("\n").split("\n")
     assert all(line.isprintable() and len(line) <= 1_600 for line in lines)
-
-
-PIECES = (
-    *NASTY,
-    *' /[]{}()"-;.#+=%',
-    *"KQRBNPkqrbnp12345678abcdefghwx",
-    *("e9", "Ke2", "--", "Z0", "O-O", "e8=Q"),
-)
-
-
-EPDS = [
-    EPD + "\n",
-    f'{EPD} hmvc 3; fmvn 7; id "a b";\n{EPD} 4 9\n',
-    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1\n4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 2\n# remark\n",
-]
-GAMES = [
-    PGN + PGN,
-    '[FEN "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"]\n[SetUp "1"]\n\n1. O-O O-O-O 2. Rae1+ $1 *\n',
-    '[Variant "Standard"]\n\n1. d4 d5 2. c4!? dxc4 3. e4 b5 4. a4 c6 ; remark\n5. axb5 1-0\n',
-]
-
-
-def spoilt(chance: Chance) -> str:
-    """A book in which a few places are others."""
-    text = chance.choice([*EPDS, *GAMES])
-    for _ in range(chance.randrange(4)):
-        at = chance.randrange(len(text) + 1)
-        piece = chance.choice([chance.choice(PIECES), chance.number(), chance.word()])
-        text = text[:at] + piece + text[at + chance.randrange(4) :]
-    return text
-
-
-@pytest.mark.slow
-@given(text=made(spoilt), is_pgn=st.booleans(), plies=st.none() | st.integers(1, 9))
-@example(text=PGN.replace("e5", "e9 e5"), is_pgn=True, plies=None)
-@example(text=PGN.replace("2. Nf3", "2. --"), is_pgn=True, plies=None)
-@example(text=EPD + " hmvc -5;", is_pgn=False, plies=None)
-@fuzz()
-def test_a_book_is_refused_or_can_be_played(
-    places: Path, text: str, is_pgn: bool, plies: int | None
-) -> None:
-    name = places / ("spoilt.pgn" if is_pgn else "spoilt.epd")
-    name.write_bytes(text.encode(errors="surrogatepass"))
-    try:
-        book = load(Book(name=str(name), plies=plies))
-    except InvalidInput as error:
-        assert error.faults and all(fault.file == str(name) for fault in error.faults)
-        assert all(line.isprintable() and len(line) < 1_600 for line in error.lines)
-        return
-    check_book(book)
-
-
-def check_book(book: OpeningBook) -> None:
-    """Every game can begin: by our rules of chess, and by those of python-chess."""
-    assert len(book.openings) > 0
-    for opening in book.openings:
-        position = Position(opening)
-        board = chess.Board(opening.fen)
-        assert board.status() == chess.STATUS_VALID
-        for move in opening.moves:
-            board.push(chess.Move.from_uci(move))
-        assert position.turn == board.turn and not board.is_game_over()
-        assert any(position.make(move.uci()) for move in board.legal_moves)
 
 
 def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:

@@ -11,17 +11,13 @@ from console import compete
 from engines.faulty import LOSER, WINNER, engine, start_book
 from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from spsa.core.game_settings import (
     MATE,
     MAX_DEPTH,
     MAX_NODES,
     MAX_NODES_OF_BATCH,
-    MAX_OPTION,
     TimeControl,
-    clamped,
-    counted,
 )
 from spsa.core.scoring import Tally
 from spsa.core.uci_options import Declarations
@@ -31,7 +27,7 @@ from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import SearchReply, last_info
 from worker.match.report import pgn_of
-from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, VoidGame, with_pair, with_void
+from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, with_pair, with_void
 from worker.runner.position import Termination, drawn
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
@@ -154,16 +150,6 @@ def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[i
     assert result.tally == Tally.of_pair(1, 1) + Tally.of_pair(1, 1)
 
 
-@given(text=made(Chance.number), most=st.sampled_from([1, 1000, MAX_NODES, MAX_OPTION]))
-@fuzz()
-def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) -> None:
-    if not re.fullmatch("-?[0-9]{1,4000}", text):
-        return
-    assert clamped(text, most) == max(-most, min(int(text), most))
-    if int(text) >= 0:
-        assert counted(text, most) == (int(text) if int(text) <= most else None)
-
-
 @given(
     said=made(options),
     name=made(lambda chance: chance.choice(["Hash", "hash", "Threads", "x", chance.text(2)])),
@@ -263,8 +249,3 @@ def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
     assert r"\x1b[31m: garbage" in done.stdout
-
-
-def test_a_void_game_says_so_in_print() -> None:
-    fault = VoidGame("\x1b[2J", EngineFault("refused option", "none of " + "a\nb, " * 20_000))
-    refused_in_print(fault)

@@ -5,8 +5,7 @@ import json
 import shutil
 import ssl
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worke
 from spsa.core.scoring import Tally
 from spsa.errors import (
     DatabaseUnreachable,
-    IllegalTransition,
     InvalidInput,
     LeaseLost,
-    NameTaken,
     NotPermitted,
     OutOfRange,
     ReportConflict,
@@ -126,19 +123,13 @@ def test_every_call_sends_what_the_contract_names(
         (refusal(403, "revoked", "revoked"), NotPermitted),
         (refusal(409, "gone", "lease_lost"), LeaseLost),
         (refusal(409, "other counts", "conflict"), ReportConflict),
-        (refusal(409, "who?", "not_registered"), IllegalTransition),
-        (refusal(409, "taken", "name_taken"), NameTaken),
         (refusal(409, "of later", "a kind of later"), TuningError),
-        (refusal(413), OutOfRange),
         (refusal(422, "tally.wins is -1"), OutOfRange),
         (refusal(426, "old", "outdated"), SchemaMismatch),
         (refusal(429, Retry_After="7"), TooManyRequests),
         (refusal(500), DatabaseUnreachable),
         (refusal(503, Retry_After="7"), DatabaseUnreachable),
-        (refusal(404), DatabaseUnreachable),
-        ((302, {"Location": "/elsewhere"}, b""), DatabaseUnreachable),
         ((200, {}, b"<html>a portal</html>"), DatabaseUnreachable),
-        ((200, {}, b"[1]"), DatabaseUnreachable),
         ((200, {}, b"[" * 100_000), DatabaseUnreachable),
         ((200, {}, b'{"reply": "of later"}'), DatabaseUnreachable),
         ((200, {"Content-Encoding": "gzip"}, b"no gzip"), DatabaseUnreachable),
@@ -162,19 +153,6 @@ def test_a_response_is_the_error_that_the_database_raises(
         assert raised.value.retry_after == (7.0 if "Retry-After" in response[1] else None)
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [("0", 0.0), ("99999999", 3600.0), ("-1", None), ("soon", None), ("¹", None)],
-)
-def test_a_retry_after_is_seconds_within_reason(
-    store: RemoteStore, server: WorkerServer, header: str, seconds: float | None
-) -> None:
-    server.replaced["/worker/work"] = lambda _: refusal(503, Retry_After=header)
-    with pytest.raises(DatabaseUnreachable) as raised:
-        store.work_left()
-    assert raised.value.retry_after == seconds
-
-
 def test_a_redirect_is_not_followed(store: RemoteStore, server: WorkerServer) -> None:
     with worker_server() as elsewhere:
         there = {"Location": f"{elsewhere.url}/worker/work"}
@@ -182,17 +160,6 @@ def test_a_redirect_is_not_followed(store: RemoteStore, server: WorkerServer) ->
         with pytest.raises(DatabaseUnreachable):
             store.work_left()
         assert elsewhere.requests == []
-
-
-def test_a_server_that_is_away_is_unreachable_and_comes_back(
-    store: RemoteStore, server: WorkerServer
-) -> None:
-    assert store.work_left() == []
-    server.is_away = True
-    with pytest.raises(DatabaseUnreachable, match="does not respond"):
-        store.work_left()
-    server.is_away = False
-    assert store.work_left() == []
 
 
 def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
@@ -267,10 +234,8 @@ def test_builds_are_renewed_and_returned(store: RemoteStore, server: WorkerServe
     ("url", "plain_http", "kept"),
     [
         ("https://tuning.example.org", False, "https://tuning.example.org"),
-        ("https://example.org:8443/spsa/", False, "https://example.org:8443/spsa"),
         ("http://127.0.0.1:8000", False, "http://127.0.0.1:8000"),
         ("http://localhost:8000/", False, "http://localhost:8000"),
-        ("http://[::1]:8000", False, "http://[::1]:8000"),
         ("http://192.168.0.7:8000", True, "http://192.168.0.7:8000"),
     ],
 )
@@ -283,19 +248,13 @@ def test_a_url_of_a_server(url: str, plain_http: bool, kept: str) -> None:
     [
         ("http://192.168.0.7:8000", "unencrypted"),
         ("http://127.0.0.1.example.org", "unencrypted"),
-        ("http://localhost.example.org", "unencrypted"),
         ("ftp://example.org", "other parts"),
         ("https://user:secret@example.org", "other parts"),
         ("https://example.org/?token=secret", "other parts"),
-        ("https://example.org/#x", "other parts"),
-        ("https://", "no URL"),
         ("example.org", "no URL"),
         ("https://example.org:port", "no URL"),
-        ("https://example.org:99999", "no URL"),
-        ("https://exa mple.org", "no URL"),
         ("https://example.org/\r\nX: y", "no URL"),
         ("https://[::1", "no URL"),
-        ("", "no URL"),
     ],
 )
 def test_another_url_is_refused_without_being_quoted(url: str, reason: str) -> None:
@@ -343,17 +302,3 @@ def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(  # noqa: N802
             pytest.raises(DatabaseUnreachable, match="certificate"),
         ):
             store.work_left()
-
-
-def test_a_server_that_says_nothing_is_given_up(
-    store: RemoteStore, server: WorkerServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import urllib3
-
-    from worker import remote
-
-    silent: Callable[[Request], None] = lambda _: time.sleep(0.5)  # noqa: E731
-    server.replaced["/worker/work"] = silent
-    monkeypatch.setattr(remote, "USUAL", urllib3.Timeout(connect=1, read=0.1))
-    with pytest.raises(DatabaseUnreachable, match="does not respond"):
-        store.work_left()

@@ -3,7 +3,6 @@
 import json
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from engines.faulty import engine, running_with, wait_until
 from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
 
 from spsa.errors import InvalidInput
-from worker.batches.loop import NOTHING_TO_DO
 from worker.batches.service import server_of
 from worker.settings import Settings
 
@@ -54,18 +52,6 @@ def test_reports_wait_while_the_server_is_away(
     assert running.ended() == 0
     ((report),) = server.reports()
     assert report["result"]["tally"]["pentanomial"].count(1) == 1
-
-
-def test_a_report_whose_response_is_lost_is_sent_again_with_the_same_claim(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None]
-) -> None:
-    lost = iter([(200, {"Content-Length": "999"}, b"{")])
-    server.replaced["/worker/report"] = lambda _: next(lost, None)
-    play(1)
-    running = start("--max-batches", "1")
-    assert running.ended() == 0
-    first, second = server.reports()
-    assert first == second
 
 
 @pytest.mark.parametrize(
@@ -114,24 +100,6 @@ def test_a_worker_without_work_says_why_in_one_line_each(
         assert running.log.count(reason) == 1, running.log
 
 
-def test_a_machine_that_holds_enough_waits_as_long_as_it_is_told_and_reports_meanwhile(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
-    gate = tmp_path / "gate"
-    play(1, gate=gate)
-    running = start()
-    running.until(lambda: "claimed" in running.log)
-    full = refusal(429, "it holds all that its slots need", Retry_After="5")
-    server.replaced["/worker/claim"] = lambda _: full
-    gate.touch()
-    running.until(lambda: "it holds all that its slots need; next claim in 5.0 s" in running.log)
-    refused_at = time.monotonic()
-    running.until(lambda: len(server.reports()) == 1)
-    asked = len(server.asked("/worker/claim"))
-    running.until(lambda: len(server.asked("/worker/claim")) > asked)
-    assert time.monotonic() - refused_at > 4.0
-
-
 def big(path: Path, parts: int) -> Path:
     """An engine whose file takes so many parts to send."""
     path.write_bytes(path.read_bytes() + b"#" * PART * parts)
@@ -166,18 +134,6 @@ def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(
     assert running.ended() == 130
     (released,) = server.asked("/worker/release")
     assert released.json["batch_id"] == 1
-
-
-def test_a_file_that_the_server_does_not_give_costs_the_batch(
-    server: WorkerServer, tmp_path: Path
-) -> None:
-    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus")
-    server.claims.append(claim_of(plus, minus, server))
-    server.files.clear()
-    done = once(server, tmp_path, "--max-batches", "1")
-    assert done.returncode == 1
-    (failed,) = server.asked("/worker/fail")
-    assert "is not stored either" in failed.json["failure"]["reason"]
 
 
 def test_a_remote_worker_loads_neither_sql_nor_numpy(
@@ -237,30 +193,3 @@ def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: An
     file.write_text("two\nlines\n")
     with pytest.raises(InvalidInput):
         server_of(given, {})
-
-
-def test_a_worker_for_which_there_is_never_work_ends_with_once(
-    server: WorkerServer, tmp_path: Path
-) -> None:
-    done = once(server, tmp_path, "--once")
-    assert done.returncode == NOTHING_TO_DO
-    assert "no run needs games" in done.stderr
-
-
-def test_a_server_that_is_not_there_is_an_error_of_its_own(tmp_path: Path) -> None:
-    done = compete(
-        "--server", "http://127.0.0.1:9", "--once", "-c", "1", cwd=tmp_path, SPSA_TOKEN=TOKEN
-    )
-    assert done.returncode == 5
-    assert "http://127.0.0.1:9 does not respond" in done.stderr
-
-
-def test_no_engine_inherits_the_token(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
-    pid = tmp_path / "pid"
-    play(1, gate=tmp_path / "never", pid=pid)
-    running = start()
-    running.until(lambda: pid.exists() and pid.read_text())
-    (player,) = running_with(f"--pid={pid}")
-    assert TOKEN.encode() not in Path(f"/proc/{player}/environ").read_bytes()

@@ -25,7 +25,6 @@ from engines.faulty import (
     LOSER,
     WINNER,
     alive,
-    children,
     engine,
     running_with,
     spec,
@@ -458,25 +457,6 @@ def test_other_processes_live_on(tmp_path: Path) -> None:
     assert plain.poll() is None
     plain.kill()
     plain.wait()
-
-
-def test_a_killed_reaper_does_not_stop_the_worker_and_other_signals_do_not_end_it() -> None:
-    before = children()
-    with orphan_reaper():
-        (pid,) = children() - before
-        wait_until(lambda: os.getsid(pid) == pid and _ignores(pid, signal.SIGQUIT))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            os.kill(pid, number)
-        assert alive(pid)
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not alive(pid))
-    assert children() == before
-
-
-def _ignores(pid: int, number: int) -> bool:
-    status = Path(f"/proc/{pid}/status").read_text()
-    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
-    return bool(ignored >> (number - 1) & 1)
 
 
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {

@@ -60,15 +60,6 @@ def batches(run):
     return [(b.status, b.attempt, b.tally) for b in run.store.batches(run.run.id)]
 
 
-def raising(error):
-    """A method of a store that fails."""
-
-    def fail(*_):
-        raise error
-
-    return fail
-
-
 @pytest.fixture
 def now(monkeypatch):
     """The monotonic clock, in a list."""
@@ -92,13 +83,6 @@ def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
     ((reason, sha256),) = sql("SELECT reason, sha256 FROM spsa_failure")
     assert (reason, sha256) == ("no engine", "a" * 64)
     assert [it.void_games for it in run.store.iterations(run.run.id)] == [2]
-
-
-def test_what_was_neither_played_nor_failed_is_handed_back(client, run):
-    client.enqueue(client.claim(), None)
-    client.deliver()
-    assert [status for status, _, _ in batches(run)] == ["ready", "ready"]
-    assert [attempt for _, attempt, _ in batches(run)] == [0, 0]
 
 
 @pytest.mark.parametrize("cut", ["before", "after"])
@@ -145,38 +129,6 @@ def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
     sql("DELETE FROM spsa_worker")
     assert client.claim().seq == 0
     assert store.asked == ["register", "release", "register"]
-
-
-def test_a_worker_that_the_database_refuses_gets_the_error(client, store, monkeypatch):
-    monkeypatch.setattr(store, "ask", raising(IllegalTransition("not of this machine")))
-    with pytest.raises(IllegalTransition):
-        client.claim()
-
-
-def test_a_result_whose_lease_was_lost_is_dropped(client, run, caplog):
-    client.enqueue(*played(client.claim()))
-    run.store.stop("first", "me", "why")
-    client.deliver()
-    assert client.unreported == 0
-    assert "no longer held" in caplog.text
-    assert batches(run)[0][0] == "leased"
-
-
-def test_a_result_that_the_database_refuses_costs_one_batch(client, run, caplog):
-    client.enqueue(*played(client.claim(), moves=-5))
-    client.enqueue(*played(client.claim()))
-    client.deliver()
-    assert client.unreported == 0
-    assert [status for status, _, _ in batches(run)] == ["leased", "done"]
-    assert "they are dropped" in caplog.text and "moves is -5" in caplog.text
-
-
-def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
-    client.enqueue(client.claim(), Failure(reason="x", void_games=-1))
-    client.deliver()
-    assert client.unreported == 0
-    assert batches(run)[0][0] == "leased"
-    assert "the games of a batch were refused" in caplog.text
 
 
 def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, now):
@@ -227,54 +179,6 @@ def test_it_waits_longer_after_each_failure_until_the_database_responds(store, r
     assert failed() == 1.0
 
 
-def test_attempts_are_spread_to_both_sides_of_the_wait():
-    random.seed(1)
-    waits = Backoff(first=1.0, growth=1.0, cap=9.0, jitter=0.5)
-    found = [waits.next() for _ in range(100)]
-    assert 0.5 <= min(found) < 0.6 and 1.4 < max(found) <= 1.5
-
-
-def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, now):
-    caplog.set_level(logging.WARNING)
-
-    def warnings():
-        now[0] += LEASE
-        caplog.clear()
-        client.renew([], Measured())
-        return caplog.text.count("workers release machine`")
-
-    assert warnings() == 0
-    store.set_aside("machine", "its engine crashes", "me")
-    assert (warnings(), warnings()) == (1, 0)
-    store.release_machine("machine", "me")
-    assert warnings() == 0
-    store.set_aside("machine", "its engine crashes", "me")
-    assert warnings() == 1
-
-
-def test_a_worker_says_once_what_it_lacks(run, store, caplog, now):
-    caplog.set_level(logging.WARNING)
-    client = DatabaseClient(store, new_worker("w", provides=("linux", "x86-64")), LEASE, QUICK)
-
-    def warnings(*claims):
-        now[0] += LEASE
-        caplog.clear()
-        client.renew(claims, Measured())
-        return caplog.messages
-
-    assert warnings() == []
-    run.play()
-    run.apply()
-    run.open(requires=("linux", "x86-64-v4", "fast"))
-    assert warnings("it plays") == []
-    (said,) = warnings()
-    assert said.endswith("first requires fast, x86-64-v4, and this worker has only linux, x86-64")
-    assert warnings() == []
-    assert client.work_left() is False
-    run.play()
-    assert client.claim() is None
-
-
 @pytest.mark.parametrize(
     ("over", "left"),
     [
@@ -292,11 +196,6 @@ def test_work_is_left_where_a_run_goes_on_that_it_takes(over, left, run, store, 
     assert ("this worker leaves out the run first" in caplog.text) is not left
     run.store.stop("first", "me", "why")
     assert client.work_left() is False
-
-
-def test_a_run_that_is_left_out_is_not_taken(client):
-    client.leave_out("first")
-    assert client.claim() is None and not client.work_left()
 
 
 class Full(CutStore):

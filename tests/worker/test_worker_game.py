@@ -106,13 +106,6 @@ def test_a_fault_makes_the_whole_pair_void_and_names_its_author(culprit: str) ->
     assert str(caught.value) == f"{culprit}: hang: it was told to"
 
 
-def test_an_illegal_move_is_void_and_told_with_its_position() -> None:
-    cheat = Scripted("cheat", ("f2f3", "e7e4", "", ""))
-    with pytest.raises(VoidGame, match=r"cheat: illegal move: e7e4 in rnbqkbnr/pppppppp") as caught:
-        play_game(Scripted("honest"), cheat, pairing(), under())
-    assert caught.value.culprit == "cheat"
-
-
 def test_the_clock_runs_down_and_is_told_to_the_engine() -> None:
     white = Scripted("white", seconds=(0.3, 0.2))
     black = Scripted("black", seconds=(0.5, 0.1))
@@ -131,14 +124,6 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
     assert game.ending == Ending(2, Termination.TIME)
     assert game.lost_on_time_by(chess.BLACK)
     assert not game.lost_on_time_by(chess.WHITE)
-
-
-def test_time_losses_are_told_apart_by_engine() -> None:
-    minus = Scripted("minus", seconds=(2.0,))
-    pair = play_pair(Scripted("plus", seconds=(0.1, 0.1)), minus, pairing(), under(CLOCK))
-    total = with_pair(NOTHING_PLAYED, pair)
-    assert (total.plus_time_losses, total.minus_time_losses) == (0, 2)
-    assert pair.tally == Tally.of_pair(2, 2)
 
 
 @given(

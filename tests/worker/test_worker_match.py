@@ -18,7 +18,7 @@ from trials import OneIteration
 
 from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
-from worker import direct, machine
+from worker import machine
 from worker.settings import Settings
 
 NODES = 3000
@@ -200,36 +200,21 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_terminated_worker_hands_its_batch_back(
-    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int
+    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
     marker = tmp_path / "marker"
     fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)
     worker = fleet.start("--drain", 0)
     wait_until(marker.exists)
-    worker.send_signal(number)
+    worker.send_signal(signal.SIGTERM)
     _, err = worker.communicate(timeout=240)
-    assert worker.returncode == code, err
+    assert worker.returncode == 0, err
     assert sql("SELECT DISTINCT status, attempt FROM spsa_batch") == [(BatchStatus.READY, 0)]
 
 
-def test_the_database_is_named_by_flag_environment_or_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.toml").write_text('[database]\nurl = "sqlite:///data/spsa.db"\n')
-    assert direct.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
-    assert direct.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
-    assert direct.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
-    other = tmp_path / "other.toml"
-    other.write_text('[database]\nurl = "postgresql://h/d"\n')
-    assert direct.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql://h/d"
-
-
-@pytest.mark.parametrize("siblings", [("0,2", "1,3", "0,2", "1,3"), ("0-1", "0-1", "2-3", "2-3")])
-def test_siblings_of_one_core_are_counted_once(tmp_path: Path, siblings: tuple[str, ...]) -> None:
-    for number, group in enumerate(siblings):
+def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
+    for number, group in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{group}\n")

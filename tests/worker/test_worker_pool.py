@@ -113,18 +113,6 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool: Pool, tmp_path: 
     ]
 
 
-def test_a_void_pair_is_played_again(pool: Pool, loser: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "marker"
-    plus = engine(tmp_path, "plus", moves=WINNER, fault="crash", at_ply=2, only_once=marker)
-    pool.submit(job(plus, loser))
-    void, played, end = until_the_end(pool)
-    assert isinstance(void, PairVoid)
-    assert (void.fault.culprit, void.fault.reason) == ("plus", "crash")
-    assert isinstance(played, PairPlayed)
-    assert played.pair.tally == PLUS_WINS_BOTH
-    assert end == JobDone("job")
-
-
 def test_an_engine_that_never_plays_fails_the_job(winner: Path, tmp_path: Path) -> None:
     files = open_files()
     minus = engine(tmp_path, "minus", moves=LOSER, fault="illegal", at_ply=1)
@@ -178,20 +166,6 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(
     assert until_the_end(pool)[-1] == JobDone("third")
 
 
-def test_a_closed_pool_leaves_nothing(winner: Path, loser: Path) -> None:
-    files = open_files()
-    with Pool(2, PATIENT) as slots:
-        for key in "abcd":
-            slots.submit(job(winner, loser, key=key))
-        ended = set()
-        while len(ended) < 4:
-            event = slots.next_event(120)
-            if isinstance(event, JobDone):
-                ended.add(event.key)
-    assert not children()
-    assert open_files() == files
-
-
 def test_a_defect_costs_a_job_and_not_the_slot(
     pool: Pool, winner: Path, loser: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,11 +184,6 @@ def test_a_defect_costs_a_job_and_not_the_slot(
     assert until_the_end(pool)[-1] == JobDone("job")
 
 
-def test_a_wait_for_events_can_be_ended(pool: Pool) -> None:
-    pool.wake()
-    assert pool.next_event(60) is None
-
-
 def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     silent = engine(tmp_path, "silent", moves=WINNER, fault="no-uciok")
@@ -223,25 +192,6 @@ def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_pa
     pool.stop("job")
     assert until_the_end(pool) == [JobStopped("job")]
     assert not children()
-
-
-def test_the_next_jobs_engines_are_warm_before_the_last_pair_ends(
-    pool: Pool, winner: Path, tmp_path: Path
-) -> None:
-    hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=2)  # in game two
-    pids = [tmp_path / "next-plus-pid", tmp_path / "next-minus-pid"]
-    following = [
-        engine(tmp_path, f"next{number}", moves=moves, pid=pid)
-        for number, (moves, pid) in enumerate(zip((WINNER, LOSER), pids, strict=True))
-    ]
-    pool.submit(job(winner, hanging, key="first", time_control=LONG))
-    pool.submit(job(*following, key="second"))
-    wait_until(lambda: all(pid.exists() and bool(pid.read_text()) for pid in pids))
-    warm = [int(pid.read_text()) for pid in pids]
-    pool.stop("first")
-    assert until_the_end(pool) == [JobStopped("first")]
-    assert until_the_end(pool)[-1] == JobDone("second")
-    assert not any(alive(pid) for pid in warm)  # they were at the place that was broken off
 
 
 def test_warm_engines_are_the_ones_that_play_the_next_job(

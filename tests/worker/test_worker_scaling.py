@@ -145,21 +145,6 @@ def test_an_engine_that_counts_no_nodes_cannot_be_scaled(
         work(staged.store, tmp_path, slots=1, max_batches=1)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("exact")
-def test_a_speed_is_measured_again_after_some_time(
-    staged: Stage,
-    offer: Callable[..., int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    said: Callable[[], str],
-) -> None:
-    monkeypatch.setattr(scaling, "KEPT_SECONDS", 0.0)
-    offer(time_control=MOVETIME, scale=Scale(target_nps=round(NPS)))
-    assert work(staged.store, tmp_path, slots=1, max_batches=2)[0] == 0
-    assert said().count("nodes a second here") == 2
-
-
 def test_games_at_fixed_nodes_need_no_scale(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:

@@ -1,10 +1,8 @@
 """worker.pyz: what is in it, and that it plays on a machine with nothing but Python."""
 
 import hashlib
-import io
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -16,7 +14,6 @@ import pytest
 from engines.faulty import engine
 from worker_server import TOKEN, WorkerServer, claim_of
 
-from spsa.core.game_settings import Book
 from spsa.server.worker_files import packed, packed_sha256
 
 ALONE = [sys.executable, "-I", "-S"]  # no packages of this environment, no current folder
@@ -154,39 +151,6 @@ def test_it_plays_for_a_server_with_the_built_in_book(
     assert report["result"]["tally"]["pentanomial"].count(1) == 1
     assert report["held"]["claim_id"] == claimed["claim_id"]
     assert server.requests[0].path == "/worker/version"
-
-
-def test_it_plays_a_book_of_games_and_shows_its_view_on_a_terminal(
-    pyz: Path, server: WorkerServer, tmp_path: Path
-) -> None:
-    """A PGN book is read by a module that is loaded late, and the view by rich."""
-    book = b'[Event "?"]\n\n1. e4 e5 *\n'
-    sha256 = hashlib.sha256(book).hexdigest()
-    server.files[sha256] = book
-    engines = engine(tmp_path, "plus"), engine(tmp_path, "minus")
-    settings = {"book": Book(name="openings.pgn", sha256=sha256)}
-    server.claims.append(claim_of(*engines, server, pairs=1, **settings))
-    ours, theirs = pty.openpty()
-    words = [str(pyz), "--server", server.url, "-c", "1", "--max-batches", "1", "--name", "me"]
-    process = subprocess.Popen(
-        [*ALONE, *words],
-        env={"PATH": os.environ["PATH"], "HOME": str(pyz.parent), "TERM": "xterm"}
-        | {"SPSA_TOKEN": TOKEN},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = io.BytesIO()
-    try:
-        while chunk := os.read(ours, 65_536):
-            shown.write(chunk)
-    except OSError:  # the terminal's other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(60) == 0, shown.getvalue()
-    assert len(server.reports()) == 1
-    assert b" batches in " in shown.getvalue()
 
 
 def test_what_needs_a_database_says_so(pyz: Path) -> None:
