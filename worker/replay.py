@@ -16,7 +16,7 @@ import click
 from spsa.core.scoring import Tally
 from spsa.errors import TuningError
 from spsa.output import echo
-from spsa.protocol import Claim
+from spsa.protocol import BatchResult, Claim
 from spsa.text import printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.service import job_maker
@@ -24,7 +24,7 @@ from worker.direct import opened, private_url
 from worker.match.report import pgn_writer
 from worker.runner.game import Pair
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
-from worker.runner.pool import Event, Job, JobFailed, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Job, PairPlayed, PairVoid, Pool
 from worker.settings import Settings
 
 _PLACE = re.compile(r"(?:(.+)/)?(\d{1,9})\.(\d{1,9})(?::(\d{1,9}))?", re.ASCII)
@@ -66,6 +66,8 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         ):
             loop = JobList(iter([job]), pool, received, partial(_told, claim.first_pair, write))
             loop.play()
+    if loop.failure is not None:
+        raise TuningError(f"the batch cannot be played: {loop.failure}")
     if received.count:
         return received.exit_code or INTERRUPTED
     return 0 if pair is not None else _compared(loop.played.tally, reported, claim)
@@ -82,17 +84,16 @@ def _part(job: Job, pair: int | None) -> Job:
     return replace(job, pairings=(job.pairings[pair - 1],))
 
 
-def _told(first: int, write: Callable[[Pair], None], event: Event) -> bool:
-    """Write down what was played of a batch that begins with this pair."""
-    match event:
-        case PairPlayed(pair=pair):
-            write(pair)
-            echo(f"  pair {pair.pairing.number - first + 1}: {_results(pair.tally)}")
-        case PairVoid(pairing=pairing, fault=fault):
-            echo(f"  pair {pairing.number - first + 1} void: {fault}")
-        case JobFailed(reason=reason):
-            raise TuningError(f"the batch cannot be played: {reason}")
-    return True
+def _told(
+    first: int, write: Callable[[Pair], None], event: PairPlayed | PairVoid, _played: BatchResult
+) -> bool:
+    """Write down a pair of a batch that begins with pair `first`; no pair decides anything."""
+    if isinstance(event, PairVoid):
+        echo(f"  pair {event.pairing.number - first + 1} void: {event.fault}")
+        return False
+    write(event.pair)
+    echo(f"  pair {event.pair.pairing.number - first + 1}: {_results(event.pair.tally)}")
+    return False
 
 
 def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:

@@ -80,11 +80,10 @@ class SelfUpdate(Updates):
     ) -> None:
         self.store = store
         self._zipapp = zipapp
-        self._sha256 = _sha256(zipapp) if zipapp else ""
+        self._sha256 = hashlib.sha256(zipapp.read_bytes()).hexdigest() if zipapp else ""
         self._environment = environment
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
-        self._said = ""
         self.due_at = time.monotonic()
 
     def check(self) -> None:
@@ -106,12 +105,10 @@ class SelfUpdate(Updates):
                     f"(protocol {PROTOCOL}): install version {server.version} here, or play with "
                     f"the server's own {where}/worker.pyz"
                 )
-        elif server.sha256 == self._sha256:
-            return
         elif server.sha256 in self._failed:
             if self.is_needed:
-                self._go_on(f"the update to {_named(server)} has failed before")
-        else:
+                raise TuningError(f"the update to {_named(server)} has failed")
+        elif server.sha256 != self._sha256:
             log.info("%s has %s: updating after the batches of now", where, _named(server))
             self.is_wanted = True
 
@@ -126,7 +123,9 @@ class SelfUpdate(Updates):
         assert self._zipapp is not None and self._server is not None
         wanted = self._server.sha256
         try:
-            data = _verified(self.store.worker_file(), wanted)
+            data = self.store.worker_file()
+            if (found := hashlib.sha256(data).hexdigest()) != wanted:
+                raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
             _try(data)
             write_whole(self._zipapp, data)
         except DatabaseUnreachable:
@@ -134,24 +133,13 @@ class SelfUpdate(Updates):
         except (TuningError, OSError, subprocess.SubprocessError) as error:
             self._failed.add(wanted)
             self.is_wanted = False
-            self._go_on(f"this worker cannot be updated to {_named(self._server)}: {error}")
+            why = f"this worker cannot be updated to {_named(self._server)}: {error}"
+            if self.is_needed:
+                raise TuningError(f"{why}; this version cannot speak with the server") from None
+            log.warning("%s; this version goes on", why)
             return
         log.info("updated to %s, starting it", _named(self._server))
         raise Restart(self._environment)
-
-    def _go_on(self, why: str) -> None:
-        """Go on as this version with a warning; TuningError if the server does not allow it."""
-        if self.is_needed:
-            raise TuningError(f"{why}; this version cannot speak with the server")
-        if why != self._said:
-            log.warning("%s; this version goes on", why)
-        self._said = why
-
-
-def _verified(data: bytes, wanted: str) -> bytes:
-    if (found := hashlib.sha256(data).hexdigest()) != wanted:
-        raise TuningError(f"its worker.pyz hashes to {found}, expected {wanted}")
-    return data
 
 
 def _try(data: bytes) -> None:
@@ -173,7 +161,3 @@ def _named(server: "ServerVersion") -> str:
         f"version {server.version} (protocol {server.protocol}, worker.pyz {server.sha256[:12]})",
         200,
     )
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from secrets import token_hex
 from shutil import rmtree
-from threading import Event
 
 from spsa.errors import EngineFault
 from spsa.text import printable
@@ -196,21 +195,17 @@ class EngineProcess:
         if not self._limits.own_pids:
             system.kill_all_of(self._id)
 
-    def _is_overfull(self) -> bool:
-        """Whether its working folder holds more than it may."""
-        folders = self._limits.folders
-        return bool(folders and self._folder and folders.is_overfull(self._folder))
-
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
         # Popen.wait sleeps until a time of the clock, which fails under a clock that is shifted.
-        end, pause = time.monotonic() + _EXIT_SECONDS, Event()
+        end = time.monotonic() + _EXIT_SECONDS
         while (status := self._process.poll()) is None and time.monotonic() < end:
-            pause.wait(_EXIT_PAUSE)
+            time.sleep(_EXIT_PAUSE)
         if status is None:
             return EngineFault("exit", "it closed its output but still runs")
         if by := _signal_name(status):
-            if by == "SIGKILL" and self._is_overfull():
+            folders = self._limits.folders
+            if by == "SIGKILL" and folders and self._folder and folders.is_overfull(self._folder):
                 return EngineFault("crash", "killed because it filled its working folder")
             return EngineFault("crash", f"killed by {by}")
         if status > 0:
@@ -238,10 +233,7 @@ def _last_lines(written: bytes) -> list[str]:
 
 
 def _signal_name(status: int) -> str:
-    """The signal that ended a process with this status; empty where it ended by itself.
-
-    A shell, bwrap and unshare add 128 to the number of the signal that has ended their child.
-    """
+    # A shell, bwrap and unshare add 128 to the number of the signal that has ended their child.
     number = -status if status < 0 else status - _BY_SIGNAL
     try:
         return signal.Signals(number).name

@@ -55,21 +55,16 @@ class WorkingFolders:
         return set()
 
     def is_overfull(self, folder: Path) -> bool:
-        """Whether it holds too much; a folder that cannot be read counts as too full."""
+        """Whether it holds too much."""
         total = files = 0
-        unseen = [str(folder)]
-        try:
-            while unseen and total <= self.most_bytes and files <= MAX_FILES:
-                for entry in os.scandir(unseen.pop()):
-                    files += 1
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-                    if entry.is_dir(follow_symlinks=False):
-                        unseen.append(entry.path)
-        except FileNotFoundError:  # it has just been removed
-            return False
-        except OSError:
-            return True
-        return total > self.most_bytes or files > MAX_FILES
+        for place, folders, names in os.walk(folder):
+            files += len(folders) + len(names)
+            for name in names:
+                with suppress(OSError):  # it has just been removed
+                    total += Path(place, name).lstat().st_blocks * _BLOCK
+            if total > self.most_bytes or files > MAX_FILES:
+                return True
+        return False
 
 
 @contextmanager

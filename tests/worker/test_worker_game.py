@@ -13,7 +13,7 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator, ChessClock, game_clock
+from worker.runner.adjudication import Adjudicator, GameClock
 from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,
@@ -138,7 +138,7 @@ def test_a_clock_keeps_account(
     adjudication = TimeControl(
         kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
     )
-    clock, left = ChessClock(base, adjudication, 5.0), base
+    clock, left = GameClock(adjudication, base, USUAL), base
     for seconds in spent:
         limit = clock.limit(chess.WHITE)
         assert limit.seconds == left + margin
@@ -151,7 +151,7 @@ def test_a_clock_keeps_account(
 
 def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
     adjudication = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
-    clock = ChessClock(10.0, adjudication)
+    clock = GameClock(adjudication, 10.0, USUAL)
     said = []
     for _ in range(4):
         said.append(clock.limit(chess.WHITE).go.decode().split())
@@ -178,7 +178,7 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
 def test_other_limits_are_the_same_every_move_and_nobody_flags(
     adjudication: TimeControl, value: float, go: bytes, seconds: float
 ) -> None:
-    keeper = game_clock(adjudication, value, USUAL)
+    keeper = GameClock(adjudication, value, USUAL)
     assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
     assert not keeper.flag_falls(chess.BLACK, 1e9)
 

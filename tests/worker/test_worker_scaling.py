@@ -34,7 +34,7 @@ class Watching:
         self._gate, self._enough = gate, enough
         self._note(0)
 
-    def show(self, worker: Worker) -> None:
+    def show_worker(self, worker: Worker) -> None:
         self._note(sum(batch is not None for batch in worker.playing))
 
     def _note(self, playing: int) -> None:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+from chess.syzygy import Tablebase
+
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
 from spsa.core.game_settings import (
@@ -28,7 +30,7 @@ from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.protocol import Claim, Engine, words_of
 from spsa.uci.engine import EngineSpec, SearchReply
 from spsa.uci.process import StopSignal
-from worker.runner.adjudication import Tables, game_clock, open_tables
+from worker.runner.adjudication import GameClock, open_tables
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, Pool
@@ -76,7 +78,7 @@ class JobMaker:
         self._syzygy = syzygy
         self._copies: dict[str, HashedFile] = {}
         self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule | None, Tables | None] = {None: None}
+        self._tables: dict[TablebaseRule | None, Tablebase | None] = {None: None}
 
     def job(self, claim: Claim) -> Job:
         """What a slot plays; it follows from the claim alone, on every machine.
@@ -259,5 +261,5 @@ def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
             for engine in engines:
                 engine.prepare()
                 engine.await_ready()
-                clock = game_clock(control, control.low, pool.limits)
+                clock = GameClock(control, control.low, pool.limits)
                 yield engine.search(position.command, clock.limit(position.turn))

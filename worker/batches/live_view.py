@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Self
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -21,33 +20,25 @@ RATE_SECONDS = 600.0
 _OTHER_LINES = 4  # of the view, and one for the log
 
 
-class LiveView:
+class LiveView(LiveDisplay):
     """Shows what a worker does on stderr, below its log; a context manager."""
 
     def __init__(self, name: str, console: Console | None = None) -> None:
+        stderr = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        super().__init__(console or stderr)
         self._name = name
-        self._display = LiveDisplay(
-            console or Console(stderr=True, highlight=False, markup=False, emoji=False)
-        )
         self._began = self.due_at = time.monotonic()
         self._games = Rate(RATE_SECONDS)
         self._games.saw(self._began, 0)
 
-    def __enter__(self) -> Self:
-        self._display.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._display.__exit__(*error)
-
-    def show(self, worker: Worker) -> None:
+    def show_worker(self, worker: Worker) -> None:
         """Show this until the next time."""
         now = time.monotonic()
         self.due_at = now + SECONDS
         self._games.saw(now, worker.played.tally.games)
         lines = [printable(line, LINE_LENGTH) for line in self._lines(worker)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
-        self._display.show(Group(*texts), lines[:1])
+        self.show(Group(*texts), lines[:1])
 
     def _lines(self, worker: Worker) -> Iterator[str]:
         played, slots, rate = worker.played, worker.playing, self._games.per_second
@@ -59,12 +50,11 @@ class LiveView:
         lost_on_time = played.plus_time_losses + played.minus_time_losses
         voids = ", ".join(faults) or "none"
         yield f"{worker.state}; void games: {voids}; games lost on time: {lost_on_time}"
-        most = max(1, self._display.console.height - _OTHER_LINES)
+        most = max(1, self.console.height - _OTHER_LINES)
         for number, batch in enumerate(slots[:most]):
             yield f"slot {number} {_progress(batch)}"
         if len(slots) > most:
-            playing = sum(batch is not None for batch in slots[most:])
-            yield f"{len(slots) - most} more slots, {playing} of them play"
+            yield f"{len(slots) - most} more slots"
 
 
 def _progress(batch: ActiveJob | None) -> str:

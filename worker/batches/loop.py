@@ -32,7 +32,7 @@ class View(Protocol):
     @property
     def due_at(self) -> float: ...
 
-    def show(self, worker: "Worker") -> None: ...
+    def show_worker(self, worker: "Worker") -> None: ...
 
 
 class Worker(JobLoop):
@@ -101,7 +101,7 @@ class Worker(JobLoop):
             with self._client.retrying():
                 self._contact_database()
         if self._view is not None and time.monotonic() >= self._view.due_at:
-            self._view.show(self)
+            self._view.show_worker(self)
 
     @property
     def is_over(self) -> bool:

@@ -1,8 +1,9 @@
 """A match from its command line to its report."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,14 +22,15 @@ from spsa.core.uci_options import CHESS960
 from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
+from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.match.report import Match, PlayedMatch, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
-from worker.runner.game import Conditions, counts
+from worker.runner.game import Conditions, Pair, counts
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
-from worker.runner.pool import Event, JobFailed, PairPlayed, PairVoid, Pool, tune_interpreter
+from worker.runner.pool import PairPlayed, PairVoid, Pool, tune_interpreter
 from worker.settings import Settings
 
 _PAIRS_A_LINE = 10
@@ -36,45 +38,40 @@ _PAIRS_A_LINE = 10
 
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
-    wanted = match_of(first, second, settings)
-    names, control = (wanted.first.name, wanted.second.name), wanted.conditions.time_control
-    failures: list[str] = []
+    match, began = match_of(first, second, settings), time.monotonic()
+    names, control = (match.first.name, match.second.name), match.conditions.time_control
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
         Pool(settings.concurrency, limits) as pool,
     ):
         tune_interpreter()
-        pool.check_room(wanted.job(0))
-
-        def goes_on(event: Event) -> bool:
-            tally = loop.played.tally
-            match event:
-                case PairPlayed(pair=pair):
-                    write(pair)
-                    if tally.pairs % _PAIRS_A_LINE == 0:
-                        done = f"{tally.games} of {2 * wanted.pairs} games"
-                        echo(f"{done}: {counts(tally)}", err=True)
-                case PairVoid(pairing=pairing, fault=fault):
-                    echo(f"pair {pairing.number + 1} void: {fault}", err=True)
-                case JobFailed(reason=reason):
-                    failures.append(reason)
-            return not failures and not wanted.decided(tally)
-
-        loop, began = (
-            JobList(map(wanted.job, range(wanted.pairs)), pool, received, goes_on),
-            time.monotonic(),
-        )
+        pool.check_room(match.job(0))
+        jobs = map(match.job, range(match.pairs))
+        loop = JobList(jobs, pool, received, partial(_is_decided, match, write))
         loop.play()
-        seconds = time.monotonic() - began
-    played = PlayedMatch(loop.played, seconds, failures[0] if failures else None)
+    played = PlayedMatch(loop.played, time.monotonic() - began, loop.failure)
     if settings.json:
-        echo_json(as_json(wanted, played), indent=2)
+        echo_json(as_json(match, played), indent=2)
     else:
-        echo(*report_lines(wanted, played))
+        echo(*report_lines(match, played))
     if received.count:
         return received.exit_code or INTERRUPTED
-    return 1 if failures else 0
+    return 0 if played.failure is None else 1
+
+
+def _is_decided(
+    match: Match, write: Callable[[Pair], None], event: PairPlayed | PairVoid, played: BatchResult
+) -> bool:
+    """Write down a pair; whether the sequential test ends the match with it."""
+    tally = played.tally
+    if isinstance(event, PairVoid):
+        echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
+        return False
+    write(event.pair)
+    if tally.pairs % _PAIRS_A_LINE == 0:
+        echo(f"{tally.games} of {2 * match.pairs} games: {counts(tally)}", err=True)
+    return match.decided(tally)
 
 
 def match_of(first: Path, second: Path, settings: Settings) -> Match:
@@ -94,8 +91,11 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         raise click.BadParameter(
             f"ELO0 has to be less than ELO1, by {MIN_NELO_APART:g} at least", param_hint="--sprt"
         )
+    rules = _adjudication(settings)
     both = dict(settings.option) | ({CHESS960: "true"} if chess960 else {})
-    names = _engine_names(first, second)
+    names = [printable(path.name, NAME_LENGTH - len(" (1)")) for path in (first, second)]
+    if names[0] == names[1]:
+        names = [f"{name} ({number})" for number, name in enumerate(names, start=1)]
     return Match(
         first=_spec(names[0], first, both | dict(settings.option1)),
         second=_spec(names[1], second, both | dict(settings.option2)),
@@ -104,29 +104,16 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960)),
         order=BookOrder(settings.order),
         bounds=bounds,
-        conditions=_conditions(settings),
+        conditions=Conditions(
+            time_control=_time_control(settings),
+            adjudication=rules,
+            tables=None if rules.syzygy is None else open_tables(rules.syzygy, settings.syzygy),
+        ),
     )
 
 
 def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
     return EngineSpec(name=name, path=str(path.resolve()), options=options)
-
-
-def _engine_names(first: Path, second: Path) -> tuple[str, str]:
-    """Printable names of two engines: their file names, or numbers where those are equal."""
-    if first.name != second.name:
-        return printable(first.name, NAME_LENGTH), printable(second.name, NAME_LENGTH)
-    name = printable(first.name, NAME_LENGTH - len(" (1)"))
-    return f"{name} (1)", f"{name} (2)"
-
-
-def _conditions(settings: Settings) -> Conditions:
-    rules = _adjudication(settings)
-    return Conditions(
-        time_control=_time_control(settings),
-        adjudication=rules,
-        tables=None if rules.syzygy is None else open_tables(rules.syzygy, settings.syzygy),
-    )
 
 
 def _time_control(settings: Settings) -> TimeControl:
@@ -149,8 +136,6 @@ def _adjudication(settings: Settings) -> Adjudication:
     """The rules that the options name; with --no-adjudication only --max-moves, if given."""
     max_moves, pieces = settings.max_moves, settings.tb_pieces
     if settings.no_adjudication:
-        if pieces is not None:
-            raise click.UsageError("give --tb-pieces or --no-adjudication, not both")
         return Adjudication(draw=None, resign=None, max_moves=max_moves)
     move_number, draw_count, draw_score = settings.draw
     resign_count, resign_score = settings.resign

@@ -5,7 +5,6 @@ A clock runs from the moment the runner writes `go` until it has read `bestmove`
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from chess import BLACK, WHITE, Board, Color, popcount
 from chess.syzygy import Tablebase, tablenames
@@ -19,7 +18,7 @@ from spsa.core.game_settings import (
     TimeKind,
 )
 from spsa.errors import TuningError
-from spsa.text import FAILURE_LENGTH, printable
+from spsa.text import printable
 from spsa.uci.engine import Limit
 from spsa.uci.spawning import EngineLimits
 from worker.runner.position import Ending, Position, Termination, drawn, won_by
@@ -28,60 +27,30 @@ _WIN, _CURSED_WIN = 2, 1
 _SHOWN = 3  # names of missing tables
 
 
-class Tables(Protocol):
-    """Syzygy tables, which threads may share."""
-
-    def get_wdl(self, board: Board) -> int | None:
-        """2 for a win of the side to move, 1 if the fifty-move rule spoils it, 0 for a draw.
-
-        The negative numbers are losses; None where there is no table.
-        """
-        ...
-
-
-def open_tables(rule: TablebaseRule, folders: Sequence[Path]) -> Tables:
+def open_tables(rule: TablebaseRule, folders: Sequence[Path]) -> Tablebase:
     """The tables of a rule, from these folders or, without any, from that of the rule.
 
     Raises:
         TuningError: a table is missing, with which this machine would play other games than others.
     """
     places = folders or ([Path(rule.folder)] if rule.folder else [])
-    if not places:
-        raise TuningError(
-            f"games end by Syzygy tables of up to {rule.pieces} pieces: "
-            "name the folder of this machine's with --syzygy"
-        )
-    there = {file.name for place in places for file in _files(place)}
-    missing = [t for t in tablenames(piece_count=rule.pieces) if f"{t}.rtbw" not in there]
+    tables, asked = Tablebase(), f"games end by Syzygy tables of up to {rule.pieces} pieces"
+    for place in places:
+        if not place.is_dir():
+            raise TuningError(f"{asked}: {printable(str(place), 500)} is no folder")
+        tables.add_directory(str(place), load_dtz=False)
+    missing = [name for name in tablenames(piece_count=rule.pieces) if name not in tables.wdl]
     if missing:
         shown = ", ".join(f"{name}.rtbw" for name in missing[:_SHOWN])
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        where = ", ".join(str(place) for place in places)
-        raise TuningError(
-            printable(
-                f"{where}: no {shown}{more}, of the tables of up to {rule.pieces} pieces: "
-                "add them, or name their folder with --syzygy",
-                FAILURE_LENGTH,
-            )
-        )
-    tables = Tablebase()
-    for place in places:
-        tables.add_directory(str(place), load_dtz=False)
+        raise TuningError(f"{asked}: no {shown}{more}: name the folders of all with --syzygy")
     return tables
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError as error:
-        where = printable(str(folder), FAILURE_LENGTH)
-        raise TuningError(f"{where}: {error.strerror}; name a folder with --syzygy") from None
 
 
 class Adjudicator:
     """Decides after every move of one game; a move without a score breaks every series."""
 
-    def __init__(self, rules: Adjudication, tables: Tables | None = None) -> None:
+    def __init__(self, rules: Adjudication, tables: Tablebase | None = None) -> None:
         self._rules = rules
         self._tables = tables
         self._max_plies = None if rules.max_moves is None else 2 * rules.max_moves
@@ -119,7 +88,7 @@ class Adjudicator:
         return self._quiet >= 2 * rule.count
 
 
-def _by_tables(rule: TablebaseRule, tables: Tables, board: Board) -> Ending | None:
+def _by_tables(rule: TablebaseRule, tables: Tablebase, board: Board) -> Ending | None:
     """The ending of a position that a capture or a pawn move has just made, without castling.
 
     The tables know neither castling nor how many moves were made since.
@@ -135,35 +104,25 @@ def _by_tables(rule: TablebaseRule, tables: Tables, board: Board) -> Ending | No
 
 
 class GameClock:
-    """The clock of one game: the same limit for every move, with which no side loses on time."""
+    """The clock of one game, from the value that was drawn for its pair (see TimeControl).
 
-    def __init__(self, limit: Limit) -> None:
-        self._limit = limit
-
-    def limit(self, side: Color) -> Limit:
-        return self._limit
-
-    def flag_falls(self, side: Color, seconds: float) -> bool:
-        """Count a move of `seconds`; whether its side has lost on time."""
-        return False
-
-
-class ChessClock(GameClock):
-    """Base time and increment; a side that oversteps by at most the margin does not lose.
-
-    After such an overstep its clock is zero plus the increment. After every `control.moves` moves
-    of a side its clock gets `base` seconds again. `grace` is how long a side that has lost on time
-    may take to obey `stop`, all in seconds.
+    With base time and increment a side that oversteps by at most the margin does not lose: its
+    clock is then zero plus the increment. After every `control.moves` moves of a side its clock
+    gets the base time again. Other limits are the same for every move, and no side loses on time.
     """
 
-    def __init__(self, base: float, control: TimeControl, grace: float = 0.0) -> None:
-        self._base = base
+    def __init__(self, control: TimeControl, value: float, limits: EngineLimits) -> None:
         self._control = control
-        self._grace = grace
-        self._left = [base, base]
+        self._base = value
+        self._grace = limits.grace
+        self._left = [value, value]
         self._made = [0, 0]
+        self._fixed = _fixed_limit(control.kind, value, limits)
 
     def limit(self, side: Color) -> Limit:
+        """What the engine of this side is told, and how long it is waited for."""
+        if self._fixed is not None:
+            return self._fixed
         control = self._control
         white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
         gain = round(control.increment * 1000)
@@ -173,6 +132,9 @@ class ChessClock(GameClock):
         return Limit(f"{go}\n".encode(), self._left[side] + control.margin, self._grace)
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
+        """Count a move of `seconds`; whether its side has lost on time."""
+        if self._fixed is not None:
+            return False
         left = self._left[side] - seconds
         self._left[side] = max(0.0, left) + self._control.increment
         self._made[side] += 1
@@ -181,18 +143,17 @@ class ChessClock(GameClock):
         return left < -self._control.margin
 
 
-def game_clock(control: TimeControl, value: float, limits: EngineLimits) -> GameClock:
-    """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
-    match control.kind:
+def _fixed_limit(kind: TimeKind, value: float, limits: EngineLimits) -> Limit | None:
+    match kind:
         case TimeKind.CLOCK:
-            return ChessClock(value, control, limits.grace)
+            return None
         case TimeKind.MOVETIME:
             go, seconds = f"go movetime {_milliseconds(value)}", value + limits.grace
         case TimeKind.NODES:
             go, seconds = f"go nodes {int(value)}", value / limits.slowest + limits.grace
         case TimeKind.DEPTH:
             go, seconds = f"go depth {int(value)}", limits.depth
-    return GameClock(Limit(f"{go}\n".encode(), seconds))
+    return Limit(f"{go}\n".encode(), seconds)
 
 
 def _milliseconds(seconds: float) -> int:

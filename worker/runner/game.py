@@ -1,14 +1,11 @@
-"""One game between two players; a pair: the same opening and time, colours swapped; sums of pairs.
-
-This module knows chess, but no processes, SQL or SPSA.
-"""
+"""One game between two engines; a pair: one opening and time, colours swapped; sums of pairs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from chess import BLACK, WHITE, Color
+from chess.syzygy import Tablebase
 
 from spsa.core.game_settings import MAX_NODES_OF_BATCH, Adjudication, TimeControl
 from spsa.core.scoring import Tally
@@ -16,30 +13,11 @@ from spsa.errors import EngineFault
 from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
-from spsa.uci.engine import Limit, SearchReply
-from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator, GameClock, Tables, game_clock
+from spsa.uci.engine import SearchReply, UciEngine
+from worker.runner.adjudication import Adjudicator, GameClock
 from worker.runner.position import Ending, Position, Termination, won_by
 
 _MAX_COMMAND = 5_000  # characters; some 500 moves
-
-
-class Player(Protocol):
-    """What a game needs of an engine; every method may raise EngineFault."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def limits(self) -> EngineLimits: ...
-
-    def prepare(self) -> None: ...
-
-    def settle(self) -> None: ...
-
-    def await_ready(self) -> None: ...
-
-    def search(self, position: bytes, limit: Limit) -> SearchReply: ...
 
 
 class VoidGame(EngineFault):
@@ -65,7 +43,7 @@ class Conditions:
 
     time_control: TimeControl
     adjudication: Adjudication
-    tables: Tables | None = None
+    tables: Tablebase | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +130,8 @@ def counts(tally: Tally) -> str:
 
 
 def play_pair(
-    plus: Player,
-    minus: Player,
+    plus: UciEngine,
+    minus: UciEngine,
     pairing: Pairing,
     conditions: Conditions,
     at_half: Callable[[], None] = lambda: None,
@@ -170,11 +148,11 @@ def play_pair(
     return Pair(pairing, first, second)
 
 
-def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
+def play_game(white: UciEngine, black: UciEngine, pairing: Pairing, conditions: Conditions) -> Game:
     """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    clock = game_clock(conditions.time_control, pairing.time, white.limits)
+    clock = GameClock(conditions.time_control, pairing.time, white.limits)
     adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
@@ -189,12 +167,12 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
 
 
 def _reached(position: Position) -> str:
-    """The command for the game so far; of a very long game, for its last position."""
+    # a very long game is shown by its last position
     command = position.command.decode()
     return command if len(command) <= _MAX_COMMAND else f"position fen {position.board.fen()}"
 
 
-def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:
+def _ask_both(players: Sequence[UciEngine], ask: Callable[[UciEngine], None]) -> None:
     # Both are asked before either is waited for, so that they clear their hash tables in parallel.
     for player in players:
         with void_by(player.name):
@@ -214,7 +192,7 @@ def void_by(culprit: str) -> Iterator[None]:
 
 
 def _move(
-    player: Player, position: Position, clock: GameClock, adjudicator: Adjudicator
+    player: UciEngine, position: Position, clock: GameClock, adjudicator: Adjudicator
 ) -> tuple[SearchReply, Ending | None]:
     side = position.turn
     reply = player.search(position.command, clock.limit(side))

@@ -7,7 +7,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf
 from queue import Empty, SimpleQueue
@@ -17,7 +17,7 @@ from typing import Literal
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.text import printable
 from worker.runner.game import NOTHING_PLAYED, with_pair, with_void
-from worker.runner.pool import Event, Job, JobStopped, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Event, Job, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
 
 log = logging.getLogger(__name__)
 
@@ -29,32 +29,29 @@ _MAX_DETAIL = 500  # characters
 
 
 class Interrupts:
-    """How many times this process was asked to stop, and its exit code."""
+    """How many times this process was asked to stop, and its exit code.
+
+    Each time `wake` is called by the signal handler; it must be reentrant, as SimpleQueue.put is.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.exit_code = 0
-        self._wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
         self._received: SimpleQueue[None] = SimpleQueue()
-
-    def on_each(self, wake: Callable[[], None]) -> None:
-        """Call `wake` from the signal handler; it must be reentrant, as SimpleQueue.put is."""
-        self._wake = wake
 
     def wait(self, seconds: float) -> None:
         """Sleep until an interrupt, or for this long."""
         if self.count == 0:
-            try:
+            with suppress(Empty):
                 self._received.get(timeout=seconds)
-            except Empty:
-                return
 
     def note(self, number: int, frame: FrameType | None = None) -> None:
         """The handler of both signals."""
         self.count += 1
         self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
         self._received.put(None)
-        self._wake()
+        self.wake()
 
 
 @contextmanager
@@ -128,7 +125,7 @@ class JobLoop:
 
     def play(self) -> None:
         """Play until `is_over`. Games are broken off before an error, so that nobody waits."""
-        self._interrupts.on_each(self._pool.wake)
+        self._interrupts.wake = self._pool.wake
         try:
             while not self._is_over_after_a_turn():
                 event = self._pool.next_event(self._seconds_to_wait())
@@ -202,7 +199,7 @@ class JobLoop:
     def _is_over_after_a_turn(self) -> bool:
         if self._interrupts.count and self._drain_ends_at == inf:
             self._drain_ends_at = time.monotonic() + self._drain
-            log.info("interrupted: interrupt again to stop at once")
+            log.info("interrupted: no more claims; interrupt again to stop at once")
             self.withdraw()
         if self.ends_at_once:
             self.stop()
@@ -249,24 +246,34 @@ class JobLoop:
 
 
 class JobList(JobLoop):
-    """Has jobs played until there are no more, or until `goes_on` returns False for an event."""
+    """Has jobs played until there are no more, one fails, or `is_decided` returns True for a pair.
+
+    `failure` says why a job has failed.
+    """
+
+    failure: str | None = None
 
     def __init__(
         self,
         jobs: Iterator[Job],
         pool: Pool,
         interrupts: Interrupts,
-        goes_on: Callable[[Event], bool],
+        is_decided: Callable[[PairPlayed | PairVoid, BatchResult], bool],
     ) -> None:
         super().__init__(pool, interrupts)
         self._jobs = jobs
-        self._goes_on = goes_on
+        self._is_decided = is_decided
 
     def turn(self) -> None:
         while self.wanted and (job := next(self._jobs, None)) is not None:
             self.add(job)
 
     def note(self, active: ActiveJob, event: Event) -> None:
-        if not self._goes_on(event):
+        if isinstance(event, PairPlayed | PairVoid):
+            is_over = self._is_decided(event, self.played)
+        else:
+            is_over = isinstance(event, JobFailed)
+            self.failure = getattr(event, "reason", self.failure)
+        if is_over:
             self._jobs = iter(())
             self.stop()

@@ -23,9 +23,6 @@ from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 
 log = logging.getLogger(__name__)
 
-PERMANENT = frozenset({"refused option"})
-"""Reasons of void games that every other attempt with the same binary would meet again."""
-
 _SWITCH_SECONDS = 0.0002  # how long one thread may keep the others waiting
 _GC_THRESHOLDS = (20_000, 20, 50)  # games leave next to no garbage behind
 
@@ -179,7 +176,7 @@ class Slot:
                 void, output = error, engines.last_lines(error.culprit)
                 engines.close(at_once=True)
                 self._pool.events.put(PairVoid(job.key, pairing, error, output))
-                if error.reason in PERMANENT:
+                if error.reason == "refused option":  # as in every other attempt
                     return f"pair {pairing.number} is void and would be void again: {void}"
         return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
 
