@@ -19,7 +19,6 @@ from spsa.core.game_settings import (
     MAX_NODES_OF_BATCH,
     TimeControl,
 )
-from spsa.core.scoring import Tally
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
@@ -27,7 +26,7 @@ from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import SearchReply, last_info
 from worker.match.report import pgn_of
-from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, with_pair, with_void
+from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, with_pair
 from worker.runner.position import Termination, drawn
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
@@ -128,29 +127,6 @@ def fits_its_columns(result: BatchResult) -> None:
 
 
 @given(
-    reasons=made(lambda chance: chance.many(lambda: chance.text(3), 60)),
-    nodes=made(lambda chance: chance.many(lambda: chance.randint(0, MAX_NODES), 60)),
-)
-@example(reasons=[str(n) for n in range(100)], nodes=[MAX_NODES] * 100)
-@fuzz()
-def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[int]) -> None:
-    result = NOTHING_PLAYED
-    for reason in reasons:
-        result = with_void(result, reason)
-    moves = tuple(
-        SearchReply("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes
-    )
-    game = Game(drawn(Termination.DRAW), moves, chess.WHITE)
-    for _ in range(2):
-        pair = Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game)
-        result = with_pair(result, pair)
-    fits_its_columns(result)
-    assert sum(result.voids.values()) == len(reasons)
-    assert result.plus_nodes == min(2 * sum(nodes), MAX_NODES_OF_BATCH)
-    assert result.tally == Tally.of_pair(1, 1) + Tally.of_pair(1, 1)
-
-
-@given(
     said=made(options),
     name=made(lambda chance: chance.choice(["Hash", "hash", "Threads", "x", chance.text(2)])),
     value=made(option_value),
@@ -182,22 +158,6 @@ def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, va
         number = (-1) ** value.startswith("-") * (int(digits) if len(digits) < 99 else 2**64)
         assert low is None or number >= low
         assert high is None or number <= high
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "option name" + " " * 65_000,
-        "option name a" + " " * 65_000 + "type",
-        "option name " + "a " * 30_000,
-        "option name a type combo " + "var " * 16_000,
-        "option name a type combo var" + " " * 65_000 + "x",
-        "option name a type spin " + "min " * 16_000,
-    ],
-)
-def test_a_long_line_takes_no_long_time(said: str) -> None:
-    for _ in range(20):
-        Declarations().read_line(said)
 
 
 def test_there_is_an_end_of_options() -> None:
@@ -236,16 +196,3 @@ def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> 
     game = chess.pgn.read_game(io.StringIO(text))
     assert game is not None and not game.errors
     assert ("+990.00" if lies == LIES else "-M999") in text
-
-
-def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
-    says = tmp_path / "says"
-    says.write_bytes(b"bestmove \x1b[2J\xe2\x80\xae" + b"x" * 5000 + b"\n")
-    done = compete(
-        engine(tmp_path, "winner", moves=WINNER),
-        engine(tmp_path, "\x1b[31m", moves=LOSER, says=says),
-        *("--games", 2, "--nodes", 3000, "--book", start_book(tmp_path), "-c", 1),
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
-    assert r"\x1b[31m: garbage" in done.stdout

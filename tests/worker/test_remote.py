@@ -221,28 +221,6 @@ def test_a_build_is_uploaded_then_published(store: RemoteStore, server: WorkerSe
     assert store.publish_build(result, b"plus", b"minus") == "already"
 
 
-def test_builds_are_renewed_and_returned(store: RemoteStore, server: WorkerServer) -> None:
-    assert store.claim_build("c", WORKER, 60.0) is None
-    server.replaced["/worker/builds/renew"] = lambda _: (200, {}, b'{"reply": false}')
-    assert store.renew_build(BUILD, 60.0) is False
-    store.fail_build(BUILD, None)
-    assert server.requests[-1].json["reason"] is None
-    assert server.requests[-1].json["build_id"] == 4
-
-
-@pytest.mark.parametrize(
-    ("url", "plain_http", "kept"),
-    [
-        ("https://tuning.example.org", False, "https://tuning.example.org"),
-        ("http://127.0.0.1:8000", False, "http://127.0.0.1:8000"),
-        ("http://localhost:8000/", False, "http://localhost:8000"),
-        ("http://192.168.0.7:8000", True, "http://192.168.0.7:8000"),
-    ],
-)
-def test_a_url_of_a_server(url: str, plain_http: bool, kept: str) -> None:
-    assert checked_url(url, plain_http=plain_http) == kept
-
-
 @pytest.mark.parametrize(
     ("url", "reason"),
     [

@@ -2,13 +2,12 @@
 
 import json
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from console import Done, call, compete, environment, worker
+from console import Done, compete, environment, worker
 from engines.faulty import engine, running_with, wait_until
 from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
 
@@ -136,37 +135,15 @@ def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(
     assert released.json["batch_id"] == 1
 
 
-def test_a_remote_worker_loads_neither_sql_nor_numpy(
-    server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
-    play(1)
-    code = """
-import atexit, json, sys
-atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
-from worker.cli import main
-main()
-"""
-    words = ["--server", server.url, "-c", "1", "--max-batches", "1"]
-    variables = {"SPSA_TOKEN": TOKEN, "XDG_CACHE_HOME": str(tmp_path)}
-    done = call([sys.executable, "-c", code, *words], tmp_path, **variables)
-    assert done.returncode == 0, done.stderr
-    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
-    assert not loaded & {"sqlalchemy", "alembic", "numpy", "psycopg2", "sqlite3", "rich"}
-    assert not [name for name in json.loads(done.stdout) if name.startswith("spsa.db")]
-
-
 URL = "https://tuning.example.org"
 
 
 @pytest.mark.parametrize(
     ("given", "variables", "url", "token"),
     [
-        ({}, {}, None, None),
-        ({}, {"SPSA_TOKEN": "t"}, None, None),
         ({"server": URL}, {"SPSA_TOKEN": "t"}, URL, "t"),
         ({}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, URL, "t"),
         ({"server": URL}, {"SPSA_SERVER": "other", "SPSA_TOKEN": "t"}, URL, "t"),
-        ({"server": URL}, {"DATABASE_URL": "sqlite:///x", "SPSA_TOKEN": "t"}, URL, "t"),
         ({"database_url": "sqlite:///x"}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, None, None),
     ],
 )

@@ -155,23 +155,6 @@ def test_an_engine_is_who_it_was_with_its_files_and_no_others_open(
     assert said(path, limits) == said(path, EngineLimits())
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
-def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
-    """Seen from inside a user namespace that may have no more of them, as containers are."""
-    look = (
-        "from spsa.uci.linux import isolation\n"
-        "from spsa.uci.spawning import EngineLimits\n"
-        "print(EngineLimits(isolation=isolation()))"
-    )
-    limits = (f"/proc/sys/user/max_{kind}_namespaces" for kind in ("user", "net", "pid"))
-    forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
-    inside = ["sh", "-c", f'{forbid} && exec "$0" -c "$1"', sys.executable, look]
-    done = subprocess.run(
-        ["unshare", "-r", *inside], cwd=ROOT, env=environment(), capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("rlimits\n", "")
-
-
 @pytest.mark.parametrize("kind", ["net", "pid"])
 def test_each_kind_is_had_without_the_other(kind: str, tmp_path: Path) -> None:
     """A tool that fails for one of them is asked for the other alone."""

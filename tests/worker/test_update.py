@@ -237,25 +237,6 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
         running.until(lambda: len(server.reports()) == 3)
 
 
-@pytest.mark.slow
-def test_the_token_survives(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    tmp_path: Path,
-    file: Path,
-) -> None:
-    server.offer(repacked("new"))
-    play()
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-    (tmp_path / "token").chmod(0o600)
-    words = ("--max-batches", "1", "--token-file", "token")
-    running = start(repacked("old"), *words, SPSA_TOKEN="")
-    assert running.ended() == 0
-    assert len(server.reports()) == 1
-    assert TOKEN not in running.log
-
-
 def test_an_installed_worker_says_which_version_to_install(server: WorkerServer) -> None:
     server.offer(b"another", version="7.0", protocol=PROTOCOL + 1)
     done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=TOKEN)

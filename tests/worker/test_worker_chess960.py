@@ -37,13 +37,6 @@ def test_shredder_and_x_fen_are_the_same_position(tmp_path: Path, rights: str) -
     assert position.board.fen(shredder=True) == "2kr3r/8/8/8/8/8/8/R4RK1 w - - 2 2"
 
 
-def test_a_king_beside_its_rook_castles_only_by_taking_it() -> None:
-    position = Position(BESIDE)
-    assert not position.make("f1h1")
-    assert position.make("f1g1")
-    assert position.board.fen().split()[0] == "4k3/8/8/8/8/8/8/5RK1"
-
-
 def test_standard_chess_has_no_move_of_a_king_to_its_rook() -> None:
     position = Position(Opening(BOTH.format("KQkq")))
     assert not position.make("e1h1") and position.make("e1g1")
@@ -76,33 +69,6 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
     assert [game.headers["FEN"] for game in games] == [DOUBLE] * 2 + [BESIDE.fen] * 2
     assert next(iter(games[2].mainline_moves())) == chess.Move.from_uci("f1g1")
     assert games[2].next().board().king(chess.WHITE) == chess.G1
-
-
-@pytest.mark.slow
-def test_a_batch_of_chess960_is_played_and_played_again(sqlite_url: str, tmp_path: Path) -> None:
-    options = {"UCI_Chess960": "true"}
-    plus, minus = (published(engine(tmp_path, s, chess960=True)) for s in ("plus", "minus"))
-    with Store(sqlite_url, durable=False) as store:
-        stage(store).open(
-            plus=plus,
-            minus=minus,
-            plus_options={},
-            minus_options={},
-            batch_games=2,
-            game_settings=GameSettings(
-                time_control=NODES,
-                adjudication=Adjudication(max_moves=15),
-                book=book(tmp_path, DOUBLE),
-                engine_options=options,
-            ),
-        )
-    words = ("-c", 1, "--engines-cache", tmp_path / "cache")
-    done = compete("--spsa", "--max-batches", 1, *words, DATABASE_URL=sqlite_url)
-    assert done.returncode == 0, done.stderr
-    pgn = tmp_path / "out.pgn"
-    done = compete("--replay", "1.0", "--pgn", pgn, *words, DATABASE_URL=sqlite_url)
-    assert done.returncode == 0 and "as it was reported" in done.stdout, done.stderr
-    assert pgn.read_text().count('[Variant "Chess960"]') == 2
 
 
 def test_an_engine_without_the_option_is_refused(tmp_path: Path) -> None:

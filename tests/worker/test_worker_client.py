@@ -68,23 +68,6 @@ def now(monkeypatch):
     return clock
 
 
-def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
-    first, second = client.claim(), client.claim()
-    client.enqueue(*played(second))
-    failure = Failure(reason="no engine", void_games=2, sha256="a" * 64)
-    client.enqueue(first, failure)
-    assert client.unreported == 2
-    client.deliver()
-    assert client.unreported == 0
-    assert batches(run) == [
-        ("ready", 1, tally_of_seed(0, 0)),
-        ("done", 1, tally_of_seed(second.seed, second.pairs)),
-    ]
-    ((reason, sha256),) = sql("SELECT reason, sha256 FROM spsa_failure")
-    assert (reason, sha256) == ("no engine", "a" * 64)
-    assert [it.void_games for it in run.store.iterations(run.run.id)] == [2]
-
-
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
     client.enqueue(*played(claim := client.claim()))
@@ -145,38 +128,6 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, no
     client.renew([claim.claim_id], Measured(nps=1e6))
     assert store.asked == ["touch", LEASE] * 2
     assert [row.nps for row in store.workers()] == [1e6]
-
-
-def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, now):
-    client.renew([], Measured())
-    assert not client.backing_off
-    client.enqueue(*played(client.claim()))
-    assert client.due_at == now[0]
-    with client.retrying():
-        raise DatabaseUnreachable("away")
-    assert (client.backing_off, client.due_at) == (True, now[0] + 0.01)
-    assert str(client.last_error) == "away"
-    now[0] += 0.01
-    assert (client.backing_off, client.due_at) == (False, now[0])
-    with client.retrying():
-        client.deliver()
-    assert (client.last_error, client.unreported) == (None, 0)
-
-
-def test_it_waits_longer_after_each_failure_until_the_database_responds(store, run, monkeypatch):
-    times = Backoff(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
-    client = DatabaseClient(store, WORKER, LEASE, times)
-    monkeypatch.setattr(time, "monotonic", lambda: 5e9)
-
-    def failed():
-        with client.retrying():
-            raise DatabaseUnreachable("away")
-        return client.due_at - 5e9
-
-    assert [failed(), failed(), failed()] == [1.0, 2.0, 4.0]
-    with client.retrying():
-        client.work_left()
-    assert failed() == 1.0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,
     Pairing,
-    VoidGame,
     play_game,
     play_pair,
     with_pair,
@@ -93,17 +92,6 @@ def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
     plus, minus = Scripted("plus", moves), Scripted("minus", moves, nodes=100)
     total = with_pair(NOTHING_PLAYED, play_pair(plus, minus, pairing(opening), under()))
     assert (total.plus_nodes, total.minus_nodes) == (11 + (10 + 12), (100 + 102) + 101)
-
-
-@pytest.mark.parametrize("culprit", ["plus", "minus"])
-def test_a_fault_makes_the_whole_pair_void_and_names_its_author(culprit: str) -> None:
-    players = [
-        Scripted(name, fault_at=2 if name == culprit else None) for name in ("plus", "minus")
-    ]
-    with pytest.raises(VoidGame) as caught:
-        play_pair(*players, pairing(), under())
-    assert (caught.value.culprit, caught.value.reason) == (culprit, "hang")
-    assert str(caught.value) == f"{culprit}: hang: it was told to"
 
 
 def test_the_clock_runs_down_and_is_told_to_the_engine() -> None:

@@ -279,17 +279,6 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     assert not children()
 
 
-def test_a_machine_without_the_engine_fails_the_batch_and_says_so_in_the_end(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
-) -> None:
-    offer()
-    (tmp_path / "minus").unlink()
-    with pytest.raises(TuningError, match="minus"):
-        work(staged.store, tmp_path, max_batches=1)
-    assert [row.attempt for row in batches(sql)] == [1, 0]
-    assert "minus" in batches(sql)[0].last_error
-
-
 def test_an_engine_with_other_bytes_is_never_run(
     staged: Stage, offer: Callable[..., int], tmp_path: Path
 ) -> None:
@@ -306,19 +295,6 @@ def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) ->
     with pytest.raises(TuningError, match="hashes to"):
         cache.path(Engine(sha256="0" * 64, path="/nowhere"))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_the_database_hands_out_what_no_shared_folder_has(
-    staged: Stage, tmp_path: Path, offer: Callable[..., int]
-) -> None:
-    path = engine(tmp_path, "plus", moves=WINNER)
-    content = path.read_bytes()
-    row = published(path, content=content)
-    path.unlink()
-    cache = JobMaker(tmp_path / "cache", {row.sha256: content}.get)
-    fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
-    assert fetched.read_bytes() == content
-    assert fetched.parent == tmp_path / "cache"
 
 
 @pytest.mark.parametrize(

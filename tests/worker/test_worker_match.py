@@ -156,12 +156,6 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_an_unreachable_database_exits_5(tmp_path: Path) -> None:
-    done = compete("--spsa", "--once", "--database-url", "postgresql://u:secret@127.0.0.1:1/x")
-    assert done.returncode == 5
-    assert "secret" not in done.stderr
-
-
 def test_help_needs_nothing_heavy_and_a_worker_no_numpy() -> None:
     def loaded(*words: str) -> tuple[str, set[str]]:
         command = [sys.executable, "-X", "importtime", *words]
@@ -197,20 +191,6 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     expire(batch)
     fleet.start("--max-batches", 2).communicate(timeout=240)
     assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
-
-
-@pytest.mark.slow
-def test_a_terminated_worker_hands_its_batch_back(
-    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
-    marker = tmp_path / "marker"
-    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)
-    worker = fleet.start("--drain", 0)
-    wait_until(marker.exists)
-    worker.send_signal(signal.SIGTERM)
-    _, err = worker.communicate(timeout=240)
-    assert worker.returncode == 0, err
-    assert sql("SELECT DISTINCT status, attempt FROM spsa_batch") == [(BatchStatus.READY, 0)]
 
 
 def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:

@@ -78,14 +78,6 @@ def loser(tmp_path: Path) -> Path:
     return engine(tmp_path, "loser", moves=LOSER, log=tmp_path / "loser.log")
 
 
-def test_pairs_come_out_in_order_and_then_the_end(pool: Pool, winner: Path, loser: Path) -> None:
-    pool.submit(job(winner, loser, pairs=3))
-    *pairs, end = until_the_end(pool)
-    assert [event.pair.pairing.number for event in pairs] == [0, 1, 2]
-    assert all(event.pair.tally == PLUS_WINS_BOTH for event in pairs)
-    assert end == JobDone("job")
-
-
 def test_engines_are_started_once_and_told_of_every_new_game(
     pool: Pool, winner: Path, loser: Path, tmp_path: Path
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from asking import Store
 from builders import Stage, published
-from console import compete
 from engines.faulty import LOSER, WINNER, engine, start_book
 from test_worker_loop import hired
 
@@ -169,9 +168,3 @@ def test_what_does_not_fit_a_machine_is_a_sentence(
     offer(time_control=NODES, options={"Threads": "3"})
     with pytest.raises(scaling.TuningError, match="= 3 needs as many slots, and there are 2"):
         work(staged.store, tmp_path, slots=2, max_batches=1)
-
-
-def test_a_match_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    players = [engine(tmp_path, name, moves=WINNER) for name in ("first", "second")]
-    done = compete(*players, "--games", 2, "-c", 1, "--option", "Threads=2")
-    assert done.returncode == 2 and "Threads = 2 needs as many slots" in done.stderr

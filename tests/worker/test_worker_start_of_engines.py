@@ -61,21 +61,6 @@ def test_arguments_and_side_files_reach_the_engine(staged: Stage, tmp_path: Path
     assert copy.read_bytes() == b"weights"
 
 
-def test_a_side_file_of_other_bytes_is_not_loaded(
-    staged: Stage, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
-    net = tmp_path / "net"
-    net.write_bytes(b"weights")
-    wrong = EngineFile(path=str(net), sha256="0" * 64)
-    player = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log")
-    opened(staged, tmp_path, player, player, engine_files={"EvalFile": wrong})
-    with pytest.raises(TuningError, match="hashes to"):
-        work(staged.store, tmp_path, size=1, max_batches=1)
-    (row, *_) = sql("SELECT status, last_error FROM spsa_batch ORDER BY seq")
-    assert row.status != BatchStatus.DONE and "hashes to" in row.last_error
-    assert not (tmp_path / "log").exists()
-
-
 @pytest.mark.parametrize("where", ["beside the engines", "in the database"])
 def test_a_book_and_a_side_file_come_from_where_the_engines_are(
     where: str, store: Store, tmp_path: Path

@@ -83,7 +83,7 @@ def test_every_module_of_it_can_be_imported_without_a_package(pyz: Path) -> None
         for name in names(pyz)
         if name.startswith(("worker/", "spsa/")) and name.endswith(".py")
     ]
-    assert len(modules) > 60
+    assert len(modules) > 50
     code = f"""
 import importlib, json, sys
 sys.path.insert(0, {str(pyz)!r})
@@ -98,12 +98,6 @@ print(json.dumps(sorted(sys.modules)))
     assert not [name for name in loaded if name.startswith(NEVER)]
     foreign = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
     assert foreign - {"__main__"} == {"chess", "click", "rich", "spsa", "urllib3", "worker"}
-
-
-def test_it_starts_quickly(pyz: Path) -> None:
-    before = os.times().children_user
-    assert run(pyz, "--help").returncode == 0
-    assert os.times().children_user - before < 2.0
 
 
 @pytest.mark.parametrize("python", PYTHONS)
