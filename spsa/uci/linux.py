@@ -20,7 +20,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -116,15 +116,13 @@ def _wrappers(kinds: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _works(wrapper: tuple[str, ...]) -> bool:
-    quiet = subprocess.DEVNULL
     try:
         done = subprocess.run(
             [*wrapper, "true"],
             env={"PATH": os.environ.get("PATH", os.defpath)},  # without passwords
             preexec_fn=partial(bind_engine, os.getpid(), isolated=True),
-            stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
             timeout=_TRIAL_SECONDS,
         )
     except (OSError, subprocess.SubprocessError):
@@ -236,8 +234,8 @@ def _reap(source: int, worker: str, folders: Folders | None) -> None:
         _detach(source)
         while not select.select([source], [], [], _FOLDER_SECONDS if folders else None)[0]:
             if folders and (ids := folders.overfull()):
-                _kill_all(_has_id(*ids))
-        _kill_all(_has_id(f"{worker}.", whole=False))
+                _kill_all(*(f"{engine_id}\0" for engine_id in ids))
+        _kill_all(f"{worker}.")
         if folders is not None:
             rmtree(folders.root, ignore_errors=True)
     os._exit(0)
@@ -256,36 +254,25 @@ def _detach(source: int) -> None:
 
 def kill_all_of(engine_id: str) -> None:
     """Kill the engine with this id and all that it has started, as far as that kept the id."""
-    _kill_all(_has_id(engine_id))
+    _kill_all(f"{engine_id}\0")
 
 
-def _has_id(*ids: str, whole: bool = True) -> Callable[[str], bool]:
-    """Whether a process has one of these ids, or one that begins with it."""
-    end = "\0" if whole else ""
-    wanted = [f"\0{ENGINE_ID}={engine_id}{end}".encode() for engine_id in ids]
-
-    def has_id(pid: str) -> bool:
-        environment = _environment(pid)
-        return any(variable in environment for variable in wanted)
-
-    return has_id
-
-
-def _environment(pid: str) -> bytes:
-    """Its variables, each between two zeros; empty for a dead process or one of another user."""
-    try:
-        return b"\0" + Path("/proc", pid, "environ").read_bytes() + b"\0"
-    except OSError:
-        return b""
-
-
-def _kill_all(wanted: Callable[[str], bool]) -> None:
-    """Kill these processes, and repeat until there are none: some may start others meanwhile."""
+def _kill_all(*ids: str) -> None:
+    """Kill the processes whose ids begin so, until there are none: they may start others."""
+    wanted = [f"\0{ENGINE_ID}={engine_id}".encode() for engine_id in ids]
     deadline = time.monotonic() + _KILL_SECONDS
-    while found := [pid.name for pid in Path("/proc").glob("[0-9]*") if wanted(pid.name)]:
+    while found := [pid for pid in Path("/proc").glob("[0-9]*") if _has_one(pid, wanted)]:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(int(pid.name), signal.SIGKILL)
         if time.monotonic() > deadline:
             return
         time.sleep(_KILL_PAUSE)
+
+
+def _has_one(pid: Path, variables: list[bytes]) -> bool:
+    try:
+        environment = b"\0" + (pid / "environ").read_bytes() + b"\0"
+    except OSError:  # a dead process, or one of another user
+        return False
+    return any(variable in environment for variable in variables)

@@ -110,54 +110,36 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
     }
 
 
-def report_lines(match: Match, played: PlayedMatch) -> list[str]:
+def report_lines(match: Match, played: PlayedMatch) -> Iterator[str]:
     """The same for people."""
-    told = as_json(match, played)
+    told, test = as_json(match, played), match.test(played.count.tally)
     voids = ", ".join(f"{n} x {reason}" for reason, n in sorted(told["voids"].items()))
-    lines = [
-        f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games",
-        "W-L-D        {wins}-{losses}-{draws}".format(**told),
-        f"Ptnml(0-2)   {', '.join(str(n) for n in told['pentanomial'])}",
-    ]
+    yield f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games"
+    yield "W-L-D        {wins}-{losses}-{draws}".format(**told)
+    yield f"Ptnml(0-2)   {', '.join(str(n) for n in told['pentanomial'])}"
     if told["games"]:
-        lines += [
-            "Elo          {elo:+.1f} ± {elo_error:.1f} (95 %)".format(**told),
-            "nElo         {nelo:+.1f} ± {nelo_error:.1f} (95 %)".format(**told),
-            f"LOS          {100 * told['los']:.1f} %",
-        ]
-    lines += [
-        *_test_lines(match, played.count.tally),
-        f"void games   {voids or 'none'}",
-        "time losses  {} / {}".format(*told["time_losses"]),
-        "speed        {games_per_second:.2f} games/s, {moves} moves in {seconds:.1f} s, "
-        "{nps} nodes/s".format(**told),
-    ]
+        yield "Elo          {elo:+.1f} ± {elo_error:.1f} (95 %)".format(**told)
+        yield "nElo         {nelo:+.1f} ± {nelo_error:.1f} (95 %)".format(**told)
+        yield f"LOS          {100 * told['los']:.1f} %"
+    if test is not None and match.bounds is not None:
+        verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
+        ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
+        bounds = "nElo {:g} against {:g}".format(*match.bounds)
+        yield f"SPRT         LLR {ratio}, {bounds}: {verdict}"
+    yield f"void games   {voids or 'none'}"
+    yield "time losses  {} / {}".format(*told["time_losses"])
+    speed = "{games_per_second:.2f} games/s, {moves} moves in {seconds:.1f} s, {nps} nodes/s"
+    yield f"speed        {speed.format(**told)}"
     if played.failure is not None:
-        lines.append(f"ended early  {played.failure}")
-    return lines
+        yield f"ended early  {played.failure}"
 
 
 def _estimates(tally: Tally) -> dict[str, Any]:
     if not tally.pairs:
         return dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
-    plain, normalized = elo(tally), nelo(tally)
-    return {
-        "elo": plain.value,
-        "elo_error": plain.error,
-        "nelo": normalized.value,
-        "nelo_error": normalized.error,
-        "los": los(tally),
-    }
-
-
-def _test_lines(match: Match, tally: Tally) -> list[str]:
-    test = match.test(tally)
-    if test is None or match.bounds is None:
-        return []
-    verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
-    bounds = "nElo {:g} against {:g}".format(*match.bounds)
-    ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
-    return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
+    plain, normal = elo(tally), nelo(tally)
+    errors = {"elo_error": plain.error, "nelo_error": normal.error}
+    return {"elo": plain.value, "nelo": normal.value, **errors, "los": los(tally)}
 
 
 @contextmanager
@@ -183,17 +165,13 @@ def pgn_writer(
         )
 
 
-def pgn_of(pair: Pair, plus: str, minus: str, control: TimeControl) -> tuple[str, str]:
+def pgn_of(pair: Pair, plus: str, minus: str, control: TimeControl) -> Iterator[str]:
     """Both games of a pair, as rounds `pair.1` and `pair.2`, counted from 1."""
-    usual = {"Event": "match", "Site": "?", "Date": f"{date.today():%Y.%m.%d}"}
-    first, second = (
-        usual
-        | {"Round": f"{pair.pairing.number + 1}.{number}"}
-        | {"White": _quoted(white), "Black": _quoted(black), "TimeControl": str(control)}
-        for number, white, black in ((1, plus, minus), (2, minus, plus))
-    )
-    opening = pair.pairing.opening
-    return _game(opening, pair.first, first), _game(opening, pair.second, second)
+    for number, white, black, game in ((1, plus, minus, pair.first), (2, minus, plus, pair.second)):
+        headers = {"Event": "match", "Site": "?", "Date": f"{date.today():%Y.%m.%d}"}
+        headers |= {"Round": f"{pair.pairing.number + 1}.{number}", "TimeControl": str(control)}
+        headers |= {"White": _quoted(white), "Black": _quoted(black)}
+        yield _game(pair.pairing.opening, game, headers)
 
 
 def _game(opening: Opening, game: Game, headers: Mapping[str, str]) -> str:
