@@ -52,9 +52,6 @@ INFO = WorkerInfo(
     provides=("linux",),
 )
 RESULT = BatchResult(tally=Tally(2, 0, 0, (0, 0, 0, 0, 1)), slot=0)
-BUILD = LeasedBuild(build_id=4, claim_id="c", worker_id=1, recipe={}, archive_sha256="a" * 64)
-
-
 @pytest.fixture
 def store(server: WorkerServer) -> Iterator[RemoteStore]:
     with closing(RemoteStore(server.url, TOKEN)) as opened:
@@ -88,32 +85,6 @@ def test_a_worker_registers_with_its_token(store: RemoteStore, server: WorkerSer
     assert request.headers["Authorization"] == f"Bearer {TOKEN}"
     assert request.headers["X-Spsa-Protocol"] == "1"
     assert request.headers["User-Agent"].startswith("spsa-worker/")
-
-
-def test_every_call_sends_what_the_contract_names(
-    store: RemoteStore, server: WorkerServer, claim: Claim
-) -> None:
-    held = {"worker_id": 1, "batch_id": 1, "claim_id": "mine"}
-    server.claims.append(claim)
-    server.set_aside, server.work = "it crashes", [{"run": "first", "requires": ["avx"]}]
-    assert store.touch_worker(WORKER, Measured(nps=5.0)) == "it crashes"
-    got = store.claim("mine", WORKER, 60.0)
-    assert got is not None and got.claim_id == "mine" and got.plus == claim.plus
-    assert got.game_settings == claim.game_settings
-    assert store.claim("other", WORKER, 60.0) is None
-    assert store.renew(WORKER, ["mine"], 60.0) == {"mine"}
-    assert store.report(got, RESULT) == "accepted"
-    store.release(got)
-    store.fail(got, Failure(reason="why", void_games=2))
-    assert store.work_left() == [OpenWork(run="first", requires=("avx",))]
-    sent = {r.path: json.loads(r.body) for r in server.requests if r.body}
-    assert sent["/worker/touch"] == {"worker_id": 1, "nps": 5.0, "scale": None}
-    assert sent["/worker/renew"] == {"worker_id": 1, "claim_ids": ["mine"], "lease_seconds": 60.0}
-    assert sent["/worker/report"]["held"] == held
-    assert sent["/worker/report"]["result"]["tally"]["pentanomial"] == [0, 0, 0, 0, 1]
-    assert sent["/worker/release"] == held
-    assert sent["/worker/fail"]["held"] == held
-    assert sent["/worker/fail"]["failure"]["void_games"] == 2
 
 
 @pytest.mark.parametrize(
@@ -171,54 +142,6 @@ def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
     store.meanwhile = lambda: held.append(store.renew(WORKER, ["mine"], 60.0))
     assert store.file("f" * 64) == data
     assert held.count({"mine"}) == 4
-
-
-def test_a_file_that_is_unknown_or_not_for_this_machine_is_none(
-    store: RemoteStore, server: WorkerServer
-) -> None:
-    assert store.file("f" * 64) is None
-    server.replaced[f"/worker/files/{'f' * 64}"] = lambda _: refusal(403, "no claim names it")
-    assert store.file("f" * 64) is None
-    server.replaced[f"/worker/files/{'f' * 64}"] = lambda _: refusal(403, "out", "revoked")
-    with pytest.raises(NotPermitted):
-        store.file("f" * 64)
-
-
-def built(data: bytes) -> BuiltFile:
-    return BuiltFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
-
-
-def test_a_build_is_uploaded_then_published(store: RemoteStore, server: WorkerServer) -> None:
-    result = BuildResult(
-        worker_id=1,
-        build_id=4,
-        claim_id="c",
-        target="x86_64-unknown-linux-gnu",
-        requires=("linux",),
-        plus=built(b"plus"),
-        minus=built(b"minus"),
-    )
-
-    def kept(request: Request) -> Any:
-        sha256 = hashlib.sha256(request.body).hexdigest()
-        return 200, {}, json.dumps({"sha256": sha256, "size": len(request.body)}).encode()
-
-    places = ["/worker/builds/4/c/plus", "/worker/builds/4/c/minus"]
-    server.replaced |= dict.fromkeys(places, kept)
-    server.replaced["/worker/builds/publish"] = lambda _: (200, {}, b'{"reply": "accepted"}')
-    assert store.publish_build(result, b"plus", b"minus") == "accepted"
-    assert [(r.method, r.path) for r in server.requests] == [
-        *(("PUT", place) for place in places),
-        ("POST", "/worker/builds/publish"),
-    ]
-    # damaged on the way: sent again by the caller
-    server.replaced[places[0]] = lambda _: (200, {}, (b'{"sha256": "%s", "size": 4}' % (b"0" * 64)))
-    with pytest.raises(DatabaseUnreachable, match="damaged"):
-        store.publish_build(result, b"plus", b"minus")
-    # the response to the first publishing was lost, and the claim has ended with it
-    server.replaced |= dict.fromkeys(places, lambda _: refusal(409, "over", "lease_lost"))
-    server.replaced["/worker/builds/publish"] = lambda _: (200, {}, b'{"reply": "already"}')
-    assert store.publish_build(result, b"plus", b"minus") == "already"
 
 
 @pytest.mark.parametrize(

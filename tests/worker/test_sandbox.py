@@ -138,23 +138,6 @@ def test_an_engine_reaches_nobody(folder: Path, limits: EngineLimits) -> None:
         assert said(path, EngineLimits()) == "reached"
 
 
-LOOK = """
-import os
-print(os.getuid(), os.getgid(), open({net!r}).read(), sorted(os.listdir("/proc/self/fd")))
-"""
-
-
-def test_an_engine_is_who_it_was_with_its_files_and_no_others_open(
-    folder: Path, limits: EngineLimits
-) -> None:
-    net = folder / "net.nnue"
-    net.write_text("weights")
-    net.chmod(0o600)
-    path = program(folder, LOOK.format(net=str(net)))
-    assert said(path, limits).startswith(f"{os.getuid()} {os.getgid()} weights ")
-    assert said(path, limits) == said(path, EngineLimits())
-
-
 @pytest.mark.parametrize("kind", ["net", "pid"])
 def test_each_kind_is_had_without_the_other(kind: str, tmp_path: Path) -> None:
     """A tool that fails for one of them is asked for the other alone."""

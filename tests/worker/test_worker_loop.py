@@ -129,36 +129,6 @@ def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
     assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
 
 
-class Unreliable:
-    """A store that loses each method's first calls, half of them after having done the work."""
-
-    def __init__(self, store: Store, losses: int) -> None:
-        self._store = store
-        self._left = dict.fromkeys(("claim", "report", "renew", "register_worker"), losses)
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-
-        def call(*args: Any) -> Any:
-            left = self._left.get(name, 0)
-            if left:
-                self._left[name] = left - 1
-                if left % 2:
-                    method(*args)
-                raise DatabaseUnreachable("the line is dead")
-            return method(*args)
-
-        return call
-
-
-def test_answers_that_get_lost_are_asked_for_again_and_count_once(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path
-) -> None:
-    offer()
-    assert work(Unreliable(staged.store, 5), tmp_path, max_batches=2) == 0
-    assert played(staged) == (8, PLUS_WINS_ALL, 0)
-
-
 def test_a_voided_pair_is_played_again_and_its_reason_reported(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:

@@ -12,7 +12,6 @@ from engines.faulty import (
     alive,
     children,
     engine,
-    open_files,
     spec,
     wait_until,
 )
@@ -103,21 +102,6 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool: Pool, tmp_path: 
         "setoption name Margin value 3",
         "setoption name Margin value 3",  # Depth went back to its default: a new process
     ]
-
-
-def test_an_engine_that_never_plays_fails_the_job(winner: Path, tmp_path: Path) -> None:
-    files = open_files()
-    minus = engine(tmp_path, "minus", moves=LOSER, fault="illegal", at_ply=1)
-    with Pool(1, PATIENT) as slots:
-        slots.submit(job(winner, minus, max_void=1))
-        *voids, end = until_the_end(slots)
-    assert [(void.fault.culprit, void.fault.reason) for void in voids] == [
-        ("minus", "illegal move")
-    ] * 2
-    assert isinstance(end, JobFailed)
-    assert "pair 0 was void 2 times" in end.reason and "illegal move" in end.reason
-    assert not children()
-    assert open_files() == files
 
 
 def test_a_refused_option_is_void_and_not_tried_again(

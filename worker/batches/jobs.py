@@ -78,15 +78,17 @@ class JobMaker:
         self._syzygy = syzygy
         self._copies: dict[str, HashedFile] = {}
         self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule | None, Tablebase | None] = {None: None}
+        self._tables: dict[TablebaseRule | None, Tablebase | None] = {}
 
     def job(self, claim: Claim) -> Job:
         """What a slot plays; it follows from the claim alone, on every machine.
 
         TuningError where this machine lacks an engine, the book or tables of the batch.
         """
-        settings, book, rule = claim.game_settings, self._book(claim), self._rule(claim)
+        settings, book = claim.game_settings, self._book(claim)
         plus, minus = self.specs(claim)
+        if (rule := settings.adjudication.syzygy) not in self._tables:
+            self._tables[rule] = open_tables(rule, self._syzygy)
         return Job(
             key=claim.claim_id,
             label=label_of(claim),
@@ -141,13 +143,6 @@ class JobMaker:
             named = EngineFile(path=book.name, sha256=book.sha256 or "")
             self._books[book] = load(book, self._file(named, claim) if stored else None)
         return self._books[book]
-
-    def _rule(self, claim: Claim) -> TablebaseRule | None:
-        """The rule by which tables end its games; they are open."""
-        rule = claim.game_settings.adjudication.syzygy
-        if rule is not None and rule not in self._tables:
-            self._tables[rule] = open_tables(rule, self._syzygy)
-        return rule
 
     def _file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of a book or a side file, which may be beside the claim's binaries."""

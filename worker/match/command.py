@@ -107,7 +107,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         conditions=Conditions(
             time_control=_time_control(settings),
             adjudication=rules,
-            tables=None if rules.syzygy is None else open_tables(rules.syzygy, settings.syzygy),
+            tables=open_tables(rules.syzygy, settings.syzygy),
         ),
     )
 

@@ -27,12 +27,14 @@ _WIN, _CURSED_WIN = 2, 1
 _SHOWN = 3  # names of missing tables
 
 
-def open_tables(rule: TablebaseRule, folders: Sequence[Path]) -> Tablebase:
-    """The tables of a rule, from these folders or, without any, from that of the rule.
+def open_tables(rule: TablebaseRule | None, folders: Sequence[Path]) -> Tablebase | None:
+    """The tables of a rule, if there is one: from these folders, or else from that of the rule.
 
     Raises:
         TuningError: a table is missing, with which this machine would play other games than others.
     """
+    if rule is None:
+        return None
     places = folders or ([Path(rule.folder)] if rule.folder else [])
     tables, asked = Tablebase(), f"games end by Syzygy tables of up to {rule.pieces} pieces"
     for place in places:
