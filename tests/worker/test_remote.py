@@ -1,7 +1,5 @@
 """A remote worker's requests: what is sent, what a response means, and what is never sent."""
 
-import hashlib
-import json
 import shutil
 import ssl
 import subprocess
@@ -12,7 +10,7 @@ from typing import Any
 
 import pytest
 from asking import RemoteStore
-from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal, worker_server
+from worker_server import TOKEN, WorkerServer, claim_of, refusal, worker_server
 
 from spsa.core.scoring import Tally
 from spsa.errors import (
@@ -28,13 +26,7 @@ from spsa.errors import (
 )
 from spsa.protocol import (
     BatchResult,
-    BuildResult,
-    BuiltFile,
     Claim,
-    Failure,
-    LeasedBuild,
-    Measured,
-    OpenWork,
     RegisteredWorker,
     WorkerInfo,
 )
@@ -52,6 +44,8 @@ INFO = WorkerInfo(
     provides=("linux",),
 )
 RESULT = BatchResult(tally=Tally(2, 0, 0, (0, 0, 0, 0, 1)), slot=0)
+
+
 @pytest.fixture
 def store(server: WorkerServer) -> Iterator[RemoteStore]:
     with closing(RemoteStore(server.url, TOKEN)) as opened:

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import chess.pgn
 import pytest
-from asking import Store
-from builders import NODES, published, stage
 from console import compete
 from engines.faulty import engine
 
-from spsa.core.game_settings import Adjudication, Book, GameSettings
+from spsa.core.game_settings import Book
 from spsa.errors import InvalidInput
 from spsa.openings.book import Opening, load
 from worker.runner.position import Position

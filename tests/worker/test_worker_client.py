@@ -1,7 +1,5 @@
 """A worker's calls to a real store whose responses get lost."""
 
-import logging
-import random
 import time
 
 import pytest
@@ -10,10 +8,9 @@ from cutting import CutStore
 
 from spsa.errors import (
     DatabaseUnreachable,
-    IllegalTransition,
     TooManyRequests,
 )
-from spsa.protocol import ClaimRequest, Failure, Measured
+from spsa.protocol import ClaimRequest, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)

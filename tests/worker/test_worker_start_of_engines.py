@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
 from spsa.builds.artifacts import ArtifactStore
 from spsa.core.game_settings import Book, EngineFile, GameSettings
-from spsa.errors import TuningError
-from spsa.lifecycle import BatchStatus
 
 
 @pytest.fixture
