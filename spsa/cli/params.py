@@ -29,7 +29,7 @@ from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
-from spsa.report.matches import START, ThetaChoice, chosen_theta
+from spsa.report.matches import ThetaChoice, chosen_theta
 from spsa.report.plan import space_table
 from spsa.report.table import terminal
 from spsa.text import plural
@@ -47,7 +47,7 @@ def _values_options(command: Command) -> Command:
     )
     theta_option = click.option(
         "--theta",
-        type=click.Choice([START, *(theta.value for theta in ThetaChoice)]),
+        type=click.Choice([theta.value for theta in ThetaChoice]),
         help="With --run; start: what it was started with; final (default): theta now; averaged: "
         "the mean over iterations, late ones weigh more; supported: the optimum that all games "
         "together suggest.",
@@ -116,8 +116,7 @@ def _refuse_theta(theta: str | None) -> None:
 def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, object]]:
     with Store(url) as store:
         row = store.run(run)
-    is_start = theta == START
-    values = row.start_theta if is_start else chosen_theta(row, ThetaChoice(theta or "final"))
+    values = chosen_theta(row, ThetaChoice(theta or "final"))
     space = Space.from_json(row.space)
     parameters = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
     return replace(space, parameters=tuple(parameters)), row.settings["rule"]

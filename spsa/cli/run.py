@@ -21,6 +21,7 @@ from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
+from spsa.report.alarms import with_alarms
 from spsa.report.screen import rendered
 from spsa.report.status import status
 from spsa.report.table import terminal
@@ -103,5 +104,5 @@ def run(
                         config.validation.games,
                         validation_game_settings(config, tuned.game_settings),
                     )
-        terminal().print(rendered(status(store, store.run(tuned.name))))
+        terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
     return 0

@@ -73,8 +73,8 @@ def limit(
     "--against",
     default="start",
     show_default=True,
-    metavar="start|ITERATION|FILE",
-    help="The values the run was started with, theta after a result, or those of a params.toml.",
+    metavar="start|ITERATION",
+    help="The values the run was started with, or theta after a result.",
 )
 @click.option(
     "--also",

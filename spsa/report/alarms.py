@@ -24,7 +24,7 @@ RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
 _PATIENCE = 60.0
-"""Seconds: a run of one iteration in flight always waits a little, and a new one for workers."""
+"""Seconds: a run of one iteration in flight always waits a little for builds."""
 
 _MIN_SAME = 10
 _MIN_GAMES = 20
@@ -59,13 +59,12 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
     found: tuple[AlarmKind, str] | None = None
     if run.status is RunStatus.PAUSED:
         found = AlarmKind.PAUSED, f"it is paused: {run.reason}" if run.reason else "it is paused"
-    elif run.status is not RunStatus.RUNNING:
+    elif status.is_over:
         return
     elif run.master_id is None:
         found = AlarmKind.NO_MASTER, "no master runs it"
     elif not status.present:
-        if status.age_seconds > _PATIENCE:
-            found = AlarmKind.NO_WORKER, "no worker plays"
+        found = AlarmKind.NO_WORKER, "no worker plays"
     elif builds.iterations and not status.open:
         if builds.seconds >= _PATIENCE:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that are built"

@@ -8,7 +8,6 @@ from spsa.report.formats import count, duration, plus_minus
 from spsa.report.status import Status, building, open_match, players
 from spsa.text import plural
 
-START_A_WORKER = "start `compete --spsa -c 8` here or on any machine that reaches the database"
 LOOK = "look"
 MAX_MOVED = 3
 _UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
@@ -33,13 +32,13 @@ class Answer:
 
 def answer(status: Status) -> Answer:
     """The answer of a status; of a run that is paused or over without time left and speed."""
-    found, look, still = status.measured_elo, _to_look_at(status), standstill(status)
+    found, look = status.measured_elo, _to_look_at(status)
     idle = status.is_over or status.is_paused
     return Answer(
         measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
         measured_by=_measured_by(status),
-        word=LOOK if look or still else str(status.verdict.advice),
-        why=still or (str(look) if look else status.verdict.reason),
+        word=LOOK if look else str(status.verdict.advice),
+        why=str(look) if look else status.verdict.reason,
         left="" if idle else duration(status.seconds_left),
         games_per_hour="" if idle else count(round(3600 * status.games_per_second)),
         cause=look,
@@ -81,7 +80,7 @@ def answer_lines(status: Status) -> Iterator[str]:
     found = answer(status)
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"
-    if (now := pace(status)) and not standstill(status):
+    if now := pace(status):
         yield now
 
 
@@ -133,22 +132,9 @@ def believed(status: Status) -> str:
     )
 
 
-def standstill(status: Status) -> str:
-    """Why nothing is played, and what to do; empty if games are played, or the run is over."""
-    if status.is_over:
-        return ""
-    if status.is_paused:
-        why = f" ({status.run.reason})" if status.run.reason else ""
-        return f"paused{why}: `spsa-master resume` continues it"
-    if status.run.master_id is None:
-        command = "run" if status.run.finished_at is None else "validate"
-        return f"no master runs it: `spsa-master {command}` continues it"
-    return "" if status.present else f"no worker plays: {START_A_WORKER}"
-
-
 def pace(status: Status) -> str:
-    """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`; empty if the run is over."""
-    if status.is_over:
+    """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`; empty if nothing is played."""
+    if status.is_over or any(alarm.kind in STANDSTILL for alarm in status.alarms):
         return ""
     left, rate = duration(status.seconds_left) or "not known yet", 3600 * status.games_per_second
     return f"left: {left}, at {rate:,.0f} games an hour; {players(status)}"
@@ -157,8 +143,7 @@ def pace(status: Status) -> str:
 def alarm_lines(status: Status) -> Iterator[str]:
     """A line an alarm, alike ones in one, without what the answer says."""
     said = answer(status).cause
-    found = [a for a in status.alarms if a.kind not in STANDSTILL and a is not said]
-    yield from (f"alarm: {alarm}" for alarm in grouped(found))
+    yield from (f"alarm: {one}" for one in grouped([a for a in status.alarms if a is not said]))
 
 
 def sentences(status: Status) -> Iterator[str]:

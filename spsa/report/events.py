@@ -37,8 +37,11 @@ class AlarmKind(StrEnum):
         return kind
 
     PAUSED = "paused", "continue it with `spsa-master resume`"
-    NO_MASTER = "no_master", "start `spsa-master run`"
-    NO_WORKER = "no_worker", "start `compete --spsa -c 8`"
+    NO_MASTER = "no_master", "start `spsa-master run`, or `validate` where a match is open"
+    NO_WORKER = (
+        "no_worker",
+        "start `compete --spsa -c 8` here or on any machine that reaches the database",
+    )
     WAITING_FOR_BUILDS = "waiting_for_builds", "use more games an iteration"
     STALLED = "stalled", "check the logs of the workers"
     DEAD = (

@@ -94,8 +94,6 @@ def take(run: Run) -> Sequence[tuple[str, str]]:
             "A match of the tuned values against the start",
             f"spsa-master validate --run {name}",
         ),
-        ("A run that goes on from here", f"spsa-master run --run NEW --from {name}"),
-        ("Theta, computed again from the results, to the bit", f"spsa-master replay --run {name}"),
     )
 
 

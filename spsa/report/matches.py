@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-from spsa.config import load_space
 from spsa.core.json_values import as_written
-from spsa.core.params import Parameter, Space, Values
+from spsa.core.params import Space, Values
 from spsa.core.scoring import Tally, los, nelo
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run
-from spsa.errors import Fault, InvalidInput, NothingToDo
+from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.replay import theta_at
 from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
@@ -172,7 +170,7 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
         played = {
             names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
             for choice, theta in _thetas(run).items()
-            if theta is not None
+            if theta is not None and choice is not ThetaChoice.START
         }
     return tuple(
         Match(one, tuple(name for name in played if played[name] == dict(one.plus_parameters)))
@@ -185,17 +183,17 @@ def asked(validation: Iteration) -> str:
     if validation.compared is None:
         return ""
     theta = validation.compared.theta
-    moves_on = theta in tuple(ThetaChoice)
+    moves_on = theta in tuple(ThetaChoice) and theta != ThetaChoice.START
     return f"{theta} after {plural(validation.opened_on, 'result')}" if moves_on else theta
 
 
-START = "start"
 _MAX_DIGITS = 9  # of a result
 
 
 class ThetaChoice(StrEnum):
     """The thetas that can be asked for; all of a run that goes on are those so far."""
 
+    START = "start"
     FINAL = "final"
     AVERAGED = "averaged"
     SUPPORTED = "supported"
@@ -203,6 +201,7 @@ class ThetaChoice(StrEnum):
 
 def _thetas(run: Run) -> dict[ThetaChoice, Mapping[str, float] | None]:
     return {
+        ThetaChoice.START: run.start_theta,
         ThetaChoice.FINAL: run.theta,
         ThetaChoice.AVERAGED: run.estimates.averaged,
         ThetaChoice.SUPPORTED: run.estimates.supported,
@@ -226,54 +225,27 @@ def chosen_theta(run: Run, which: ThetaChoice) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTheta:
-    """A theta of a run: its name, its values, and the results that it holds.
-
-    `k` is None for a file, which is no theta of the run.
-    """
+    """A theta of a run: its name, its values, and the results that it holds."""
 
     name: str
     values: Values
-    k: int | None
+    k: int
 
 
 def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
-    """The theta "final", "averaged", "supported" or "start", that after a result, or a file's.
+    """The theta "start", "final", "averaged" or "supported", or that after a result.
 
     Raises:
         NothingToDo: the run has too few results for it.
-        InvalidInput: the file is missing or wrong, or does not have the run's parameters.
+        InvalidInput: the word is none of them.
     """
-    space = Space.from_json(run.space)
-    if word == START:
-        return NamedTheta(name=word, values=space.playable(run.start_theta), k=0)
-    if word in list(ThetaChoice):
-        theta = chosen_theta(run, ThetaChoice(word))
-        return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
-    if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
+    if word in tuple(ThetaChoice):
+        theta, k = chosen_theta(run, ThetaChoice(word)), run.applied
+        k = 0 if word == ThetaChoice.START else k
+    elif word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
         k = int(word)
         theta = theta_at(store, run, tuning_of(run), k).theta
-        return NamedTheta(name=str(k), values=space.playable(theta), k=k)
-    return NamedTheta(name=Path(word).name, values=_of_file(run, space, Path(word)), k=None)
-
-
-def _of_file(run: Run, space: Space, path: Path) -> Values:
-    there = {parameter.name: parameter for parameter in load_space(path).parameters}
-    if faults := [*_faults(run, space, path, there)]:
-        raise InvalidInput(faults)
-    return space.playable({name: parameter.value for name, parameter in there.items()})
-
-
-def _faults(run: Run, space: Space, path: Path, there: Mapping[str, Parameter]) -> Iterator[Fault]:
-    here = {parameter.name: parameter for parameter in space.parameters}
-    for name in here.keys() | there.keys():
-        wrong: tuple[str, str] | None = None
-        if name not in there:
-            wrong = "is missing", f"run {run.name} tunes it: add its table"
-        elif name not in here:
-            wrong = f"run {run.name} has no such parameter", "remove its table"
-        elif not here[name].minimum <= there[name].value <= here[name].maximum:
-            found = f"value {there[name].value:g} is outside the bounds of run {run.name}"
-            wrong = found, f"use {here[name].minimum:g} to {here[name].maximum:g}"
-        if wrong is not None:
-            line = there[name].line if name in there else None
-            yield Fault(file=str(path), line=line, name=name, found=wrong[0], remedy=wrong[1])
+    else:
+        remedy = f"write {', '.join(ThetaChoice)} or the number of a result"
+        raise InvalidInput.of(f"run {run.name}", "theta", f"{word[:40]!r} is none", remedy)
+    return NamedTheta(name=word, values=Space.from_json(run.space).playable(theta), k=k)

@@ -13,7 +13,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from spsa.algorithms.tuning import Proposal
-from spsa.core.params import Space
 from spsa.core.run_columns import Update
 from spsa.db import Store
 from spsa.db.run_view import RunView
@@ -27,9 +26,7 @@ from spsa.report.answer import (
     answer_lines,
     ends,
     headline,
-    pace,
     sentences,
-    standstill,
 )
 from spsa.report.formats import elo_text, number, score
 from spsa.report.matches import ITERATIONS, MATCHES
@@ -45,7 +42,6 @@ MAX_ALARMS = 5
 _LEAST_ROWS = 4
 _TABLE_HEAD = 2  # lines of its title and its headings
 QUIET_SECONDS = 60.0
-MOVERS = 3
 _COST = 20.0  # looks take a twentieth of the time at most
 _LOOK_SECONDS = 0.5
 
@@ -155,7 +151,6 @@ class Progress:
     def __init__(self, console: Console, store: Store, run: Run) -> None:
         self._display = LiveDisplay(console)
         self._store = store
-        self._steps = {p.name: p.step for p in Space.from_json(run.space).active}
         self._next_look = self._last_line = 0.0
         self._result = ""
 
@@ -177,7 +172,7 @@ class Progress:
     def applied(self, iteration: Iteration, answer: Update) -> None:
         self._result = _result(iteration, answer)
         if not self._display.is_live:
-            self._display.attempt(lambda: self._say(f"{self._result}; {self._movers(answer)}"))
+            self._display.attempt(lambda: self._say(self._result))
 
     def _show(self, run: Run) -> None:
         now = time.monotonic()
@@ -190,8 +185,8 @@ class Progress:
                 self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
         elif now - self._last_line > QUIET_SECONDS and (found := self._look(run)) is not None:
             made = building(found.builds) if found.builds.iterations else ""
-            told = (headline(found), standstill(found) or pace(found), made)
-            self._say("; ".join(part for part in told if part))
+            *_, last = answer_lines(found)  # the pace, or why nothing is played
+            self._say("; ".join(part for part in (headline(found), last, made) if part))
 
     def _look(self, run: Run) -> Status | None:
         """None while the database does not answer, which the master's own loop tells."""
@@ -199,15 +194,6 @@ class Progress:
             return with_alarms(self._store, status(self._store, run))
         except TuningError:
             return None
-
-    def _movers(self, answer: Update) -> str:
-        def steps(name: str) -> float:
-            return answer.delta[name] / self._steps[name]
-
-        names = sorted(self._steps, key=lambda name: -abs(steps(name)))[:MOVERS]
-        return "  ".join(
-            f"{name} {number(answer.theta[name])} ({steps(name):+.2f} steps)" for name in names
-        )
 
     def _say(self, line: str) -> None:
         self._last_line = time.monotonic()

@@ -67,14 +67,6 @@ def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
     assert not (folder / "engines").exists(), "nothing of it is published"
 
 
-def test_plus_and_minus_alone(ask: Ask) -> None:
-    heard = ask(*QUICK, "--json", "--no-bounds", "--only", "crash", "--only", "alive")
-    assert heard.code == 1, "at plus and minus `crash` is only dead"
-    assert [one["name"] for one in heard.json["parameters"]] == ["alive", "crash"]
-    assert "fails" not in heard.out
-    assert ask(*QUICK, "--only", "alive").code == 0
-
-
 def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> None:
     with (folder / "config.toml").open("a") as config:
         config.write('[engine]\narguments = ["noise"]\n')

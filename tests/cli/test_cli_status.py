@@ -64,18 +64,18 @@ STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
     "won by plus alone": (one_sided, []),
     "paused": (
         lambda stage: stage.store.pause("first", "me", "for [/a] :reason:"),
-        ["paused (for [/a] :reason:): ", "`spsa-master resume` continues it"],
+        ["look; first: it is paused: for [/a] :reason:; continue it with `spsa-master resume`"],
     ),
     "stopped": (lambda stage: (stage.open(), stage.store.stop("first", "me", "enough")), []),
     "finished": (finish, ["not measured: `spsa-master validate`"]),
     "without a master": (
         lambda stage: stage.store.release_master_lease(stage.master),
-        ["`spsa-master run` continues it"],
+        ["no master runs it; start `spsa-master run`"],
     ),
     "in validation": (validate, ["validations"]),
     "without workers": (
         nobody_plays,
-        ["no worker plays: start `compete --spsa", "2 workers of this database not heard"],
+        ["no worker plays; start `compete --spsa", "2 workers of this database not heard"],
     ),
     "with a name of markup": (
         lambda stage: stage.store.register_worker(new_worker("[/bold] :smile: box")),

@@ -74,4 +74,5 @@ def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
         hand.type(b"\x03")
         assert hand.wait() == 130
         assert hand.cursor_is_shown and "slot 0" not in hand.shown[-1]
-        assert "no more claims" in hand.everything and " batch 0: +" in hand.everything
+        assert "interrupt again to stop at once" in hand.everything
+        assert " games of " in hand.everything

@@ -138,16 +138,6 @@ def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged: Stage, a
     assert known[0].role is MachineRole.WORKER and "@" in str(known[0].invited_by)
 
 
-def test_an_invitation_to_build_without_an_address_says_what_to_replace(
-    staged: Stage, ask: Ask
-) -> None:
-    heard = ask("workers", "invite", "far", "--may-build")
-    assert heard.out.endswith("python3 worker.pyz --server https://YOUR-SERVER --build\n")
-    assert "put the address of your server in place of https://YOUR-SERVER" in heard.err
-    (far,) = (one for one in staged.store.machines() if one.name == "far")
-    assert far.role is MachineRole.BUILDER
-
-
 def test_machines_that_have_not_come_or_were_revoked_are_listed(staged: Stage, ask: Ask) -> None:
     ask("workers", "invite", "far")
     assert (

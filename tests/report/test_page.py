@@ -130,13 +130,13 @@ def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
     assert "over the start (95%), by 8 games of " in said
     assert read.texts["strong"] == ["look", "first"], "it is paused"
     assert [alarm.kind for alarm in told.status.alarms] == ["paused"]
-    assert "paused (postgresql://spsa:***@db/x is slow)" in said
+    assert "it is paused: postgresql://spsa:***@db/x is slow" in said
     assert "believed gain: about" in " ".join(read.texts["li"])
 
 
 def test_how_to_reproduce_it_is_said(read: Reader) -> None:
     said = "".join(read.texts["pre"])
-    assert "spsa-master replay --run first" in said and "--seed 42" in said
+    assert "spsa-master validate --run first" in said and "--seed 42" in said
     assert "[margin]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" in said
 
 

@@ -1,7 +1,6 @@
 """The pages: what stands on them, for hostile names too, on both databases."""
 
 import re
-from dataclasses import replace
 from html import escape
 from urllib.parse import urlencode
 
@@ -12,7 +11,6 @@ from served import client_of, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
-from spsa.core.params import Space
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
@@ -129,14 +127,6 @@ def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> 
     assert "postgresql://spsa:***@db/x is slow" in html(browser, "/events")
 
 
-def test_a_frozen_parameter_has_no_path_and_no_gap(store: Store) -> None:
-    first, second = space().parameters
-    tuned(store, Space((first, replace(second, name="still", active=False))), 2)
-    page = html(client_of(store), "/parameter?name=still")
-    assert "This parameter is frozen" in page
-    assert "data-figure=" not in page and "because ." not in page
-
-
 def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iteration?number=8")
     rows = re.findall(r'class="name">(\d+)</th>\s*<td class="word"><span[^>]*>(\w+)<', page)
@@ -222,13 +212,6 @@ def test_a_worker_has_a_page_with_what_it_plays_and_spoils(
     }
     assert set(found[""]) <= {"run", "workers"} and "workers" not in found["other"]
     assert "there is no worker" in browser.get("/worker?name=nobody").text
-
-
-def test_a_database_without_runs(store: Store) -> None:
-    browser = client_of(store)
-    assert "There is no run yet" in html(browser, "/")
-    answer = browser.get("/run")
-    assert answer.status_code == 404 and "there is no run yet" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from unittest.mock import patch
 
 import pytest
-from served import people
 
 from spsa.server.people import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
 
@@ -16,12 +15,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def test_a_cookie_is_of_one_token() -> None:
-    cookie = OPERATOR.new_cookie()
-    assert OPERATOR.has_made(cookie) and not VIEWER.has_made(cookie)
-    assert OPERATOR.text not in cookie + repr(OPERATOR) + repr(people(operator=OPERATOR.text))
 
 
 @pytest.mark.parametrize("role", Role)
@@ -62,8 +55,6 @@ def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old() -> None:
         ("2001:db8::1", "2001:db8::ffff:1", True),
         ("2001:db8::1", "2001:db8:0:1::1", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
-        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
-        ("fe80::1%eth0", "fe80::2%eth0", True),
         ("testclient", "testclient", True),
     ],
 )
