@@ -94,14 +94,9 @@ def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool
         raise NothingToDo(
             f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
         )
-    now = results_of(store, run, k)
-    purges = sum(purge.applied < k for purge in store.purges(run.id))
-    then = counted_after(purges, now, store.purged_batches(run.id))
-    *_, last = replay(tuning, then if as_applied else now)
-    is_logged = as_applied or now == then
-    return replace(last, theta=_logged(store, run, k)) if is_logged else last
-
-
-def _logged(store: Store, run: Run, k: int) -> Any:
-    """Theta after the result k, as the log has it."""
-    return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after
+    results = results_of(store, run, k)
+    if as_applied:
+        purges = sum(purge.applied < k for purge in store.purges(run.id))
+        results = counted_after(purges, results, store.purged_batches(run.id))
+    *_, last = replay(tuning, results)
+    return last
