@@ -5,12 +5,11 @@ import time
 
 import pytest
 from asking import Store
-from builders import new_engine, new_worker
+from builders import new_engine
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
 from invariants import broken
 from masters import (
-    ATTEMPTS,
     GAMES,
     MAX_SLEEPS,
     SPACE,
@@ -31,7 +30,6 @@ from spsa.errors import (
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master import loop
-from spsa.protocol import Failure
 from spsa.report.answer import sentences
 from spsa.report.status import status
 
@@ -120,26 +118,6 @@ def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, s
 
 
 @pytest.mark.slow
-def test_a_pause_is_kept_and_ended(store):
-    tested = RunUnderTest(store, iterations=4)
-    seen = []
-
-    def meanwhile():
-        play(store)
-        seen.append((tested.now().status, tested.now().applied))
-        if len(seen) == 1:
-            store.pause(tested.name, "anna", "the machine is needed")
-        elif len(seen) == 6:
-            store.resume(tested.name, "anna")
-
-    assert tested.master(FakeSleep(meanwhile)).run() is RunStatus.FINISHED
-    paused = [applied for status, applied in seen if status is RunStatus.PAUSED]
-    assert len(paused) == 5
-    assert len(set(paused[1:])) == 1
-    assert check_run(store, tested.now(), tested.tuning) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("act", ["stop", "pause"])
 def test_what_is_told_during_a_build_holds(store, act):
     """The engines are ready when their run is halted: nothing is opened."""
@@ -218,58 +196,6 @@ def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
         tested.master(FakeSleep(lambda: play(store)), delivery=delivery).run()
     assert delivery.cancelled
     assert store.iterations(tested.run.id) == []
-
-
-@pytest.mark.slow
-def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
-    """It fails all that it is given, until it is given nothing; nobody pauses the run."""
-    alone = RunUnderTest(store, name="without the bad one", iterations=6)
-    alone.master(FakeSleep(lambda: play(store))).run()
-    tested = RunUnderTest(store, iterations=6)
-    bad = store.register_worker(new_worker("bad", host="bad"))
-
-    def meanwhile():
-        claim = store.claim(f"bad {fake_sleep.count}", bad, 1000)
-        if claim is not None:
-            store.fail(claim, Failure(reason="no such book", void_games=0))
-        play(store)
-
-    fake_sleep = FakeSleep(meanwhile)
-    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
-    assert tested.outcome() == alone.outcome()
-    (aside,) = store.machines_set_aside()
-    assert (aside.machine, aside.sha256, aside.actor) == (
-        "bad",
-        None,
-        f"master of {tested.run.name}",
-    )
-    assert "no such book" in aside.reason
-    assert "machine bad is set aside for every binary" in caplog.text
-    kinds = [event.kind for event in store.events(tested.run.id)]
-    assert kinds == ["start", "set_aside", "finished"]
-
-
-def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
-    tested = RunUnderTest(store, iterations=2)
-    worker = store.register_worker(new_worker("unlucky"))
-    reasons = []
-
-    def meanwhile():
-        run = tested.now()
-        if run.status is RunStatus.PAUSED:
-            reasons.append(run.reason)
-            store.resume(tested.name, "anna")
-        elif reasons:
-            play(store)
-        elif (claim := store.claim(f"try {fake_sleep.count}", worker, 1000)) is not None:
-            store.fail(claim, Failure(reason="no such option", void_games=1))
-
-    fake_sleep = FakeSleep(meanwhile)
-    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
-    assert reasons == ["iteration 1 batch 0: no such option (tried by 1 machine)"]
-    kinds = [event.kind for event in store.events(tested.run.id)]
-    assert kinds == ["start", "paused", "running", "finished"]
-    assert store.totals(tested.run.id).void_games == ATTEMPTS
 
 
 FAULT = Fault(file="params.toml", line=3, name="margin", found="is text", remedy="give a number")

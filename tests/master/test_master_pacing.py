@@ -4,9 +4,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from asking import Store
 from builders import new_worker, result_of
-from cutting import KillableStore, Killed
 from invariants import broken
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
@@ -41,29 +39,6 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
     assert [i.in_flight for i in rows] == [i.k - i.opened_on for i in rows]
     assert check_run(store, run, tested.tuning) == []
     assert broken(sql) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cut", ["before", "after"])
-def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
-    with Store(sqlite_url, durable=False) as store, KillableStore(sqlite_url) as queries:
-        queries.dies = True
-        for at in range(1, 30, 4):
-            tested = RunUnderTest(store, f"cut at {at}", in_flight=AUTO, iterations=4)
-            queries.writes, queries.at, queries.cut = 0, at, cut
-            assert brought_to_an_end(tested, queries) is RunStatus.FINISHED
-            run = tested.now()
-            assert check_run(store, run, tested.tuning) == []
-        assert tested.masters == 2
-
-
-def brought_to_an_end(tested, queries):
-    fake_sleep = FakeSleep(lambda: play_some(tested.store))
-    while True:
-        try:
-            return tested.master(fake_sleep, queries, settings=long_run()).run()
-        except Killed:
-            continue
 
 
 class Bench(BuildThreads):

@@ -1,6 +1,5 @@
 """A validation on real stores: opened once, gone on with however interrupted, never half told."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play, setti
 from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
-from spsa.errors import BuildFailed, DatabaseUnreachable, NothingToDo, TuningError
+from spsa.errors import BuildFailed, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.validation import ValidationMatch, sprt_of, validate
 from spsa.protocol import Failure
@@ -75,24 +74,10 @@ def test_an_interrupted_match_goes_on(tested):
     assert delivery.prepared == []
 
 
-class SilentStore(CutStore):
-    """One that can be cut off while it is read, too."""
-
-    writes, at = 0, None  # it is read while it is opened
-
-    @contextmanager
-    def _read(self):
-        self.writes += 1
-        if self.writes == self.at:
-            raise DatabaseUnreachable("cut while it was read")
-        with super()._read() as connection:
-            yield connection
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store, tested, cut):
-    with SilentStore(database_url) as queries:
+    with CutStore(database_url) as queries:
         queries.writes = 0
         validated(tested, store=queries)
         calls = queries.writes
