@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from spsa.builds.builder import BuildOrder, archive_of
 from spsa.builds.commands import BuildCancelled
@@ -33,6 +33,7 @@ _AT_ONCE = 2
 _MAX_ATTEMPTS = 5
 
 
+@dataclass(slots=True)
 class WorkerDelivery(Delivery):
     """Orders engines from workers, by their kinds of machines.
 
@@ -41,39 +42,30 @@ class WorkerDelivery(Delivery):
     master runs.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        source: EngineSource,
-        recipes: Mapping[str, Recipe],
-        require: Sequence[str] = (),
-        at_once: int | None = None,
-    ) -> None:
-        self._store = store
-        self._source = source
-        self._recipes = recipes
-        self._levels = [level for level in recipes if level]
-        self._require = require
-        self._at_once = at_once or _AT_ONCE
-        self._stopping = threading.Event()
-        self._archive_kept = False  # whether the database has it for the workers
-        self._told: set[str] = set()
-        self._refused: dict[str, str] = {}
+    store: Store
+    source: EngineSource
+    recipes: Mapping[str, Recipe]
+    require: Sequence[str] = ()
+    orders_at_once: int | None = None
+    _stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    _archive_kept: bool = False  # whether the database has it for the workers
+    _told: set[str] = field(init=False, default_factory=set)
+    _refused: dict[str, str] = field(init=False, default_factory=dict)
 
     @property
     def source_sha256(self) -> str:
-        return self._source.pinned.sha256
+        return self.source.pinned.sha256
 
     @property
     def at_once(self) -> int:
-        return self._at_once
+        return self.orders_at_once or _AT_ONCE
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        found = self._built(self._source.rendered(plus), self._source.rendered(minus))
+        found = self._built(self.source.rendered(plus), self.source.rendered(minus))
         loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
         words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
         required = {
-            tuple(sorted({*words[name], *self._require})): engines
+            tuple(sorted({*words[name], *self.require})): engines
             for name, engines in _alike(loaded, self._refused).items()
         }
         (lowest, first), *others = sorted(required.items())
@@ -106,11 +98,11 @@ class WorkerDelivery(Delivery):
 
     def _kinds(self) -> Counter[Kind]:
         """The kinds of the machines that take part and that some worker builds for; their slots."""
-        workers = self._store.active_workers()
+        workers = self.store.active_workers()
         slots: Counter[Kind] = Counter()
         for one in workers:
-            kind = kind_of(one.words, self._levels)
-            plays = not lacking(self._require, one.words) and " ".join(kind) not in self._refused
+            kind = kind_of(one.words, [level for level in self.recipes if level])
+            plays = not lacking(self.require, one.words) and " ".join(kind) not in self._refused
             if kind and plays:
                 slots[kind] += one.slots
         builders = [one.words for one in workers if one.may_build and BUILDS in one.words]
@@ -125,17 +117,17 @@ class WorkerDelivery(Delivery):
 
     def _ordered(self, kind: Kind, plus: Rendered, minus: Rendered) -> BuildOrder:
         if not self._archive_kept:
-            self._store.keep_archive(self.source_sha256, archive_of(self._source.pinned))
+            self.store.keep_archive(self.source_sha256, archive_of(self.source.pinned))
             self._archive_kept = True
         order = BuildOrder(
             kind=kind,
             source_sha256=self.source_sha256,
-            recipe=self._recipes.get(kind[-1]) or self._recipes[""],
+            recipe=self.recipes.get(kind[-1]) or self.recipes[""],
             plus=plus,
             minus=minus,
         )
         words, recipe = (*kind, BUILDS), to_json(order)
-        self._store.order_build(
+        self.store.order_build(
             order.key, words, order.source_sha256, recipe, max_attempts=_MAX_ATTEMPTS
         )
         return order
@@ -143,7 +135,7 @@ class WorkerDelivery(Delivery):
     def _settled(self, orders: dict[Kind, BuildOrder]) -> dict[Kind, OrderedBuild]:
         """What is published, as soon as no order can bring any more; empty before that."""
         keys = {order.key: kind for kind, order in orders.items()}
-        states = {keys[one.key]: one for one in self._store.ordered_builds(list(keys))}
+        states = {keys[one.key]: one for one in self.store.ordered_builds(list(keys))}
         if any(one.engines is None and one.builders for one in states.values()):
             return {}
         found = {kind: one for kind, one in states.items() if one.engines is not None}
@@ -169,7 +161,7 @@ class WorkerDelivery(Delivery):
         return plus, minus
 
     def _bytes(self, sha256: str) -> bytes:
-        content = self._store.file(sha256) or b""
+        content = self.store.file(sha256) or b""
         if hashlib.sha256(content).hexdigest() != sha256:
             raise TuningError(f"the database does not hold the engine {sha256} any more")
         return content
