@@ -53,6 +53,7 @@ def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
     assert games_needed.rate * build <= games_needed.wanted * (1 + 1e-9)
     assert games_needed.in_flight >= 2
     assert games_needed.games_for(games_needed.in_flight) >= games
+    assert replace(games_needed, slots=0).wanted == 1.0
 
 
 def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed() -> None:
@@ -60,10 +61,6 @@ def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed() -> None
     assert large.in_flight > 60
     assert replace(large, games=large.games_for(8)).in_flight <= 8
     assert large.games_to_build == pytest.approx(2048 / 10 * 30 / 4)
-
-
-def test_nobody_there_wants_one_game() -> None:
-    assert replace(USUAL, slots=0).wanted == 1.0
 
 
 def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:

@@ -1,7 +1,6 @@
 """Synthetic games follow their law, and races play what can be played, when it can be asked."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.algorithms import Belief, Outcome, Perturbation, Problem, RuleUpdate, State, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, State, Vector
 from spsa.core.params import Grid, straddle
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
 
@@ -37,8 +36,8 @@ def surprise(counts: Vector, chances: Vector) -> float:
 
 
 @pytest.mark.parametrize("pairs", [1, 3])
-@pytest.mark.parametrize("elo", [0.0, 30.0, -120.0, 600.0])
-@pytest.mark.parametrize(("draw_rate", "bias"), [(0.82, 0.0), (0.3, 0.0), (0.6, 0.15), (0.3, 0.6)])
+@pytest.mark.parametrize("elo", [30.0, -120.0, 600.0])
+@pytest.mark.parametrize(("draw_rate", "bias"), [(0.82, 0.0), (0.6, 0.15), (0.3, 0.6)])
 def test_pairs_follow_the_law_of_two_independent_games(
     pairs: int, elo: float, draw_rate: float, bias: float
 ) -> None:
@@ -56,11 +55,6 @@ def test_replicas_may_have_draw_rates_of_their_own() -> None:
     played = SimulatedGames(rates).play(np.zeros((2, 1)), 1, np.random.default_rng(1))
     assert played[1].tolist() == [0, 0, 1, 0, 0]
     assert played[0, [1, 3]].sum() == 0
-
-
-def test_a_hopeless_side_loses_every_game() -> None:
-    played = SimulatedGames(0.9).play(np.array([-9000.0]), 1, np.random.default_rng(1))
-    assert played.tolist() == [1, 0, 0, 0, 0]
 
 
 def test_a_quadratic_engine_can_be_asked_for_many_points_at_once() -> None:
@@ -81,7 +75,6 @@ class Fixed:
     offset: Vector
     asked: list[tuple[int, int]] = field(default_factory=list)
     told: list[Outcome] = field(default_factory=list)
-    name: str = "fixed"
 
     def start(self) -> int:
         return 0
@@ -98,15 +91,6 @@ class Fixed:
         none = np.zeros(1)
         return state + 1, RuleUpdate(gradient=none, elo=none, bounded=none > 0)
 
-    def belief(self, state: State) -> Belief | None:
-        return None
-
-    def dump(self, state: State) -> dict[str, Any]:
-        return {}
-
-    def load(self, data: Mapping[str, Any]) -> State:
-        return 0
-
 
 @dataclass
 class Noted:
@@ -120,26 +104,17 @@ class Noted:
 
 
 def simulated_run(
-    start: Vector,
-    *,
-    engine: Engine | None = None,
-    bound: float = 10.0,
-    unit: float = 0.0,
-    iterations: int = 1,
-    pairs: int = 1,
-    in_flight: int = 1,
+    start: Vector, engine: Engine | None = None, *, in_flight: int = 1, **over: Any
 ) -> SimulatedRun:
-    n = start.shape[-1]
-    problem = Problem(
-        start=start,
-        lower=np.full(n, -bound),
-        upper=np.full(n, bound),
-        unit=np.full(n, unit),
-        iterations=iterations,
-        pairs=pairs,
+    bounds = np.full(start.shape[-1], 5.0)
+    usual = Problem(
+        start=start, lower=-bounds, upper=bounds, unit=0 * bounds, iterations=1, pairs=1
     )
     return SimulatedRun(
-        problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), in_flight=in_flight
+        problem=replace(usual, **over),
+        engine=engine or Noted(),
+        games=SimulatedGames(0.5),
+        in_flight=in_flight,
     )
 
 
@@ -148,14 +123,8 @@ def test_iterations_are_asked_for_when_the_results_before_so_many_before_are_in(
     in_flight: int,
 ) -> None:
     rule = Fixed(np.zeros(2), np.ones(2))
-    assert (
-        final(
-            simulated_run(np.zeros(2), iterations=6, in_flight=in_flight),
-            rule,
-            np.random.default_rng(1),
-        )
-        == 6
-    )
+    run = simulated_run(np.zeros(2), iterations=6, in_flight=in_flight)
+    assert final(run, rule, np.random.default_rng(1)) == 6
     assert rule.asked == [(k, max(0, k - in_flight)) for k in range(1, 7)]
     assert [(outcome.k, outcome.a_k) for outcome in rule.told] == [(k, k) for k in range(1, 7)]
     assert {outcome.c_k for outcome in rule.told} == {2.0}
@@ -169,7 +138,7 @@ def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
     centre: Vector, offset: Vector
 ) -> None:
     engine, rule = Noted(), Fixed(centre, offset)
-    final(simulated_run(np.zeros(3), engine=engine, bound=5.0), rule, np.random.default_rng(1))
+    final(simulated_run(np.zeros(3), engine), rule, np.random.default_rng(1))
     plus, minus = engine.points[0]
     bounds = np.full(3, 5.0)
     wanted = straddle(Grid(-bounds, bounds, np.zeros(3)), centre, offset)
@@ -181,7 +150,7 @@ def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
 def test_whole_numbers_are_played_whole_and_right_on_average() -> None:
     centre = np.tile([0.3, -1.6, 4.9], (4000, 1))
     engine, rule = Noted(), Fixed(centre, np.full(3, 0.75))
-    final(simulated_run(centre, engine=engine, bound=5.0, unit=1.0), rule, np.random.default_rng(2))
+    final(simulated_run(centre, engine, unit=np.ones(3)), rule, np.random.default_rng(2))
     plus, minus = engine.points[0]
     assert (plus == np.rint(plus)).all() and (minus == np.rint(minus)).all()
     assert (np.abs(engine.points[0]) <= 5).all()
@@ -196,20 +165,8 @@ def test_batches_are_of_the_planned_size_and_say_who_is_better() -> None:
     start = np.array([[1.0], [-1.0]])
     engine = Quadratic(optimum=np.zeros(1), curvature=np.array([25.0]))
     rule = Fixed(start, np.ones((2, 1)))
-    final(simulated_run(start, engine=engine, pairs=5000), rule, np.random.default_rng(4))
+    final(simulated_run(start, engine, pairs=5000), rule, np.random.default_rng(4))
     outcome = rule.told[0]
     assert outcome.pairs.tolist() == [[5000], [5000]]
     expected = 2 * (2 * score_of(-100) - 1)  # of w; plus is 2 steps off where minus is best
     assert outcome.result[:, 0] / 5000 == pytest.approx([expected, -expected], abs=0.05)
-
-
-@pytest.mark.parametrize("unit", [0.0, 1.0])
-def test_equal_seeds_give_equal_races(unit: float) -> None:
-    told = []
-    for _ in range(2):
-        rule = Fixed(np.full((3, 2), 0.2), np.ones((3, 2)))
-        final(
-            simulated_run(np.zeros((3, 2)), unit=unit, iterations=3), rule, np.random.default_rng(6)
-        )
-        told.append([(o.pentanomial.tolist(), o.centre.tolist()) for o in rule.told])
-    assert told[0] == told[1]

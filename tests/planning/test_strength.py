@@ -11,15 +11,6 @@ def test_no_match_is_no_curve_and_the_start_says_nothing():
     assert strength_curve([0], [12.0], [5.0]) is None
 
 
-def test_one_match_is_believed_less_the_larger_its_error():
-    sharp = strength_curve([100], [20.0], [0.1])
-    vague = strength_curve([100], [20.0], [300.0])
-    assert (sharp.ks, sharp.elo[0]) == ((0, 100), 0.0)
-    assert sharp.elo[1] == pytest.approx(20.0, abs=0.1)
-    assert sharp.deviation[1] == pytest.approx(0.1, rel=0.02)
-    assert 0 < vague.elo[1] < 10 and vague.deviation[1] > 50
-
-
 def test_the_curve_is_the_conditional_mean_of_a_random_walk(monkeypatch):
     """One value of q; by the covariance q min(k, k') of the walk."""
     monkeypatch.setattr("spsa.planning.strength._CHANGES", np.array([16.0]))
