@@ -16,7 +16,6 @@ from spsa.db.master_queries import MasterQueries
 from spsa.db.purge_queries import PurgeQueries
 from spsa.db.read_queries import ReadQueries
 from spsa.db.run_queries import RunQueries
-from spsa.db.run_view import RunViewQueries
 from spsa.db.worker_queries import WorkerQueries
 
 
@@ -24,7 +23,6 @@ class Store(
     WorkerQueries,
     UploadQueries,
     BuildOrderQueries,
-    RunViewQueries,
     MasterQueries,
     RunQueries,
     MachineQueries,

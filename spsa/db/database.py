@@ -46,14 +46,9 @@ def create_engine(
     create: bool = False,
     is_stopping: Callable[[], bool] = never,
 ) -> sa.Engine:
-    """An engine with the transactions that this project relies on.
+    """An engine with the transactions that this project relies on; see `Store`.
 
-    Args:
-        create: whether the file of an SQLite database may be created; without it, a missing file
-            raises TablesMissing.
-        durable: whether a commit waits for the disk. A worker's need not: a lost commit of a claim
-            or a report costs games that are played again, never a wrong count.
-        is_stopping: whether the program is stopping, so that it waits less for a silent server.
+    TablesMissing where an SQLite file is missing, unless it may be created.
     """
     pool = {"pool_size": CONNECTIONS, "max_overflow": 0}
     if is_file(url):
@@ -67,16 +62,9 @@ def create_engine(
 def translated(url: sa.URL) -> Iterator[None]:
     """Turn the errors of any driver into those of this project.
 
-    Raises:
-        DatabaseUnreachable: the database does not respond in time. The outcome of the transaction
-            is unknown; the caller may repeat it with the same identifiers.
-        IllegalTransition: a constraint refused the change, because another process was faster or
-            the change would break an invariant. Nothing of it is kept.
-        SchemaMismatch: a table, a column or a function is missing.
-        NotPermitted: the login may not do this.
-        UnusableState: a column of JSON holds something else.
-        InvalidInput: the URL names a file that is no database.
-        TuningError: any other error; nothing of the transaction is kept.
+    After DatabaseUnreachable the outcome of the transaction is unknown: the caller may repeat it
+    with the same identifiers. After any other error nothing of it is kept. IllegalTransition: a
+    constraint refused the change, because another process was faster or an invariant would break.
     """
     try:
         yield
@@ -126,8 +114,7 @@ Entity = TypeVar("Entity")
 class Database:
     """A connection to the tuner's database.
 
-    One method is one transaction. If the outcome of a transaction is unknown, the method raises
-    DatabaseUnreachable; it may then be called again with the same arguments.
+    One method is one transaction; `translated` says what each raises.
     """
 
     def __init__(

@@ -32,17 +32,14 @@ from spsa.text import NAME_LENGTH
 class MachineQueries(Database):
     """What people do with machines, and what the server asks about a token.
 
-    An event of a machine belongs to no run, and is among the events of each.
+    A machine is named by its name or that of one of its workers; NothingToDo if there is none. An
+    event of a machine belongs to no run, and is among the events of each.
     """
 
     def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
         """Record a machine; returns the token of its workers, of which only the hash is kept.
 
-        A machine that was revoked gets a new token.
-
-        Raises:
-            NameTaken: a machine or a worker has this name.
-            OutOfRange: it is no name.
+        A machine that was revoked gets a new token. NameTaken: a machine or a worker has this name.
         """
         if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
             raise OutOfRange(f"the machine's name {refusal}")
@@ -58,11 +55,7 @@ class MachineQueries(Database):
         return token
 
     def revoke_machine(self, machine: str, actor: str) -> int:
-        """End a machine's token or secret, and take back all that it holds; how many batches.
-
-        Raises:
-            NothingToDo: there is no such machine.
-        """
+        """End a machine's token or secret, and take back all that it holds; how many batches."""
         with self._write() as connection:
             name = _machine(connection, machine)
             count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
@@ -113,13 +106,7 @@ class MachineQueries(Database):
     ) -> bool:
         """Stop giving batches to a machine; False if it was set aside already.
 
-        Args:
-            machine: its name, or the name of one of its workers.
-            sha256: the binary whose batches it no longer gets; None for all batches.
-
-        Raises:
-            NothingToDo: there is no such machine.
-            OutOfRange: the reason is empty or too long.
+        `sha256` is the binary whose batches it no longer gets; None for all batches.
         """
         checked(Failure(reason=reason, sha256=sha256))
         with self._write() as connection:
@@ -133,13 +120,7 @@ class MachineQueries(Database):
             return True
 
     def withdraw_batches(self, machine: str, actor: str) -> int:
-        """Take back the batches that a machine holds, for others to play; returns how many.
-
-        What the machine plays of them counts no more.
-
-        Raises:
-            NothingToDo: there is no such machine.
-        """
+        """Take back the batches that a machine holds, for others to play; returns how many."""
         with self._write() as connection:
             name = _machine(connection, machine)
             count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
@@ -148,13 +129,7 @@ class MachineQueries(Database):
             return count
 
     def release_machine(self, machine: str, actor: str) -> bool:
-        """Give a machine batches again, and delete its failures; whether it was set aside.
-
-        The void games of its failed attempts are deleted with them.
-
-        Raises:
-            NothingToDo: there is no such machine.
-        """
+        """Give a machine batches again, and delete its failures; whether it was set aside."""
         with self._write() as connection:
             name = _machine(connection, machine)
             connection.execute(delete(BatchFailure).where(BatchFailure.machine == name))
@@ -170,11 +145,7 @@ class MachineQueries(Database):
         return self._rows(select(SetAside).order_by(SetAside.machine, SetAside.id))
 
     def machine_named(self, name: str) -> str:
-        """The machine of this name, or that of the worker of this name.
-
-        Raises:
-            NothingToDo: neither exists.
-        """
+        """The machine of this name, or that of the worker of this name."""
         with self._read() as connection:
             return _machine(connection, name)
 

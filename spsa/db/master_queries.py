@@ -16,9 +16,15 @@ from spsa.core import derived_seed
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.run_columns import Update
 from spsa.db.base import execute, time_from_now
-from spsa.db.database import Database, add, may_become, rows
+from spsa.db.database import add, may_become, rows
 from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event
-from spsa.db.run_view import LEASES_EXPIRED, MasterLease, locked_run, miscounted, obstacles
+from spsa.db.run_view import (
+    LEASES_EXPIRED,
+    MasterLease,
+    RunViewQueries,
+    miscounted,
+    obstacles,
+)
 from spsa.db.tables import (
     IS_OPEN,
     IS_VALIDATION,
@@ -70,7 +76,7 @@ class NewIteration:
     max_attempts: int
 
 
-class MasterQueries(Database):
+class MasterQueries(RunViewQueries):
     """What a master may do with its run. Each raises MasterLeaseLost if another master holds it."""
 
     def open_iteration(
@@ -78,19 +84,13 @@ class MasterQueries(Database):
     ) -> int:
         """Write an iteration with its engines and all its batches; returns its number.
 
-        Repeated after an unknown outcome, it finds the row by its k and changes nothing.
-
-        Args:
-            beside: a round of a background validation, which gets the number before it.
-
-        Raises:
-            IllegalTransition: the run is not running, or ends before this iteration, or its
-                results have changed since the master decided.
+        Repeated after an unknown outcome, it finds the row by its k and changes nothing. `beside`
+        is a round of a background validation, which gets the number before it. IllegalTransition:
+        the run is not as it was when the master decided.
         """
         known = select(Iteration.iteration_number)
         known = known.where(Iteration.run_id == master_lease.run_id, Iteration.k == new.row.k)
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             number = None if new.row.k is None else connection.scalar(known)
             if number is not None:
                 return number
@@ -104,13 +104,9 @@ class MasterQueries(Database):
     def pause_at_obstacles(self, master_lease: MasterLease) -> None:
         """Fail the batches that no machine can play, and pause a run that cannot go on.
 
-        The reasons are in its row and in an event each.
-
-        Raises:
-            IllegalTransition: there is no obstacle any more.
+        The reasons are in its row and in an event each. IllegalTransition: there is none any more.
         """
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             found = obstacles(connection, run.id)
             if not found:
                 raise IllegalTransition(f"nothing keeps run {run.name} from going on")
@@ -124,23 +120,17 @@ class MasterQueries(Database):
         self, master_lease: MasterLease, batch_ids: Collection[int], reason: str
     ) -> None:
         """Fail batches that no machine can play, and pause the run; a resume offers them again."""
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             execute(connection, "exhaust", batch_ids=list(batch_ids), reason=reason)
             pause_for_failure(connection, run.id, "master", reason)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
-        """Complete an iteration and move theta by it, in one transaction.
+        """Complete an iteration and move theta by it; `seen` is the run of the update.
 
-        Args:
-            seen: the run when the update was computed.
-
-        Raises:
-            IllegalTransition: it is not the run's next iteration, or games are missing, or its
-                counts are not the sums over its batches.
+        IllegalTransition: it is not the run's next iteration, or games are missing, or its counts
+        are not the sums over its batches.
         """
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             if run.applied != new.k - 1 or run.theta != seen.theta:
                 raise IllegalTransition(f"k={new.k} is not the next result of run {run.name}")
             _refuse_purged(run, seen.purges)
@@ -168,26 +158,20 @@ class MasterQueries(Database):
 
         `purges` is how many the run had when its games were counted.
         """
-        with self._write() as connection:
-            _refuse_purged(locked_run(connection, master_lease), purges)
+        with self._led(master_lease) as (connection, run):
+            _refuse_purged(run, purges)
             _complete(connection, master_lease, iteration_id, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
-        """Give up a validation that cannot be played; another one may be opened.
-
-        Raises:
-            IllegalTransition: it is not a validation, or has ended.
-        """
-        with self._write() as connection:
-            locked_run(connection, master_lease)
+        """Give up a validation that cannot be played; IllegalTransition if it has ended."""
+        with self._led(master_lease) as (connection, _):
             its = (Iteration.id == iteration_id, IS_VALIDATION)
             if not abandon(connection, master_lease.run_id, *its):
                 raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
 
     def finish(self, master_lease: MasterLease) -> None:
         """End a run that has applied all its iterations."""
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
             set_run_status(connection, run.name, RunStatus.FINISHED, "master")
@@ -196,8 +180,7 @@ class MasterQueries(Database):
         self, master_lease: MasterLease, events: Iterable[tuple[str, Mapping[str, Any]]]
     ) -> None:
         """Write an event for each kind and detail: alarms, and changes of the verdict."""
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             for kind, detail in events:
                 write_event(connection, run.id, kind, "master", detail)
 
@@ -206,8 +189,7 @@ class MasterQueries(Database):
 
         Returns their hashes, so that the caller can delete the files.
         """
-        with self._write() as connection:
-            run = locked_run(connection, master_lease)
+        with self._led(master_lease) as (connection, run):
             mine = Iteration.run_id == run.id
             number = select(Iteration.iteration_number).where(mine, Iteration.k == k)
             at = number.scalar_subquery()

@@ -52,10 +52,6 @@ def upgrade(url: str) -> bool:
     """Create the schema in the database at `url`; True if anything had to be done.
 
     Any number of processes may do this at once: one does it, the others wait and find it done.
-
-    Raises:
-        SchemaMismatch: it has the schema of another version of this program.
-        DatabaseUnreachable: it does not respond.
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True, create=True)
@@ -74,12 +70,7 @@ def upgrade(url: str) -> bool:
 
 
 def check(connection: sa.Connection) -> None:
-    """Refuse a database that is not at this program's schema.
-
-    Raises:
-        TablesMissing: it has no tables of the tuner.
-        SchemaMismatch: it has those of another version.
-    """
+    """Refuse a database with other tables: TablesMissing if it has none of the tuner."""
     has_table = sa.inspect(connection).has_table
     if not (is_versioned := has_table(_VERSION_TABLE)) and not has_table("spsa_run"):
         raise TablesMissing(

@@ -116,11 +116,8 @@ class PurgeQueries(Database):
     def purge(self, plan: PurgePlan, actor: str, reason: str) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 
-        Repeated after an unknown outcome, it finds its row and changes nothing.
-
-        Raises:
-            IllegalTransition: the run has changed since the purge was planned; plan it again.
-            NothingToDo: no counted result is selected.
+        Repeated after an unknown outcome, it finds its row and changes nothing. IllegalTransition:
+        the run has changed since the purge was planned; plan it again.
         """
         seen = plan.run
         row = Purge(

@@ -102,11 +102,7 @@ class ReadQueries(Database):
         return next(iter(self._rows(select(Run).where(Run.name == name))), None)
 
     def run(self, name: str | None = None) -> Run:
-        """The run of this name, or the newest one.
-
-        Raises:
-            NothingToDo: there is none; names the runs that exist.
-        """
+        """The run of this name, or the newest one; NothingToDo names the runs that exist."""
         chosen = select(Run).order_by(Run.id.desc()).limit(1)
         for found in self._rows(chosen if name is None else chosen.where(Run.name == name)):
             return found
@@ -131,11 +127,7 @@ class ReadQueries(Database):
     ) -> list[Iteration]:
         """The iterations of a run in order, or those that are asked for.
 
-        Args:
-            number: only the one of this number.
-            before: only those with lower numbers.
-            last: of these only the newest ones, so many.
-            narrow: without their parameters, which then cannot be read.
+        `narrow` are without their parameters, which then cannot be read.
         """
         found = select(Iteration).where(Iteration.run_id == run_id)
         if purpose is not None:
@@ -188,9 +180,6 @@ class ReadQueries(Database):
         """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.
 
         The counts are None where the batch has not been reported, or was purged.
-
-        Raises:
-            NothingToDo: the run has no such batch.
         """
         place = (Iteration.run_id == run_id, Iteration.iteration_number == number, Batch.seq == seq)
         chosen = select(Batch).join(Iteration).where(*place).order_by(Batch.id.desc()).limit(1)

@@ -103,14 +103,8 @@ class RunQueries(Database):
     ) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
-        Both happen in one transaction, so that a worker always sees a run and waits for its work.
-
-        Args:
-            files: the contents of its book and side files by hash, if workers get them from here.
-            origin: where it starts, for its event.
-
-        Raises:
-            IllegalTransition: a run of this name exists.
+        `files` are its book and side files by hash, if workers get them from here; `origin` is
+        where it starts, for its event. IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
             if replacing is not None:
@@ -148,8 +142,7 @@ class RunQueries(Database):
     def extend(self, name: str, actor: str, max_iterations: int) -> None:
         """Change the number of iterations of a run; one that is finished goes on.
 
-        Raises:
-            IllegalTransition: the run is stopped, or has already opened more iterations.
+        IllegalTransition: the run is stopped, or has already opened more iterations.
         """
         with self._write() as connection:
             run = _locked(connection, name)  # its master opens iterations under the same lock

@@ -1,10 +1,11 @@
 """The master lease, and all that a master needs to know of its run, read in one transaction.
 
-At most one master advances a run at a time. The lease is in the run's row, with an epoch that grows
-with every acquisition. Every write of a master checks it.
+At most one master advances a run. The lease is in the run's row, with an epoch that grows with
+every acquisition; every write of a master checks it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -38,32 +39,6 @@ class MasterLease:
     run_id: int
     master_id: str
     epoch: int
-
-
-def locked_run(
-    connection: sa.Connection,
-    master_lease: MasterLease,
-    *,
-    lease_seconds: float | None = None,
-    builds: Builds | None = None,
-) -> Run:
-    """The run's row, locked, if this lease is still valid; else MasterLeaseLost.
-
-    `lease_seconds` renews the lease, `builds` tells what the master builds.
-    """
-    changed: dict[str, Any] = {"epoch": Run.epoch}
-    if lease_seconds is not None:
-        changed["lease_expires_at"] = time_from_now(lease_seconds)
-    if builds is not None:
-        changed["builds"] = builds.to_json()
-    own = (
-        Run.id == master_lease.run_id,
-        Run.epoch == master_lease.epoch,
-        Run.master_id == master_lease.master_id,
-    )
-    if connection.scalar(update(Run).where(*own).values(changed).returning(Run.id)) is None:
-        raise MasterLeaseLost("another master holds this run now; this one stops")
-    return rows(connection, select(Run).where(Run.id == master_lease.run_id))[0]
 
 
 FAILURE_BUDGET = 3
@@ -240,19 +215,11 @@ class RunViewQueries(Database):
         lease_seconds: float,
         abandoned: datetime | None = None,
     ) -> MasterLease:
-        """Become the master of a run.
+        """Become the master of a run; MasterLeaseLost, with its end, if another's lease is live.
 
-        A lease has expired when the database's clock says so. A clock that was set back, as a
-        laptop's may be, would say so too late, and the clocks of two processes that share an SQLite
-        file may differ. So a lease has expired, too, if its holder has not renewed it for as long
-        as it lasts; the caller has to watch that.
-
-        Args:
-            abandoned: the end of a lease that the caller has seen unchanged for longer than a lease
-                lasts.
-
-        Raises:
-            MasterLeaseLost: another master's lease is live; has its end.
+        A lease has expired when the database's clock says so. As that may have been set back, one
+        with the end `abandoned` has expired, too: the caller has seen it unchanged for longer than
+        a lease lasts.
         """
         free = sa.or_(
             Run.master_id.is_(None),
@@ -278,18 +245,43 @@ class RunViewQueries(Database):
         with self._write() as connection:
             connection.execute(update(Run).where(*own).values(free))
 
+    @contextmanager
+    def _led(
+        self,
+        master_lease: MasterLease,
+        *,
+        lease_seconds: float | None = None,
+        builds: Builds | None = None,
+    ) -> Iterator[tuple[sa.Connection, Run]]:
+        """A transaction with the run's row, locked; MasterLeaseLost if this lease is not valid.
+
+        `lease_seconds` renews the lease, `builds` tells what the master builds.
+        """
+        changed: dict[str, Any] = {"epoch": Run.epoch}
+        if lease_seconds is not None:
+            changed["lease_expires_at"] = time_from_now(lease_seconds)
+        if builds is not None:
+            changed["builds"] = builds.to_json()
+        own = (
+            Run.id == master_lease.run_id,
+            Run.epoch == master_lease.epoch,
+            Run.master_id == master_lease.master_id,
+        )
+        with self._write() as connection:
+            locked = connection.scalar(update(Run).where(*own).values(changed).returning(Run.id))
+            if locked is None:
+                raise MasterLeaseLost("another master holds this run now; this one stops")
+            yield connection, rows(connection, select(Run).where(Run.id == locked))[0]
+
     def tick(
         self, master_lease: MasterLease, lease_seconds: float, builds: Builds | None = None
     ) -> RunView:
-        """Renew the master lease, and read the run; nothing else is changed.
+        """Renew the master lease, and read the run; `builds` is written for those who look at it.
 
-        `builds` is written for those who look at the run.
-
-        Raises:
-            MasterLeaseLost: another master holds this run.
+        MasterLeaseLost: another master holds this run.
         """
-        with self._write() as connection:
-            run = locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
+        led = self._led(master_lease, lease_seconds=lease_seconds, builds=builds)
+        with led as (connection, run):
             return _view(connection, run)
 
 

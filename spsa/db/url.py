@@ -43,9 +43,7 @@ _BUNDLES = (
 def parsed(text: str) -> sa.URL:
     """The URL with its driver named.
 
-    Raises:
-        InvalidInput: it is no URL of PostgreSQL or of an SQLite file; the message never quotes it,
-            because it may hold a password.
+    InvalidInput never quotes it, because it may hold a password.
     """
     try:
         url = sa.make_url(text)
@@ -131,11 +129,7 @@ def configured_url(folder: Path, written: str | None) -> str:
 
 
 def url_in(path: Path) -> str:
-    """The URL in a file of one line, the form in which services receive secrets.
-
-    Raises:
-        InvalidInput: the file cannot be read or has not one line.
-    """
+    """The URL in a file of one line, the form in which services receive secrets."""
     try:
         text = content(path, MAX_TEXT).decode("utf-8").strip()
         found = None if text and "\n" not in text else "does not have exactly one line"
