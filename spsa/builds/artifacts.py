@@ -67,9 +67,8 @@ def verify(path: Path, sha256: str) -> HashedFile:
 def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
-    Its bytes are hashed at every call: a damaged copy is fetched again. Raises TuningError
-    with both hashes when `source` holds other bytes, and TuningError when it is missing or a
-    symbolic link.
+    Its bytes are hashed at every call: a damaged copy is fetched again. Raises TuningError when
+    `source` holds other bytes (with both hashes), is missing, or is a symbolic link.
     """
     store = ArtifactStore(private_folder(cache, "the engine cache"), _PRIVATE)
     return store.get(sha256) or store.put(source, sha256)
@@ -112,10 +111,7 @@ class ArtifactStore:
     def add(
         self, key: str, binary: Path, target: str, level: str | None, bench: int | None
     ) -> BuiltEngine:
-        """Publish an engine under `key`.
-
-        `level` is the level of x86-64 that it was built for, where that is known.
-        """
+        """Publish an engine under `key`, built for a `level` of x86-64 where that is known."""
         file = self.put(binary)
         size, words = file.path.stat().st_size, required(file.path, level)
         engine = BuiltEngine(key, file.sha256, size, file.path, target, bench, words)

@@ -20,15 +20,13 @@ from typing import Any, Self
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
-from spsa.builds.smoke import declared_options, examine, longest_search
+from spsa.builds.smoke import examine, longest_search
 from spsa.builds.source import Checkout, Pinned
 from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.game_settings import TimeControl
 from spsa.core.json_values import as_written, from_json, to_json
-from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, TuningError
 
-_FEW_VALUES = 4
 _DAY = 86_400.0
 
 
@@ -87,14 +85,19 @@ class Builder:
 
         `side` is "plus" or "minus", `number` that of its work copy.
         """
-        compiler = self.compiler
+        compiler, recipe = self.compiler, self.compiler.recipe
         compiler.commands.wait(0)
-        with disk_errors_as_tuning_errors():
+        work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
+        with disk_errors_as_tuning_errors(), _explained(side, rendered.values):
             compiler.pinned.verify()
             key = compiler.key(rendered)
-            with _explained(*_described(side, rendered)):
-                work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
-                return self._artifacts.find(key) or self._made(work_copy, key, rendered)
+            with work_copy.locked(compiler.commands.wait):
+                if (found := self._artifacts.find(key)) is not None:
+                    return found
+                made, target = compiler.compile(work_copy, rendered)
+                limit = longest_search(recipe.time_control)
+                bench = examine(made, recipe.bench, first_search=limit, options=recipe.options)
+                return self._artifacts.add(key, made, target, compiler.level(), bench)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
@@ -103,17 +106,6 @@ class Builder:
     def discard(self, hashes: Collection[str]) -> None:
         """Remove published engines that no iteration needs; they can be built again."""
         self._artifacts.evict(hashes)
-
-    def _made(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
-        compiler = self.compiler
-        with work_copy.locked(compiler.commands.wait):
-            if (found := self._artifacts.find(key)) is not None:
-                return found  # another builder published it while this one waited for the lock
-            made, target = compiler.compile(work_copy, compiler.tree(rendered))
-            recipe = compiler.recipe
-            limit = longest_search(recipe.time_control)
-            bench = examine(made, recipe.bench, first_search=limit, options=recipe.options)
-            return self._artifacts.add(key, made, target, compiler.level(), bench)
 
 
 def adopt(
@@ -127,7 +119,7 @@ def adopt(
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
     """
     binary, store = engine.resolve(), ArtifactStore(engines_path.resolve())
-    with disk_errors_as_tuning_errors(), _explained(str(engine)):
+    with disk_errors_as_tuning_errors():
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         if (found := store.find(key)) is not None:
             return found
@@ -136,33 +128,15 @@ def adopt(
         return store.add(key, binary, here, None, bench)
 
 
-def declared(engine: Path, arguments: Sequence[str] = ()) -> Declarations:
-    """Start a binary with these arguments and return the options that it declares.
-
-    Raises SmokeTestFailed if it does not answer as a UCI engine.
-    """
-    with disk_errors_as_tuning_errors(), _explained(str(engine)):
-        return declared_options(engine.absolute(), arguments)
-
-
 @contextmanager
-def _explained(subject: str, more: str = "") -> Iterator[None]:
-    """Prefix build errors with the engine's name, and let its values follow."""
+def _explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
+    """Prefix build errors with the side, and let its values follow."""
     try:
         yield
     except BuildFailed as failure:
-        raise type(failure)(f"{subject}: {failure}{more}") from failure
-
-
-def _described(side: str, rendered: Rendered) -> tuple[str, str]:
-    """The side with its values; many of them stand behind what went wrong."""
-    values = ", ".join(
-        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
-        for name, value in rendered.values.items()
-    )
-    if len(rendered.values) > _FEW_VALUES:
-        return f"the {side} engine", f"\nIts values: {values}"
-    return f"the {side} engine, with {values}" if values else f"the {side} engine", ""
+        shown = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+        more = f"\nIts values: {shown}" if values else ""
+        raise type(failure)(f"the {side} engine: {failure}{more}") from failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,36 +178,21 @@ def ordered(
     """A builder for an order; its engines are removed at the end.
 
     `work` keeps a folder for each source: the source and what the compiler can use again. Those of
-    old sources are removed.
-
-    Raises:
-        TuningError: the archive is not the one of the order.
-        TuningError: it cannot be unpacked.
+    old sources are removed. Raises TuningError for an archive that is not the one of the order.
     """
+    found, home = sha256(archive).hexdigest(), work / order.source_sha256
+    if found != order.source_sha256:
+        raise TuningError(f"the archive of the source hashes to {found}, not {home.name}")
+    checkout = Checkout(home / "source", cargo=not order.recipe.command)
     with disk_errors_as_tuning_errors():
-        home = work / order.source_sha256
-        pinned = _unpacked(order, archive, home)
+        if not checkout.source.is_dir():
+            unpack(archive, checkout.source)
         home.touch()  # it was used now
         _remove_old(work)
         with tempfile.TemporaryDirectory(prefix="engines-", dir=home) as engines:
             # the work copies of one kind and source, so that cargo compiles dependencies once
-            place = home / "-".join(order.kind)
+            place, pinned = home / "-".join(order.kind), Pinned(checkout.source, found, checkout)
             yield Builder(pinned, order.recipe, place, Path(engines), environment)
-
-
-def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
-    """The pinned source of an order, which an earlier order may have left there."""
-    found = sha256(archive).hexdigest()
-    if found != order.source_sha256:
-        raise TuningError(
-            f"the archive of the source hashes to {found}, expected {order.source_sha256}"
-        )
-    path = home / "source"
-    if not path.is_dir():
-        unpack(archive, path)
-    pinned = Pinned(path, order.source_sha256, Checkout(path, cargo=not order.recipe.command))
-    pinned.verify()
-    return pinned
 
 
 def _remove_old(work: Path) -> None:

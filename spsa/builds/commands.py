@@ -8,7 +8,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from spsa.errors import BuildFailed, InvalidInput, TuningError
 from spsa.uci.process import kill
@@ -161,12 +160,10 @@ def level_flags(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The variables and the words of the command line with which cargo builds for a level.
 
-    Cargo takes flags from the first of these places that has any, and rustc the last processor that
-    they name: two variables, `target.*.rustflags`, `build.rustflags`
+    `configured` are the texts of all configuration that cargo reads. It takes flags from the first
+    of these places that has any, and rustc the last processor that they name: two variables,
+    `target.*.rustflags`, `build.rustflags`
     (https://doc.rust-lang.org/cargo/reference/config.html#buildrustflags).
-
-    Args:
-        configured: the texts of all configuration that cargo reads.
     """
     flag = f"-Ctarget-cpu={level}"
     for name, between in (("CARGO_ENCODED_RUSTFLAGS", "\x1f"), ("RUSTFLAGS", " ")):
@@ -179,32 +176,6 @@ def level_flags(
     return {name: f"{environment.get(name, '')} {flag}".strip()}, ()
 
 
-def binary_of(metadata: str, source: Path, package: str | None, binary: str | None) -> str:
-    """The binary to build of those in cargo's metadata.
-
-    Raises InvalidInput with the choices if there is no such package, or the binary is ambiguous.
-    """
-    packages: list[dict[str, Any]] = json.loads(metadata)["packages"]
-    chosen = [each for each in packages if package in (None, each["name"])]
-    manifest = source / "Cargo.toml"
-    if not chosen:
-        remedy = f"name one of: {', '.join(sorted(each['name'] for each in packages))}"
-        raise InvalidInput.of(
-            manifest, "package", f'the workspace has no package "{package}"', remedy
-        )
-    targets = (target for each in chosen for target in each["targets"])
-    choices = sorted({target["name"] for target in targets if "bin" in target["kind"]})
-    if binary is not None and binary in choices:
-        return binary
-    defaults = {each["default_run"] for each in chosen if each.get("default_run")}
-    likely: list[str] = sorted(defaults) if len(defaults) == 1 else choices
-    if binary is None and len(likely) == 1:
-        return likely[0]
-    there = f'no binary "{binary}"' if binary else f"{len(choices)} binaries"
-    remedy = f"name one of: {', '.join(choices)}" if choices else "name an engine's source"
-    raise InvalidInput.of(manifest, "binary", f"the source has {there}", remedy)
-
-
 def first_errors(said: str) -> str:
     """What the compiler said, from the first error on."""
     lines = said.strip().splitlines()
@@ -212,15 +183,19 @@ def first_errors(said: str) -> str:
     return "\n".join(lines[first : first + SHOWN_LINES])
 
 
-def made(stdout: str, binary: str, target: Path) -> tuple[Path, str | None]:
-    """The binary that cargo made in its folder `target`, and its triple if not the host's."""
-    for line in stdout.splitlines():
-        if not line.startswith('{"reason":"compiler-artifact"'):
-            continue
-        message = json.loads(line)
-        of, executable = message["target"], message["executable"]
-        if executable and of["name"] == binary and "bin" in of["kind"]:
-            # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
-            parts = Path(executable).resolve().relative_to(target.resolve()).parts
-            return Path(executable), parts[0] if len(parts) > 2 else None
-    raise BuildFailed(f'cargo succeeded without making "{binary}"')
+def made(stdout: str, target: Path, manifest: Path) -> tuple[Path, str | None]:
+    """The one binary that cargo made in its folder `target`, and its triple if not the host's."""
+    messages = (json.loads(line) for line in stdout.splitlines() if line.startswith("{"))
+    artifacts = (one for one in messages if one["reason"] == "compiler-artifact")
+    found = {
+        one["target"]["name"]: Path(one["executable"])
+        for one in artifacts
+        if one["executable"] and "bin" in one["target"]["kind"]
+    }
+    if len(found) != 1:
+        remedy = f"name one of: {', '.join(sorted(found))}" if found else "name an engine's source"
+        raise InvalidInput.of(manifest, "binary", f"the source has {len(found)} binaries", remedy)
+    (executable,) = found.values()
+    # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
+    parts = executable.resolve().relative_to(target.resolve()).parts
+    return executable, parts[0] if len(parts) > 2 else None

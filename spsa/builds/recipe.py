@@ -7,13 +7,12 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spsa.builds.commands import (
     Commands,
-    binary_of,
     configurations_around,
     first_errors,
     last_lines,
@@ -26,7 +25,6 @@ from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
 
-_METADATA = ("cargo", "metadata", "--no-deps", "--offline", "--format-version", "1")
 _DECIDING = re.compile(
     r"RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS|RUSTC(_.*)?|RUSTUP_TOOLCHAIN|CARGO_INCREMENTAL"
     r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*"
@@ -42,13 +40,12 @@ _BUILD_FILE = re.compile(r"(^|/)((GNUm|M|m)akefile|CMakeLists\.txt|meson\.build)
 class Recipe:
     """How to build an engine, by cargo or by another command, and how to test it.
 
-    `flags` go to `cargo build` unchanged; they may include `--locked` and `--offline`. `binary` may
-    be None if the crate, or the `package` of its workspace, has just one. With a `command`, that is
-    run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for
-    each engine. `bench` says whether the engine must have a `bench` command with a node count
-    (True), may have one (None), or is not asked for one (False). `level` is the level of x86-64 to
-    build for; with a command, the one that the command builds for. In the smoke test the engine has
-    to obey the longest search of `time_control` and to accept `options`.
+    `flags` go to `cargo build` unchanged. `binary` may be None if the crate, or the `package` of
+    its workspace, has just one. With a `command`, that is run instead of cargo, and `binary` is the
+    path of what it makes. `timeout` is in seconds. The engine must have a `bench` command with a
+    node count (True), may have one (None), or is not asked for one (False). `level` is the level of
+    x86-64 to build for, or that the command builds for. In the smoke test the engine has to obey
+    the longest search of `time_control` and to accept `options`.
     """
 
     command: tuple[str, ...] = ()
@@ -89,8 +86,7 @@ class Compiler:
     def key(self, rendered: Rendered) -> str:
         """The build key: a hash of all that decides the binary, known before it is built.
 
-        Those are values, source, command line, environment, the compilers' own words, cargo's
-        configuration outside of the source, and the processor, for which many engines are built.
+        The processor is one of these facts: many engines are built for it.
         """
         recipe = self.recipe
         return digest_of(
@@ -107,11 +103,10 @@ class Compiler:
             }
         )
 
-    def tree(self, rendered: Rendered) -> dict[str, Entry]:
-        """The pinned source with these values.
+    def compile(self, work_copy: WorkCopy, rendered: Rendered) -> tuple[Path, str]:
+        """Build the pinned source with these values: the binary, and the triple that it is for.
 
-        If a crate has no Cargo.lock, the whole run shares a generated one. Raises InvalidInput for
-        values in a file that the source does not have.
+        BuildFailed has the compiler's own errors; InvalidInput for a file that the source lacks.
         """
         tree = self.pinned.tree()
         for name, text in rendered.files.items():
@@ -119,15 +114,6 @@ class Compiler:
                 remedy = f"give its path from {self.pinned.checkout.source}"
                 raise InvalidInput.of(name, "file", "the engine's source has no such file", remedy)
             tree[name] = Entry(tree[name].path, text=text)
-        if not self.recipe.command and "Cargo.lock" not in tree:
-            tree["Cargo.lock"] = Entry(self._locked(tree))
-        return tree
-
-    def compile(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
-        """Build this tree in a work copy: the binary, and the triple that it is for.
-
-        BuildFailed has the compiler's own errors.
-        """
         return (self._by_command if self.recipe.command else self._by_cargo)(work_copy, tree)
 
     def _by_command(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
@@ -137,7 +123,7 @@ class Compiler:
             if entry.link is None:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
         recipe = self.recipe
-        self._run(recipe.command, work_copy, last_lines)
+        self._run(recipe.command, work_copy)
         executable = work_copy.tree / (recipe.binary or "")
         if not executable.is_file():
             raise BuildFailed(
@@ -147,42 +133,28 @@ class Compiler:
         return executable, f"{platform.machine()}-{sys.platform}"
 
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
-        recipe, source = self.recipe, self.pinned.checkout.source
+        recipe, manifest = self.recipe, self.pinned.checkout.source / "Cargo.toml"
         with work_copy.compiling() as folder:
             work_copy.lay_out(tree)
-            metadata = self._run(_METADATA, work_copy, first_errors)
-            binary = binary_of(metadata, source, recipe.package, recipe.binary)
-            words = ["cargo", "build", *self._flags, "--bin", binary, "--target-dir", str(folder)]
+            words = ["cargo", "build", *self._flags, "--target-dir", str(folder)]
+            words += ["--bin", recipe.binary] if recipe.binary else []
             words += ["--package", recipe.package] if recipe.package else []
             words += ["--target", recipe.target] if recipe.target else []
             words += ["--message-format=json-render-diagnostics", "--color=never"]
-            output = self._run(words, work_copy, first_errors)
-        executable, triple = made(output, binary, folder)
+            output = self._run(words, work_copy)
+        executable, triple = made(output, folder, manifest)
         host = _HOST.search(self._compilers()[0])
         return executable, triple or (host[1] if host else "unknown")
 
-    def _run(self, words: Sequence[str], work_copy: WorkCopy, shown: Callable[[str], str]) -> str:
+    def _run(self, words: Sequence[str], work_copy: WorkCopy) -> str:
         """What a program writes that works in a laid out copy."""
-        logs = work_copy.home / "log"
-        return self.commands.run(
-            words,
-            work_copy.tree,
-            logs,
-            self.recipe.timeout,
-            lambda said: f"{shown(said)}\nall of it is in {logs}",
-        )
+        logs, timeout = work_copy.home / "log", self.recipe.timeout
+        shown = last_lines if self.recipe.command else first_errors
 
-    def _locked(self, tree: Tree) -> Path:
-        """The Cargo.lock that cargo generates for this run."""
-        lock = self.pinned.path.with_name(f"{self.pinned.sha256}.lock")
-        work_copy = WorkCopy(self.work / "resolve")
-        with work_copy.locked(self.commands.wait):
-            if not lock.exists():
-                work_copy.lay_out(tree)
-                offline = [flag for flag in self._flags if flag == "--offline"]
-                self._run(["cargo", "generate-lockfile", *offline], work_copy, first_errors)
-                (work_copy.tree / "Cargo.lock").replace(lock)
-        return lock
+        def explained(said: str) -> str:
+            return f"{shown(said)}\nall of it is in {logs}"
+
+        return self.commands.run(words, work_copy.tree, logs, timeout, explained)
 
     def level(self) -> str | None:
         """The level of x86-64 that a binary requires, None where the flags name no processor.

@@ -9,6 +9,7 @@ Master and workers use this module, so it needs nothing but the standard library
 import platform
 import re
 from collections.abc import Collection
+from itertools import takewhile
 from pathlib import Path
 
 _ADDED = {
@@ -44,8 +45,10 @@ def provided() -> tuple[str, ...]:
     """The words of this machine; its x86-64 levels in ascending order."""
     system, architecture = platform.system().lower(), platform.machine().lower().replace("_", "-")
     architecture = _ARCHITECTURES.get(architecture, architecture)
-    higher = _levels_within(processor_features()) if architecture == "x86-64" else ()
-    return (_SYSTEMS.get(system, system), architecture, *higher)
+    words, features = [_SYSTEMS.get(system, system), architecture], processor_features()
+    if architecture == LEVELS[0]:
+        words += takewhile(lambda level: features.issuperset(_ADDED[level].split()), LEVELS[1:])
+    return tuple(words)
 
 
 def processor_features() -> frozenset[str]:
@@ -72,11 +75,9 @@ def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
         head = file.read(20)
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
         return () if level is None else (level,)
-    machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-    system, architecture = _ELF_SYSTEMS.get(head[7]), _ELF_MACHINES.get(machine)
-    if architecture == LEVELS[0] and level is not None:
-        architecture = level
-    return tuple(word for word in (system, architecture) if word is not None)
+    machine = _ELF_MACHINES.get(int.from_bytes(head[18:20], "little"))
+    architecture = level or machine if machine == LEVELS[0] else machine
+    return tuple(filter(None, (_ELF_SYSTEMS.get(head[7]), architecture)))
 
 
 def kind_of(provides: Collection[str], levels: Collection[str]) -> tuple[str, ...]:
@@ -95,13 +96,3 @@ def kind_of(provides: Collection[str], levels: Collection[str]) -> tuple[str, ..
 def lacking(requires: Collection[str], provides: Collection[str]) -> tuple[str, ...]:
     """What a machine with these words lacks."""
     return tuple(word for word in requires if word not in provides)
-
-
-def _levels_within(features: Collection[str]) -> tuple[str, ...]:
-    """The levels above the first whose features are all there, with those of all lower levels."""
-    found: tuple[str, ...] = ()
-    for level in LEVELS[1:]:
-        if not set(_ADDED[level].split()) <= set(features):
-            break
-        found = (*found, level)
-    return found

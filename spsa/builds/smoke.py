@@ -28,7 +28,6 @@ _COUNTS = (
     re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
 )
 
-
 _HANDSHAKE_SECONDS = 10.0
 """What an engine is given for each of `uci` and `isready`."""
 
@@ -89,18 +88,16 @@ def examine(
 
 
 def declared_options(
-    binary: Path,
-    arguments: Sequence[str] = (),
-    first_search: Limit | None = None,
+    binary: Path, arguments: Sequence[str] = (), first_search: Limit | None = None
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
-        with engine_under_test([str(binary), *arguments]) as engine:
+        with engine_under_test([str(binary.absolute()), *arguments]) as engine:
             if first_search is not None:
                 _obey(engine, first_search)
             return engine.declared
     except SmokeTestFailed as failure:
-        raise SmokeTestFailed(f"the UCI handshake failed: {failure}") from failure
+        raise SmokeTestFailed(f"{binary}: {failure}") from failure
 
 
 def tuning_lines(binary: Path, arguments: Sequence[str] = ()) -> list[str]:
@@ -138,34 +135,28 @@ def engine_under_test(
     """
     path, *arguments = command
     spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
+    engine: UciEngine | None = None
     with _surroundings() as (stop_signal, limits):
         try:
             engine = UciEngine(spec, stop_signal, limits)
-        except EngineFault as fault:
-            raise SmokeTestFailed(str(fault)) from fault
-        try:
             engine.complete_handshake(spec)
             engine.settle()
             engine.await_ready()
             yield engine
         except EngineFault as fault:
-            raise SmokeTestFailed(f"{fault}{_indented(engine.last_lines)}") from fault
+            lines = _indented(engine.last_lines) if engine else ""
+            raise SmokeTestFailed(f"{fault}{lines}") from fault
         finally:
-            engine.close(at_once=True)
+            if engine is not None:
+                engine.close(at_once=True)
 
 
 @contextmanager
 def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
+    seconds, isolation = _HANDSHAKE_SECONDS, system.isolation()
     with closing(StopSignal()) as stop_signal, working_folders() as folders:
-        yield (
-            stop_signal,
-            EngineLimits(
-                isolation=system.isolation(),
-                folders=folders,
-                start=_HANDSHAKE_SECONDS,
-                ready=_HANDSHAKE_SECONDS,
-            ),
-        )
+        limits = EngineLimits(isolation=isolation, folders=folders, start=seconds, ready=seconds)
+        yield stop_signal, limits
 
 
 def _obey(engine: UciEngine, first: Limit) -> None:

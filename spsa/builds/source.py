@@ -5,7 +5,6 @@ disregarded, because a network that a build embeds is often an ignored file.
 """
 
 import hashlib
-import posixpath
 from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -45,26 +44,24 @@ class Checkout:
     def tree(self) -> dict[str, Entry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
         found = tree_at(self.source, self._is_foreign) if self.source.is_dir() else {}
-        return {name: _inside(name, entry) for name, entry in found.items()}
+        return {name: self._kept(entry) for name, entry in found.items()}
+
+    def _kept(self, entry: Entry) -> Entry:
+        """A link that stays inside is kept; one to a file outside is replaced by its content."""
+        end = entry.path.resolve()
+        absolute = entry.link is not None and entry.link.startswith("/")
+        if entry.link is None or (end.is_relative_to(self.source) and not absolute):
+            return entry
+        if end.is_file():
+            return Entry(entry.path)
+        found = f"this link leads out of the source, to {end}, which is no file"
+        remedy = "copy what is meant into the source, or name a directory that holds both"
+        raise InvalidInput.of(entry.path, "source_path", found, remedy)
 
     def _is_foreign(self, path: Path) -> bool:
         patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
         junk = any(fnmatch(path.name, pattern) for pattern in patterns)
         return junk or path in self.excluded or _is_build_output(path)
-
-
-def _inside(name: str, entry: Entry) -> Entry:
-    """A link that stays inside is kept; one to a file outside is replaced by its content."""
-    if entry.link is None:
-        return entry
-    landing = posixpath.normpath(posixpath.join(posixpath.dirname(name), entry.link))
-    if not posixpath.isabs(landing) and landing.split("/")[0] != "..":
-        return entry
-    if entry.path.is_file():
-        return Entry(entry.path)
-    found = f"this link leads out of the source, to {entry.path.resolve()}, which is no file"
-    remedy = "copy what is meant into the source, or name a directory that holds both"
-    raise InvalidInput.of(entry.path, "source_path", found, remedy)
 
 
 def _is_build_output(path: Path) -> bool:
@@ -122,15 +119,9 @@ def pin(
 ) -> Pinned:
     """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
 
-    Args:
-        exclude: paths inside the checkout that are no part of the engine: params.toml, the folder
-            of published engines, what a declared command makes.
-        cargo: whether cargo builds it.
-        sha256: the source that a run began with. A missing copy of it is made again.
-
-    Raises:
-        InvalidInput: `source` is no crate that cargo could build on its own.
-        TuningError: the copy was altered, or is missing and the checkout has changed.
+    `exclude` are paths inside the checkout that are no part of the engine. A missing copy of the
+    source `sha256`, that a run began with, is made again. Raises InvalidInput for a crate that
+    cargo could not build on its own, and TuningError as `verify` does.
     """
     excluded = frozenset(path.resolve() for path in (*exclude, work))
     checkout = Checkout(source.resolve(), excluded, cargo)

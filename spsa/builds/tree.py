@@ -19,7 +19,7 @@ from pathlib import Path
 from spsa.errors import TuningError
 from spsa.files import sync_folder
 
-_AHEAD_NS = 2_000_000_000
+_AHEAD_NS = 2_000_000_000  # the coarsest clock resolution of a file system (FAT)
 _RETRY_SECONDS = 0.1
 
 
@@ -35,25 +35,21 @@ class Entry:
     text: str | None = None
 
     @property
-    def mode(self) -> int:
-        return 0o755 if self.path.stat().st_mode & 0o100 else 0o644
-
-    @property
-    def content(self) -> bytes:
-        return self.path.read_bytes() if self.text is None else self.text.encode()
-
-    def equals(self, other: "Entry | None") -> bool:
-        if other is None or self.link is not None or other.link is not None:
-            return other is not None and self.link == other.link
-        return self.mode == other.mode and self.content == other.content
+    def facts(self) -> tuple[int, bytes]:
+        """Mode and content: 0 and the target of a link."""
+        if self.link is not None:
+            return 0, self.link.encode()
+        content = self.path.read_bytes() if self.text is None else self.text.encode()
+        return 0o755 if self.path.stat().st_mode & 0o100 else 0o644, content
 
     def copy_to(self, target: Path) -> None:
         """Make `target`, which does not exist; its directory does."""
+        mode, content = self.facts
         if self.link is not None:
             target.symlink_to(self.link)
         else:
-            target.write_bytes(self.content)
-            target.chmod(self.mode)
+            target.write_bytes(content)
+            target.chmod(mode)
 
 
 Tree = Mapping[str, Entry]
@@ -62,29 +58,21 @@ Tree = Mapping[str, Entry]
 
 def tree_at(root: Path, foreign: Callable[[Path], bool] = lambda _: False) -> dict[str, Entry]:
     """All files and links below a directory that are not `foreign`; links are not followed."""
-    paths = sorted(_paths(root, foreign))
-    return {
-        path.relative_to(root).as_posix(): Entry(
-            path, str(path.readlink()) if path.is_symlink() else None
-        )
-        for path in paths
-    }
-
-
-def _paths(directory: Path, foreign: Callable[[Path], bool]) -> Iterator[Path]:
-    for path in directory.iterdir():
-        if foreign(path):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            yield from _paths(path, foreign)
-        elif path.is_symlink() or path.is_file():
-            yield path
+    found: dict[str, Entry] = {}
+    for folder, inner, names in os.walk(root):
+        paths = [path for name in (*inner, *names) if not foreign(path := Path(folder, name))]
+        inner[:] = [path.name for path in paths if path.is_dir()]  # it does not enter links
+        for path in paths:
+            link = str(path.readlink()) if path.is_symlink() else None
+            if link is not None or path.is_file():
+                found[path.relative_to(root).as_posix()] = Entry(path, link)
+    return found
 
 
 def differences(before: Tree, now: Tree) -> tuple[str, ...]:
     """The files that were changed, added or removed."""
-    names = sorted(before.keys() | now.keys())
-    return tuple(n for n in names if n not in before or not before[n].equals(now.get(n)))
+    changed = {name for name in before.keys() & now if before[name].facts != now[name].facts}
+    return tuple(sorted(changed | (before.keys() ^ now.keys())))
 
 
 def archived(tree: Tree) -> bytes:
@@ -102,12 +90,11 @@ def digest(tree: Tree) -> str:
 
 def _archive(tree: Tree) -> Iterator[bytes]:
     for relative, entry in sorted(tree.items()):
-        member, content = tarfile.TarInfo(relative), b""
+        member, (mode, content) = tarfile.TarInfo(relative), entry.facts
         if entry.link is not None:
-            member.type, member.linkname = tarfile.SYMTYPE, entry.link
+            member.type, member.linkname, content = tarfile.SYMTYPE, entry.link, b""
         else:
-            content = entry.content
-            member.size, member.mode = len(content), entry.mode
+            member.size, member.mode = len(content), mode
         yield member.tobuf(tarfile.PAX_FORMAT)
         yield content
         yield bytes(-len(content) % tarfile.BLOCKSIZE)
@@ -167,15 +154,14 @@ class WorkCopy:
         What an interrupted compilation leaves there may never link again (seen: permanent undefined
         hidden symbols), and a cargo that outlived its master may still write to it.
         """
-        unfinished, targets = self.home / "unfinished", [*self.home.glob("target-*")]
-        last = max((int(target.name.rpartition("-")[2]) for target in targets), default=0)
-        if unfinished.exists():
-            for old in targets:
+        finished = self.home / "finished"
+        name = finished.read_text() if finished.exists() else f"target-{time.time_ns()}"
+        finished.unlink(missing_ok=True)
+        for old in self.home.glob("target-*"):
+            if old.name != name:
                 shutil.rmtree(old, ignore_errors=True)
-            last += 1
-        unfinished.touch()
-        yield self.home / f"target-{last}"
-        unfinished.unlink()
+        yield self.home / name
+        finished.write_text(name)
 
     @contextmanager
     def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
@@ -190,20 +176,19 @@ class WorkCopy:
             yield
 
     def lay_out(self, wanted: Tree) -> None:
-        """Make the copy equal to this tree, but for empty folders.
+        """Make the copy equal to this tree, but for empty folders and a Cargo.lock that cargo made.
 
         Cargo recompiles files dated after its last compilation, so what is written is dated later
-        than all that was compiled from its path. Two seconds are the coarsest clock resolution of a
-        file system (FAT), and the wall clock may have been set back.
+        than all that was compiled from its path, though the wall clock was set back.
         """
         self.tree.mkdir(parents=True, exist_ok=True)
         present = tree_at(self.tree)
         was_compiled = any(self.home.glob("target-*"))
-        for name in present.keys() - wanted.keys():
+        for name in present.keys() - wanted.keys() - {"Cargo.lock"}:
             present[name].path.unlink()
         for name, entry in wanted.items():
             old, target = present.get(name), self.tree / name
-            if entry.equals(old):
+            if old is not None and old.facts == entry.facts:
                 continue
             last = old.path.lstat().st_mtime_ns if old is not None else 0
             target.unlink(missing_ok=True)

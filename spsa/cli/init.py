@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from spsa.builds.builder import declared
-from spsa.builds.smoke import tuning_lines
+from spsa.builds.smoke import declared_options, tuning_lines
 from spsa.config import (
     Config,
     EngineFiles,
@@ -172,7 +171,7 @@ def _shape(games: int, concurrency: int, build_seconds: float, setup: Setup) -> 
 
 def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
     try:
-        declarations = declared(engine, arguments=arguments)
+        declarations = declared_options(engine, arguments=arguments)
     except BuildFailed as error:
         remedy = "name a program that speaks UCI, with the arguments it needs"
         raise InvalidInput.of(engine, "--engine", str(error), remedy) from None

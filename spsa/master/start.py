@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.builds.builder import declared
+from spsa.builds.smoke import declared_options
 from spsa.config import (
     Config,
     check_against_engine,
@@ -95,7 +95,7 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, or the options of the engine."""
     if config.delivery.engine is not None:
         arguments = config.game_settings.engine_arguments
-        declarations = declared(config.delivery.engine, arguments=arguments)
+        declarations = declared_options(config.delivery.engine, arguments=arguments)
         return check_against_engine(space, declarations, config)
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)

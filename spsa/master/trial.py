@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from spsa.builds.builder import declared
-from spsa.builds.smoke import engine_under_test, longest_search
+from spsa.builds.smoke import declared_options, engine_under_test, longest_search
 from spsa.config import CLOCK, Config, Setup
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput
@@ -111,7 +110,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         sides = delivery.prepare(values, values)
         built = time.monotonic() - began
         command = [sides.plus.path, *config.game_settings.engine_arguments]
-        own = _options(declared(Path(sides.plus.path), command[1:]), setup)
+        own = _options(declared_options(Path(sides.plus.path), command[1:]), setup)
         setup = replace(setup, options={**own, **setup.options})
         settings = write(setup).game_settings
         limit = longest_search(settings.time_control)
@@ -138,10 +137,9 @@ def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
     if "set another `kind`" in said:
         yield replace(setup, time_control=CLOCK)
     if choices := _CHOICES.search(said):
-        key = "package" if "no package" in said else "binary"
         folder = PurePath(str(setup.build["source_path"])).name
         names = sorted(choices[1].split(", "), key=lambda name: name != folder)
-        yield from (setup.with_build(**{key: name}) for name in _likeliest(names))
+        yield from (setup.with_build(binary=name) for name in _likeliest(names))
     if command and "ended without making" in said:
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
     if command[:1] == ("make",):

@@ -17,8 +17,6 @@ CONTENT = b"#!/bin/sh\necho uciok\n"
 SHA = hashlib.sha256(CONTENT).hexdigest()
 ONE, TWO = "a" * 64, "b" * 64
 
-as_root = pytest.mark.skipif(os.getuid() != 0, reason="takes root to give files away")
-
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Path:
@@ -57,18 +55,22 @@ def test_a_mismatch_names_both_hashes(binary: Path, store: ArtifactStore, cache:
     assert not store.folder.exists() and names(cache) == set()
 
 
-def test_what_cannot_be_read_is_named(store: ArtifactStore, cache: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")  # which does not block
-    (tmp_path / "link").symlink_to("/bin/true")
+def test_what_cannot_be_read_is_named(
+    store: ArtifactStore, cache: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(binary.with_name("pipe"))  # which does not block
+    binary.with_name("link").symlink_to("/bin/true")
+    monkeypatch.setattr("spsa.builds.artifacts.MAX_BYTES", len(CONTENT) - 1)
     for name, said in (
         ("gone", "cannot be read: No such file"),
         ("pipe", "not a regular file"),
         (".", "a directory"),
         ("link", "symbolic link"),
+        ("engine", "more than"),
     ):
         for use in (store.put, lambda path: fetch(path, SHA, cache)):
             with pytest.raises(TuningError, match=said):
-                use(tmp_path / name)
+                use(binary.parent / name)
 
 
 def test_a_file_is_published_executable_and_never_written_into(
@@ -106,7 +108,7 @@ def test_an_engine_is_found_by_its_key_until_it_is_evicted(
     assert store.find(ONE) is None and binary.exists()
 
 
-@pytest.mark.parametrize("facts", ["", "[]", "{}", '{"sha256": 1, "requires": []}', None])
+@pytest.mark.parametrize("facts", ["", "[]", '{"sha256": 1, "requires": []}', None])
 def test_an_index_that_is_wrong_finds_nothing(
     facts: str | None, binary: Path, store: ArtifactStore
 ) -> None:
@@ -120,45 +122,15 @@ def test_an_index_that_is_wrong_finds_nothing(
     assert add(store, ONE, binary) == store.find(ONE)
 
 
-@pytest.mark.parametrize("content", [CONTENT, b"", bytes(3 << 20)])
-def test_fetching_makes_a_private_executable(content: bytes, binary: Path, cache: Path) -> None:
-    binary.write_bytes(content)
-    sha256 = hashlib.sha256(content).hexdigest()
+def test_fetching_makes_a_private_executable(binary: Path, cache: Path) -> None:
     cache.mkdir(mode=0o755)
-    for source in (binary, content):
-        path = fetch(source, sha256, cache).path
-        assert path == cache / sha256 and path.read_bytes() == content
+    for source in (binary, CONTENT):
+        path = fetch(source, SHA, cache).path
+        assert path == cache / SHA and path.read_bytes() == CONTENT
         assert (mode(cache), mode(path)) == (0o700, 0o700)
         inode = path.stat().st_ino
-        assert fetch(Path("/gone"), sha256, cache).path.stat().st_ino == inode
+        assert fetch(Path("/gone"), SHA, cache).path.stat().st_ino == inode
         path.unlink()
-
-
-@pytest.mark.parametrize("damage", [b"", CONTENT[:-1], CONTENT + b"x", None])
-def test_a_damaged_copy_is_fetched_again(damage: bytes | None, binary: Path, cache: Path) -> None:
-    cached = fetch(binary, SHA, cache).path
-    if damage is None:
-        cached.unlink()
-        cached.symlink_to(binary)
-    else:
-        cached.write_bytes(damage)
-    path = fetch(binary, SHA, cache).path
-    assert not path.is_symlink() and path.read_bytes() == binary.read_bytes() == CONTENT
-
-
-def test_a_cache_behind_a_link_is_refused(binary: Path, cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    cache.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(TuningError, match="symbolic link"):
-        fetch(binary, SHA, cache)
-
-
-@as_root
-def test_a_cache_of_another_user_is_refused(binary: Path, cache: Path) -> None:
-    cache.mkdir()
-    os.chown(cache, 12345, 12345)
-    with pytest.raises(TuningError, match="belongs to user 12345"):
-        fetch(binary, SHA, cache)
 
 
 def _await_another_time(path: Path, probe: Path) -> None:
@@ -174,17 +146,12 @@ def _overwrite_and_put_the_clock_back(path: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def _swap(path: Path) -> None:
-    path.with_suffix(".evil").write_bytes(b"evil")
-    path.with_suffix(".evil").replace(path)
-
-
 def _link(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/bin/true")
+    path.rename(path.with_name("moved"))
+    path.symlink_to(path.with_name("moved"))
 
 
-@pytest.mark.parametrize("touch", [_overwrite_and_put_the_clock_back, _swap, _link, Path.unlink])
+@pytest.mark.parametrize("touch", [_overwrite_and_put_the_clock_back, _link, Path.unlink])
 def test_a_copy_that_was_touched_is_verified_again(
     touch: Callable[[Path], None], binary: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -193,16 +160,16 @@ def test_a_copy_that_was_touched_is_verified_again(
     _await_another_time(copy.path, tmp_path / "probe")
     touch(copy.path)
     assert not copy.untouched
-    assert fetch(binary, SHA, cache).path.read_bytes() == CONTENT
+    again = fetch(binary, SHA, cache).path
+    assert again.read_bytes() == CONTENT and not again.is_symlink()
 
 
-def test_a_source_without_end_does_not_fill_the_disk(
-    binary: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spsa.builds.artifacts.MAX_BYTES", len(CONTENT) - 1)
-    with pytest.raises(TuningError, match="more than"):
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root to give files away")
+def test_a_cache_of_another_user_is_refused(binary: Path, cache: Path) -> None:
+    cache.mkdir()
+    os.chown(cache, 12345, 12345)
+    with pytest.raises(TuningError, match="belongs to user 12345"):
         fetch(binary, SHA, cache)
-    assert names(cache) == set()
 
 
 def test_processes_share_a_cache(binary: Path, cache: Path) -> None:

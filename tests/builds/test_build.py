@@ -99,7 +99,7 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
     with pytest.raises(BuildFailed) as failure:
         builder.build(rendered(90), rendered(-5))
     words = str(failure.value)
-    assert "the minus engine, with margin = -5" in words
+    assert "the minus engine: " in words and "Its values: margin = -5" in words
     assert "`cargo build` ended with 101" in words and "all of it is in " in words
     assert "cannot apply unary operator `-` to type `u64`" in words
     assert "src/constants.rs:1" in words
@@ -109,7 +109,7 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
     with pytest.raises(BuildFailed) as failure:
         builder.build(rendered(-1), rendered(-2))
     words = str(failure.value)
-    assert "the plus engine, with margin = -1" in words
+    assert "the plus engine: " in words and "Its values: margin = -1" in words
     assert words.count("error[E0600]") == 1
 
 
@@ -127,16 +127,6 @@ def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
     own.write("build.rs", f"fn main() {{ {checks} }}")
     environment = PLAIN | dict.fromkeys(secret, "secret")
     assert own.builder(environment).build_one("plus", rendered(1)).bench == 1_061
-
-
-@pytest.mark.slow
-def test_a_source_without_a_lock_file_gets_one_for_the_run(own: Bench) -> None:
-    (own.source / "Cargo.lock").unlink()
-    builder = own.builder(flags=("--release", "--locked"))
-    builder.build(rendered(1), rendered(2))
-    locks = {(own.work / side / "tree" / "Cargo.lock").read_text() for side in ("plus", "minus")}
-    assert len(locks) == 1
-    assert not (own.source / "Cargo.lock").exists()
 
 
 def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) -> None:
@@ -160,7 +150,7 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) ->
     for name, count in (("one", 7060), ("two", 7065)):
         builder = bench.builder(package=name, binary="engine")
         assert builder.build_one("plus", values).bench == count
-    with pytest.raises(InvalidInput, match=r'no package "three".*one, two'):
+    with pytest.raises(BuildFailed, match="three"):
         bench.builder(package="three", binary="engine").build_one("plus", values)
 
 
@@ -168,12 +158,9 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
     own.write("src/bin/other.rs", "fn main() {}")
     with pytest.raises(InvalidInput, match="name one of: other, tiny"):
         own.builder().build_one("plus", rendered(1))
-    with pytest.raises(InvalidInput, match='no binary "third"'):
+    with pytest.raises(BuildFailed, match="no bin target named `third`"):
         own.builder(binary="third").build_one("plus", rendered(1))
     assert own.builder(binary="tiny").build_one("plus", rendered(1)).bench == 1_061
-    manifest = own.source / "Cargo.toml"
-    manifest.write_text(manifest.read_text().replace("version", 'default-run = "tiny"\nversion', 1))
-    assert own.builder().build_one("plus", rendered(1)).bench == 1_061
 
 
 def test_a_target_is_named(own: Bench) -> None:
@@ -187,7 +174,7 @@ def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
     own.write("src/main.rs", 'mod constants; fn main() { println!("{}", constants::MARGIN) }')
     with pytest.raises(SmokeTestFailed) as failure:
         own.builder().build_one("plus", rendered(12345))
-    assert "the plus engine, with margin = 12345" in str(failure.value)
+    assert "Its values: margin = 12345" in str(failure.value)
     assert "  | 12345" in str(failure.value)
     assert not own.engines.exists()
 
@@ -247,13 +234,13 @@ def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
 def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own: Bench) -> None:
     builder = own.builder()
     builder.build_one("plus", rendered(21))
-    (own.work / "plus" / "unfinished").touch()  # as a kill in the middle leaves it
+    (own.work / "plus" / "finished").unlink()  # as a kill in the middle leaves it
     (damaged,) = (own.work / "plus").glob("target-*")
     for part in damaged.rglob("*.rlib"):
         part.write_bytes(b"cut off")
     assert builder.build_one("plus", rendered(22)).bench == 22_061
-    assert [path.name for path in (own.work / "plus").glob("target-*")] == ["target-1"]
-    assert not (own.work / "plus" / "unfinished").exists()
+    (target,) = (own.work / "plus").glob("target-*")
+    assert target != damaged and (own.work / "plus" / "finished").read_text() == target.name
 
 
 def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> None:

@@ -74,31 +74,14 @@ def test_another_command_is_another_key(shared: Bench) -> None:
     [
         (("make", "CXXFLAGS=-std=c++98"), "`make CXXFLAGS=-std=c++98` ended with 2"),
         (("sh", "-c", "echo 'no such header' >&2; exit 3"), "ended with 3\nno such header\nall of"),
+        (("sh", "-c", "printf '\\377' >&2; exit 3"), "ended with 3\n\N{REPLACEMENT CHARACTER}"),
         (("true",), "ended without making tern"),
         (("no-such-make",), "`no-such-make` is not found; install it"),
-        (("sh", "-c", "echo '#!/bin/sh' > tern; chmod +x tern"), "the UCI handshake failed: "),
+        (("sh", "-c", "echo '#!/bin/sh' > tern; chmod +x tern"), "tern: "),
     ],
 )
 def test_a_build_that_fails_says_why(shared: Bench, command: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BuildFailed, match="the plus engine, with TEMPO_BONUS = 12") as failed:
+    with pytest.raises(BuildFailed, match=r"^the plus engine: ") as failed:
         builder(shared, *command).build_one("plus", rendered(TEMPO_BONUS=12))
     assert said in str(failed.value)
-
-
-def test_many_values_stand_behind_what_went_wrong(shared: Bench) -> None:
-    one = rendered(TEMPO_BONUS=12)
-    many = Rendered(one.files, {f"value_{i}": 0.1 * i for i in range(1, 6)})
-    with pytest.raises(BuildFailed) as failed:
-        builder(shared, "no-such-make").build_one("minus", many)
-    first, *_, last = str(failed.value).splitlines()
-    assert first.startswith("the minus engine: `no-such-make` is not found")
-    assert last == (
-        "Its values: value_1 = 0.1, value_2 = 0.2, value_3 = 0.3, value_4 = 0.4, value_5 = 0.5"
-    )
-
-
-def test_what_a_compiler_writes_need_not_be_unicode(shared: Bench) -> None:
-    with pytest.raises(BuildFailed, match="ended with 3\n\N{REPLACEMENT CHARACTER} is wrong"):
-        builder(shared, "sh", "-c", "printf '\\377 is wrong' >&2; exit 3").build_one(
-            "plus", rendered(FUTILITY_MARGIN=61)
-        )
+    assert str(failed.value).endswith("\nIts values: TEMPO_BONUS = 12")

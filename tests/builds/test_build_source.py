@@ -32,30 +32,22 @@ def write(path: Path, text: str = "") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
+def test_a_copy_has_all_files_but_junk_and_what_is_excluded(source: Path) -> None:
+    for junk in (
         *("target/release/tiny", ".git/HEAD", "run.db", "run.db-wal", ".tuning/pinned/x"),
         *("src/.main.rs.swp", "src/main.rs~", "other-target/CACHEDIR.TAG", "sub/__pycache__/x"),
         "params.toml",
-    ],
-)
-def test_junk_and_what_is_excluded_are_no_part_of_the_engine(junk: str, source: Path) -> None:
-    write(source / junk, "junk")
+    ):
+        write(source / junk, "junk")
     assert set(Checkout(source, frozenset([source / "params.toml"])).tree()) == ENGINE
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
+    more = {
         *("build.rs", "rust-toolchain.toml", "crates/nets/Cargo.toml", "src/target/mod.rs"),
-        *("params.toml", "ignored.nnue"),
-    ],
-)
-def test_whatever_else_is_there_belongs_to_it(file: str, source: Path) -> None:
-    write(source / ".gitignore", "*.nnue\n")
-    write(source / file, "something")
-    assert set(Checkout(source).tree()) == ENGINE | {file, ".gitignore"}
+        *("ignored.nnue", ".gitignore", "main.o", "params.toml"),
+    }
+    for file in more:
+        write(source / file, "*.nnue\n")
+    assert set(Checkout(source).tree()) == ENGINE | more
+    assert set(Checkout(source, cargo=False).tree()) == ENGINE | more - {"main.o"}
 
 
 def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path, work: Path) -> None:
@@ -78,7 +70,7 @@ def test_links_inside_are_kept_and_links_to_files_outside_are_content(source: Pa
     (source / "src" / "alias.rs").symlink_to("main.rs")
     tree = Checkout(source).tree()
     assert tree["src/alias.rs"].link == "main.rs"
-    assert tree["net.nnue"].link is None and tree["net.nnue"].content == b"weights"
+    assert tree["net.nnue"].facts == (0o644, b"weights")
 
 
 def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path) -> None:
@@ -95,15 +87,13 @@ def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path
         pin(source, work)
 
 
-@pytest.mark.parametrize("place", [".", "engine"])
-def test_pinning_copies_and_leaves_the_checkout_alone(place: str, source: Path) -> None:
-    """Also where the work folder is inside of the checkout."""
-    work = source.parent / place / "tuning"
+def test_pinning_copies_and_leaves_the_checkout_alone(source: Path) -> None:
+    work = source / "tuning"
     (source / "src" / "alias.rs").symlink_to("main.rs")
     dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
     pinned = pin(source, work)
     assert set(pinned.tree()) == ENGINE | {"src/alias.rs"}
-    assert not differences(pinned.tree(), Checkout(source, frozenset([work])).tree())
+    assert not pinned.drift()
     assert {path: path.lstat().st_mtime_ns for path in dates} == dates
     assert pin(source, work) == pinned
     assert [path.name for path in (work / "pinned").iterdir()] == [pinned.sha256]
@@ -122,28 +112,21 @@ def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) ->
     assert again.path == pinned.path and len(again.drift()) == len(ENGINE)
 
 
-def test_an_altered_copy_is_refused(source: Path, work: Path) -> None:
-    pinned = pin(source, work)
-    write(pinned.path / "src" / "constants.rs", "pub const MARGIN: u64 = 1;")
+def test_an_altered_copy_is_refused_and_a_lost_one_made_again(source: Path, work: Path) -> None:
+    pinned, again = pin(source, work), "pub const MARGIN: u64 = 1;"
+    write(pinned.path / "src" / "constants.rs", again)
     for use in (pinned.verify, lambda: pin(source, work, sha256=pinned.sha256)):
         with pytest.raises(TuningError, match="was altered"):
             use()
-
-
-def test_a_lost_copy_is_made_again_only_from_the_same_source(source: Path, work: Path) -> None:
-    pinned = pin(source, work)
     shutil.rmtree(pinned.path)
     assert pin(source, work, sha256=pinned.sha256) == pinned
     shutil.rmtree(pinned.path)
-    write(source / "src" / "constants.rs", "changed")
+    write(source / "src" / "constants.rs", again)
     with pytest.raises(TuningError, match="is gone"):
         pin(source, work, sha256=pinned.sha256)
     assert not pinned.path.exists()
-
-
-def test_what_cannot_be_written_is_told(source: Path, tmp_path: Path) -> None:
     with pytest.raises(TuningError, match="in-the-way"):
-        pin(source, write(tmp_path / "in-the-way"))
+        pin(source, write(work / "in-the-way"))
 
 
 @pytest.fixture
@@ -173,13 +156,9 @@ def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Work
     os.utime(side.tree / "src/constants.rs", (tomorrow, tomorrow))
     side.lay_out(with_constants(tree, "three"))
     assert (side.tree / "src/constants.rs").stat().st_mtime > tomorrow
-
-
-def test_a_file_that_comes_after_a_compilation_is_dated_forward(
-    source: Path, side: WorkCopy
-) -> None:
-    (side.home / "target-0").mkdir(parents=True)
-    side.lay_out(Checkout(source).tree())
+    (side.home / "target-0").mkdir()
+    side.lay_out({name: entry for name, entry in tree.items() if name != "src/main.rs"})
+    side.lay_out(tree)
     assert (side.tree / "src/main.rs").stat().st_mtime > time.time() + 1
 
 

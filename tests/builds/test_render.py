@@ -9,51 +9,25 @@ from spsa.core.params import Space
 
 CONSTANTS = """\
 pub const MARGIN: i32 = 200; // kept
-pub const LMR_BASE_X1000: u32 = 750;
+pub const LMR_X1000: u32 = 750;
 pub const MARGINS: [i32; 4] = [1, 2, 3, 4];
 """
 SEARCH = "fn search() {\r\n    const RADIUS: [i32; 2] = [25, 50]; // naïve\r\n}\r\n"
 
-PARAMS = """
-[margin]
-value = 210
-min = 50
-max = 400
-step = 20
-[lmr_base]
-value = 0.8
-min = 0.5
-max = 1.5
-step = 0.1
-scale = 1000
-constant = "LMR_BASE_X1000"
-[base]
-value = 100
-min = 50
-max = 200
-step = 10
-array = "MARGINS"
-knob = "base"
-[slope]
-value = 50
-min = 20
-max = 90
-step = 5
-array = "MARGINS"
-knob = "per_index"
-[radius]
-value = 30
-min = 10
-max = 60
-step = 4
-constant = "src/search.rs::RADIUS[0]"
-"""
+ARRAY = 'array = "MARGINS", knob ='
+PARAMS = {
+    "margin": "value = 210, min = 50, max = 400, step = 20",
+    "lmr_base": 'constant = "LMR_X1000", scale = 1000, value = 0.8, min = 0, max = 2, step = 0.1',
+    "base": f'{ARRAY} "base", value = 100, min = 50, max = 200, step = 10',
+    "slope": f'{ARRAY} "per_index", value = 50, min = 20, max = 90, step = 5',
+    "radius": 'constant = "src/search.rs::RADIUS[0]", value = 30, min = 10, max = 60, step = 4',
+}
 
 
 @pytest.fixture
 def space(tmp_path) -> Space:
     path = tmp_path / "params.toml"
-    path.write_text(PARAMS, encoding="utf-8")
+    path.write_text("\n".join(f"{k} = {{ {v} }}" for k, v in PARAMS.items()), encoding="utf-8")
     return load_space(path)
 
 

@@ -367,7 +367,6 @@ def test_shapes_of_other_engines_are_suggested():
         *("doubled_0", "doubled_1", "hanging_0", "outpost_1", "margins_futility_slope"),
         *("tempo", "small", "wrapped", "pawn_drop", "null_base", "rook_lift"),
         *("late_first", "late_counts_2", "asp_grow", "nested_bishop_eye"),
-        *("window", "not_feature_fast_window"),
         *("build_reductions_shrink_0", "build_reductions_shrink_1", "razor_margin"),
     }
     assert "build_reductions_shrink_2" not in active  # / 1000 is a unit

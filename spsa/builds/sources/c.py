@@ -11,7 +11,7 @@ import tree_sitter
 import tree_sitter_c
 import tree_sitter_cpp
 
-from spsa.builds.sources.constant import Notation, signed, unsigned
+from spsa.builds.sources.constant import Notation, ranges
 from spsa.builds.sources.language import Language
 
 _MARKS = r"""
@@ -29,16 +29,10 @@ _MARKS = r"""
 
 (struct_specifier name: (_) @name) @scope
 (compound_statement) @block
-(preproc_ifdef "#ifdef" name: (_) @name) @if
-(preproc_ifdef "#ifndef" name: (_) @name) @unless
-(preproc_ifdef "#ifndef" name: (_) @_a (preproc_def name: (_) @_b) (#eq? @_a @_b)) @guard
-[(preproc_if condition: (_) @name) (preproc_elif condition: (_) @name)] @if
-(preproc_else) @else
 
 (number_literal) @number
 (unary_expression "-" (number_literal)) @number
 [(parenthesized_expression) (return_statement)] @inner
-(type_descriptor type: (_) @value) @same
 (cast_expression value: (_) @value) @same
 (initializer_list) @list
 (initializer_list . (string_literal) @name . (_) @value) @row
@@ -80,25 +74,15 @@ _MARKS_OF_CPP = r"""
 (alias_declaration name: (_) @name type: (_) @type) @alias
 [(namespace_definition name: (_) @name) (class_specifier name: (_) @name)] @scope
 (qualified_identifier name: (_) @value) @same
-(template_type name: (_) @_name arguments: (template_argument_list . (_) @value)
-  (#eq? @_name "array")) @array_of
 [(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]
   @bare
 (for_range_loop declarator: (_) @bare)
 (for_range_loop right: (_) @bare)
 """
 
-_WIDTHS = {"char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
-_INTEGERS = {
-    **{name: signed(bits) for name, bits in _WIDTHS.items()},
-    **{f"unsigned {name}": unsigned(bits) for name, bits in _WIDTHS.items()},
-    **{f"int{bits}_t": signed(bits) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}_t": unsigned(bits) for bits in (8, 16, 32, 64)},
-    "unsigned": unsigned(32),
-    "signed char": signed(8),
-    "size_t": unsigned(64),
-}
-_REALS = ("float", "double")
+_BITS = {"char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
+_FIXED = {f"int{bits}_t": bits for bits in (8, 16, 32, 64)}
+_UNSIGNED = {f"unsigned {name}": bits for name, bits in _BITS.items()}
 _NOTATION = Notation(
     pattern=re.compile(
         r"(?P<digits>0[xX][0-9a-fA-F']*[0-9a-fA-F]|0[bB][01']*[01]"
@@ -108,30 +92,23 @@ _NOTATION = Notation(
     separator="'",
     suffixes={"f": "float", "u": "unsigned", "l": "long", "ll": "long long"}
     | dict.fromkeys(("ul", "lu", "ull", "llu"), "unsigned long long"),
-    integers=_INTEGERS,
-    reals=_REALS,
+    integers=ranges(
+        signed=_BITS | _FIXED,
+        unsigned={f"u{name}": bits for name, bits in _FIXED.items()}
+        | _UNSIGNED
+        | {"unsigned": 32, "size_t": 64},
+    ),
+    reals=("float", "double"),
+    aliases={"long int": "long", "short int": "short", "signed": "int", "signed char": "char"},
+    words=re.compile(r"(?:(?:unsigned|signed|long|short) )+(?:char|int|long|short)|\w+"),
     octal=True,
 )
-
-
-def _type_name(text: str) -> str:
-    """One name for each type of numbers: `unsigned` and `unsigned int` are one."""
-    words = [word for word in text.split() if word not in ("const", "signed", "constexpr")]
-    if text.split() == ["signed", "char"]:
-        return "signed char"
-    if len(words) > 1 and words[-1] == "int":
-        words.pop()
-    name = " ".join(words) or "int"
-    return name if name in _INTEGERS or name in _REALS else (words[-1] if words else "")
-
-
 C = Language(
     suffixes=("c",),
     grammar=tree_sitter.Language(tree_sitter_c.language()),
     marks=_MARKS + _UNIT,
     notation=_NOTATION,
     frame=(b"int x = ", b"\n;"),
-    type_name=_type_name,
 )
 CPP = replace(
     C,

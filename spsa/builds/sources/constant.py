@@ -10,9 +10,12 @@ from math import isfinite
 from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 
-_LONGEST = 400
-"""Characters of a literal: the longest f64 that is not written with zeros to no purpose."""
-_TOO_LARGE = 2**128
+_LONGEST = 40
+"""Characters of a literal: the longest whole number of any type."""
+
+_DEEPEST = 8
+"""Types within types that are looked into."""
+
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -22,7 +25,8 @@ class Notation:
 
     `pattern` has the groups `digits` and `suffix`. `separator` may stand between digits, and
     `suffixes` maps a suffix in lower case to its type. With `octal`, 017 is 15. `integers` has the
-    least and the greatest number of a type, `reals` are the floating point types.
+    least and the greatest number of a type, `reals` are the floating point types. `words` finds the
+    names in what a type is made of, `aliases` are other names of types of numbers.
     """
 
     pattern: re.Pattern[str]
@@ -30,6 +34,8 @@ class Notation:
     suffixes: Mapping[str, str]
     integers: Mapping[str, tuple[int, int]]
     reals: tuple[str, ...]
+    aliases: Mapping[str, str]
+    words: re.Pattern[str] = re.compile(r"\w+")
     octal: bool = False
 
     def split(self, text: str) -> tuple[str, str]:
@@ -41,9 +47,16 @@ class Notation:
         """The type that is written behind the digits of a literal, "" for none."""
         return self.suffixes.get(self.split(text)[1].lower(), "")
 
-    def knows(self, name: str) -> bool:
-        """Whether this is a type of numbers."""
-        return name in self.integers or name in self.reals
+    def numbers_in(self, made_of: str, types: Mapping[str, str], depth: int = 0) -> set[str]:
+        """The types of numbers that a type is made of; `types` are what others are made of."""
+        found: set[str] = set()
+        for word in self.words.findall(made_of):
+            name = self.aliases.get(word, word)
+            if name in self.integers or name in self.reals:
+                found.add(name)
+            elif name in types and depth < _DEEPEST:
+                found |= self.numbers_in(types[name], types, depth + 1)
+        return found
 
     def read(self, text: str) -> Number | None:
         """The number a literal (with or without a minus before it) stands for.
@@ -56,8 +69,7 @@ class Notation:
         if not digits:
             return None
         number = sign * self._magnitude(digits.replace(self.separator, ""), suffix)
-        fits = abs(number) < _TOO_LARGE if isinstance(number, int) else isfinite(number)
-        return number if fits else None
+        return number if isfinite(number) else None
 
     def write(self, number: Number, like: str, *, real: bool) -> str:
         """`number` in the style of the literal `like`: its suffix, and marks between thousands.
@@ -80,14 +92,10 @@ class Notation:
         return int(digits, 8 if self.octal and digits.startswith("0") else 10)
 
 
-def signed(bits: int) -> tuple[int, int]:
-    """The range of a signed integer."""
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-
-def unsigned(bits: int) -> tuple[int, int]:
-    """The range of an unsigned integer."""
-    return 0, 2**bits - 1
+def ranges(signed: Mapping[str, int], unsigned: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """What integers of so many bits can hold."""
+    low = {name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in signed.items()}
+    return low | {name: (0, 2**bits - 1) for name, bits in unsigned.items()}
 
 
 class ConstantRefused(TuningError):
@@ -180,7 +188,6 @@ class SourceConstant:
     `items` are its numbers, and what stands in the place of one, in the order of the text. With
     `computed` they are the numbers in the expressions that a function or a variable is made of.
     `scope` names what it stands in, the nearest last, and of very many only the nearest.
-    `condition` is its `#[cfg]` or `#if` as a name, such as `not_feature_big`, or "".
     """
 
     kind: Kind
@@ -188,7 +195,6 @@ class SourceConstant:
     scope: tuple[str, ...]
     line: int
     test_only: bool
-    condition: str
     items: tuple[Element | Opaque, ...]
     computed: bool = False
 
@@ -204,8 +210,7 @@ class SourceConstant:
     @property
     def path(self) -> str:
         """How a location names it among others of its name."""
-        condition = (self.condition,) if self.condition else ()
-        return "::".join((*(self.scope or ("crate",)), *condition, self.name))
+        return "::".join((*(self.scope or ("crate",)), self.name))
 
     def numbers(self) -> Iterator[Element]:
         return (item for item in self.items if isinstance(item, Element))
@@ -236,6 +241,4 @@ class SourceFile:
     def location_of(self, one: SourceConstant) -> Location:
         """How a location names a constant of this file."""
         alone = len(self.by_name[one.name]) == 1
-        scope = one.scope or (() if alone else ("crate",))
-        scope = (*scope, one.condition) if one.condition and not alone else scope
-        return Location(one.name, scope=scope)
+        return Location(one.name, scope=one.scope or (() if alone else ("crate",)))

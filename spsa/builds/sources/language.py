@@ -37,24 +37,6 @@ class Entry(NamedTuple):
     beside: tuple[Number, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ValueType:
-    """A type by its last name, and of what a value of it is made.
-
-    `parts` are by position or by the name of a field; all positions have the one of None.
-    """
-
-    name: str = ""
-    parts: tuple[tuple[int | str | None, "ValueType"], ...] = ()
-
-    def inside(self, position: int | str) -> "ValueType":
-        """The type of one part of a value of this type."""
-        parts = dict(self.parts)
-        return parts.get(position) or parts.get(None) or UNKNOWN
-
-
-UNKNOWN = ValueType()
-
 _DECLARED = (
     ("value", "default", "val", "init", "initial", "start"),
     ("min", "minimum", "low", "lower", "min_value"),
@@ -77,20 +59,18 @@ class Language:
     `marks` is a query with these marks, and the parts of the marked nodes in brackets.
 
     Of what has a name: @constant, @variable (name, type, value), @function (name, type, body),
-    @macro (callee, body; also name, value), @alias (name, type), @structure (name, body).
-    Of what is around that: @scope (name), @block (a function without a name), @if and @unless
-    (name: the words of the condition), @else, @guard (an @unless that always holds), @test, @when
-    (name), @range (with a minimum and a maximum) and @above (below: what an attribute is about).
+    @macro (callee, body; also name, value), @alias and @structure (name, type: what it is made of).
+    Of what is around that: @scope (name), @block (a function without a name), @test, @range (with a
+    minimum and a maximum) and @above (below: what an attribute is about).
     Of values: @number, @inner (brackets around a value), @same (value: that of another node),
     @array, @list (an array, or brackets around one value), @tuple, @record (body), @field (name,
     value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
     @text (to be parsed) and @bare (its numbers have no strength).
-    Of types: @inner, @same, @tuple, @array_of (value) and @member (name, type) of a structure.
-    And @aside (a comment and the like, which is passed over), @length (of an array), @broken.
+    And @array_of (value: the name of an array of C), @aside (a comment and the like, which is
+    passed over), @length (of an array), @broken.
 
-    `frame` stands before and behind a value in a text that declares nothing else. `type_name` is
-    the name of a type from its text. `entries` are those in the body of a macro, and `separated`
-    the values in its brackets.
+    `frame` stands before and behind a value in a text that declares nothing else. `entries` are
+    those in the body of a macro.
     """
 
     suffixes: tuple[str, ...]
@@ -98,9 +78,7 @@ class Language:
     marks: str
     notation: Notation
     frame: tuple[bytes, bytes]
-    type_name: Callable[[str], str]
     entries: Callable[[Node], Iterator[Entry]] = lambda _: iter(())
-    separated: Callable[[Node], list[Range]] = lambda _: []
 
     @cached_property
     def query(self) -> Query:
@@ -153,39 +131,10 @@ class Tree:
         values = [parts["value"] for parts in self.of(whole).values() if "value" in parts]
         return values[0] if values else None
 
-    def types(self) -> dict[str, ValueType]:
-        """What the types and structs of the text are; a name with two meanings is left out."""
-        return unambiguous(
-            (text_of(parts["name"]), self._meaning(parts))
-            for _, name, parts in self.marks
-            if name in ("alias", "structure")
-        )
-
-    def _meaning(self, parts: Parts) -> ValueType:
-        if "type" in parts:
-            return self.type_of(parts["type"])
-        fields: list[tuple[int | str | None, ValueType]] = []
-        for i, one in enumerate(self.content(parts["body"])):
-            member = self.of(one).get("member")
-            name, kind = (text_of(member["name"]), member["type"]) if member else (i, one)
-            fields.append((name, self.type_of(kind)))
-        return ValueType("", tuple(fields))
-
-    def type_of(self, node: Node | None, depth: int = 0) -> ValueType:
-        """The type that `node` writes, inside `depth` brackets."""
-        if node is None or depth > DEEPEST:
-            return UNKNOWN
-        marks, inner = self.of(node), self.content(node)
-        if "same" in marks:
-            return self.type_of(marks["same"]["value"], depth + 1)
-        if "array_of" in marks:
-            return ValueType("", ((None, self.type_of(marks["array_of"]["value"], depth + 1)),))
-        if "inner" in marks and inner:
-            return self.type_of(inner[-1], depth + 1)
-        if "tuple" in marks:
-            fields = (self.type_of(field, depth + 1) for field in inner)
-            return ValueType("", tuple(enumerate(fields)))
-        return ValueType(self.language.type_name(text_of(node)))
+    def types(self) -> dict[str, str]:
+        """What types and structs are made of, by name; a name with two meanings is left out."""
+        named = (parts for _, name, parts in self.marks if name in ("alias", "structure"))
+        return unambiguous((text_of(one["name"]), text_of(one["type"])) for one in named)
 
 
 def text_of(node: Node) -> str:
@@ -198,9 +147,9 @@ def _mark(captures: Mapping[str, list[Node]]) -> Mark:
     return Mark(captures[name][0], name, parts)
 
 
-def unambiguous(named: Iterable[tuple[str, ValueType]]) -> dict[str, ValueType]:
+def unambiguous(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The types by name, without the names of several."""
-    meanings: dict[str, set[ValueType]] = {}
+    meanings: dict[str, set[str]] = {}
     for name, meaning in named:
         meanings.setdefault(name, set()).add(meaning)
     return {name: found.pop() for name, found in meanings.items() if len(found) == 1}

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,19 +9,18 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
-from spsa.builds.sources.constant import Element, Kind, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.constant import Kind, Opaque, SourceConstant, SourceFile
 from spsa.builds.sources.language import (
     Entry,
     Mark,
     Parts,
     Tree,
-    ValueType,
     declared,
     text_of,
     unambiguous,
 )
 from spsa.builds.sources.rust import RUST
-from spsa.builds.sources.values import Items, Place, Values, with_beside
+from spsa.builds.sources.values import Items, Place, Type, Values, with_beside
 from spsa.core.params import Location, Number
 from spsa.core.params.placement import MAX_SCOPES
 
@@ -33,24 +31,21 @@ _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.
 def parse(
     text: str,
     name: str = "the constants file",
-    known: Mapping[str, ValueType] = MappingProxyType({}),
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> SourceFile:
     """Read a file, called `name` in messages; one whose name tells no language is Rust.
 
-    `known` are types that other files declare.
+    `known` are types that other files declare, by name what they are made of.
     """
     tree = _tree(name, text)
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
+    lengths = (_words(mark.node) for mark in tree.marked("length"))
     return SourceFile(
         name=name,
         text=text,
         constants=tuple(_constants(Values(tree, {**known, **tree.types()}))),
         broken=min(broken, default=None),
-        lengths=frozenset(
-            word
-            for mark in tree.marked("length")
-            for word in re.findall(r"[^\W\d]\w*", text_of(mark.node))
-        ),
+        lengths=frozenset(word for words in lengths for word in words if not word[0].isdigit()),
     )
 
 
@@ -78,7 +73,6 @@ class _Around(NamedTuple):
 
     end: float = inf
     scope: tuple[str, ...] = ()
-    condition: str = ""
     test_only: bool = False
     function: Kind | None = None
     beside: tuple[Number, ...] = ()
@@ -86,22 +80,18 @@ class _Around(NamedTuple):
 
 def _constants(values: Values) -> Iterator[SourceConstant]:
     """All that holds a number by a name, in the order of the text."""
-    tree = values.tree
+    tree, around = values.tree, [_Around()]
     told = _attributed(tree)
-    around = [_Around()]
-    for mark in sorted(tree.marks, key=_position):
+    for mark in sorted(tree.marks, key=lambda mark: (mark.node.start_byte, -mark.node.end_byte)):
         while mark.node.start_byte >= around[-1].end:
             around.pop()
-        here = _with(around[-1], told.get(mark.node.id, _Around()))
+        attributes, outer = told.get(mark.node.id, _Around()), around[-1]
+        here = outer._replace(
+            test_only=attributes.test_only or outer.test_only, beside=attributes.beside
+        )
         yield from _named(values, mark, here)
-        inherited = here._replace(condition=around[-1].condition, beside=())
-        if (inside := _inside(tree, mark, inherited)) is not None:
-            around.append(inside._replace(end=mark.node.end_byte))
-
-
-def _position(mark: Mark) -> tuple[int, int]:
-    """What is around comes before what is inside."""
-    return mark.node.start_byte, -mark.node.end_byte
+        if (inside := _inside(mark, here._replace(end=mark.node.end_byte))) is not None:
+            around.append(inside)
 
 
 def _attributed(tree: Tree) -> dict[int, _Around]:
@@ -109,9 +99,7 @@ def _attributed(tree: Tree) -> dict[int, _Around]:
     told: dict[int, _Around] = {}
     for node, _, parts in tree.marked("above"):
         before, marks = told.get(node.id, _Around()), tree.of(node)
-        named = _words(marks["when"]["name"]) if "when" in marks else []
         told[parts["below"].id] = _Around(
-            condition="_".join([before.condition, *named] if before.condition else named),
             test_only=before.test_only or "test" in marks,
             beside=_range(text_of(node)) if "range" in marks else before.beside,
         )
@@ -125,15 +113,7 @@ def _range(attribute: str) -> tuple[Number, ...]:
     return tuple(int(number) if number.is_integer() else number for number in numbers)
 
 
-def _with(around: _Around, attributes: _Around) -> _Around:
-    return around._replace(
-        condition=attributes.condition or around.condition,
-        test_only=attributes.test_only or around.test_only,
-        beside=attributes.beside,
-    )
-
-
-def _inside(tree: Tree, mark: Mark, here: _Around) -> _Around | None:
+def _inside(mark: Mark, here: _Around) -> _Around | None:
     """What is known inside a node with this mark; None where that is no more than around it."""
     named = _words(mark.parts["name"]) if "name" in mark.parts else []
     scope = (*here.scope, *named)[-MAX_SCOPES:]
@@ -144,14 +124,6 @@ def _inside(tree: Tree, mark: Mark, here: _Around) -> _Around | None:
             return here._replace(scope=scope, function=_kind_of_function(mark))
         case "block":
             return here._replace(function=here.function or Kind.FUNCTION)
-        case "if":
-            return here._replace(condition="_".join(named))
-        case "unless" if "guard" not in tree.of(mark.node):
-            return here._replace(condition="_".join(("not", *named)))
-        case "else":
-            is_negated = here.condition.startswith("not_")
-            other = here.condition[4:] if is_negated else f"not_{here.condition}"
-            return here._replace(condition=other)
     return None
 
 
@@ -161,25 +133,24 @@ def _words(node: Node) -> list[str]:
 
 def _named(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
     """The constants of a mark: one, several for a macro, or none."""
-    tree, parts = values.tree, mark.parts
-    match mark.name:
-        case "constant" | "variable":
-            yield from _variable(values, mark, here)
-        case "function":
-            inner = tree.content(parts["body"])
-            alone = inner[0] if len(inner) == 1 else parts["body"]
-            named = _Name(_kind_of_function(mark), parts["name"], here)
-            yield from named.made_of(values, alone, _known(values, mark, here))
-        case "macro" if here.function is None:
-            entries = (
-                [_told(values, parts)] if "value" in parts else tree.language.entries(parts["body"])
-            )
-            for name, scope, type_name, value, beside in entries:
-                named = _Name(Kind.MACRO, name, here._replace(scope=(*here.scope, *scope)))
-                found = values.snippet(value, Place(named.location, ValueType(type_name)))
-                yield from named.of(
-                    with_beside(_written_out(found), beside, text_of(parts["callee"]))
-                )
+    parts = mark.parts
+    if mark.name in ("constant", "variable"):
+        yield from _variable(values, mark, here)
+    elif mark.name == "function":
+        inner = values.tree.content(parts["body"])
+        alone = inner[0] if len(inner) == 1 else parts["body"]
+        place = Place(_location(parts["name"]), _type(values, mark, here))
+        yield from _constant(
+            _kind_of_function(mark), parts["name"], here, *_made_of(values, alone, place)
+        )
+    elif mark.name == "macro" and here.function is None:
+        entries = values.tree.language.entries
+        told = [_told(values, parts)] if "value" in parts else entries(parts["body"])
+        for name, scope, type_name, value, beside in told:
+            inside = here._replace(scope=(*here.scope, *scope))
+            found = values.snippet(value, Place(_location(name), values.type_of(type_name)))
+            items = with_beside(_written_out(found), beside, text_of(parts["callee"]))
+            yield from _constant(Kind.MACRO, name, inside, items)
 
 
 def _told(values: Values, parts: Parts) -> Entry:
@@ -190,59 +161,48 @@ def _told(values: Values, parts: Parts) -> Entry:
 
 
 def _variable(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant]:
-    name, written = mark.parts["name"], _known(values, mark, here)
-    kind = written
+    name, kind, type_ = mark.parts["name"], _kind(mark, here), _type(values, mark, here)
     while (inner := values.tree.of(name).get("array_of")) is not None:
-        name, kind = inner["value"], ValueType("", ((None, kind),))
-    named = _Name(_kind(mark, here), name, here)
-    value = mark.parts.get("value")
-    if value is None:
-        yield from named.of([named.opaque("it has no value here")])
-    elif named.kind in (Kind.LOCAL, Kind.CONST_FUNCTION):
-        yield from named.made_of(values, value, kind)
-    elif written.name == "bool":
-        yield from named.of([named.opaque(text_of(value))])
+        name, type_ = inner["value"], type_._replace(text=f"{type_.text}[]")
+    place, value = Place(_location(name), type_), mark.parts.get("value")
+    computed = False
+    if value is not None and kind in (Kind.LOCAL, Kind.CONST_FUNCTION):
+        items, computed = _made_of(values, value, place)
+    elif value is None or type_.text == "bool":
+        text = "it has no value here" if value is None else text_of(value)
+        items = [Opaque(location=place.location, text=text)]
     else:
-        found = values.value(value, Place(named.location, kind))
-        if len(found) == 1 and isinstance(found[0], Element) and here.beside:
-            found = [replace(found[0], beside=here.beside)]
-        yield from named.of(found)
+        items = values.value(value, place)
+        if here.beside and len(items) == 1:
+            items = with_beside(items, here.beside)
+    yield from _constant(kind, name, here, items, computed)
 
 
-class _Name(NamedTuple):
-    """The name of a constant, of which only the items are missing."""
+def _location(name: Node) -> Location:
+    return Location((_words(name) or [""])[-1])
 
-    kind: Kind
-    node: Node
-    here: _Around
 
-    @property
-    def location(self) -> Location:
-        return Location((_words(self.node) or [""])[-1])
+def _made_of(values: Values, node: Node, place: Place) -> tuple[Items, bool]:
+    """The value that is written out, else the numbers of its expressions, which are computed."""
+    found = _written_out(values.value(node, place))
+    return (found, False) if found else (values.numbers_in(node, place.location), True)
 
-    def opaque(self, text: str) -> Opaque:
-        return Opaque(location=self.location, text=text)
 
-    def made_of(self, values: Values, node: Node, kind: ValueType) -> Iterator[SourceConstant]:
-        """With the value that is written out, else with the numbers of its expressions."""
-        found = _written_out(values.value(node, Place(self.location, kind)))
-        numbers = [] if found else values.numbers_in(node, self.location)
-        yield from self.of(found or numbers, computed=not found)
-
-    def of(self, items: Items, *, computed: bool = False) -> Iterator[SourceConstant]:
-        """One constant; none for a name that is no word, and where there are no items."""
-        *outer, own = _words(self.node) or [""]
-        if own and items and self.node.type.endswith(("identifier", "string_literal")):
-            yield SourceConstant(
-                kind=self.kind,
-                name=own,
-                scope=(*self.here.scope, *outer)[-MAX_SCOPES:],
-                line=self.node.start_point.row + 1,
-                test_only=self.here.test_only,
-                condition=self.here.condition,
-                items=tuple(items),
-                computed=computed,
-            )
+def _constant(
+    kind: Kind, name: Node, here: _Around, items: Items, computed: bool = False
+) -> Iterator[SourceConstant]:
+    """One constant; none for a name that is no word, and where there are no items."""
+    *outer, own = _words(name) or [""]
+    if own and items and name.type.endswith(("identifier", "string_literal")):
+        yield SourceConstant(
+            kind=kind,
+            name=own,
+            scope=(*here.scope, *outer)[-MAX_SCOPES:],
+            line=name.start_point.row + 1,
+            test_only=here.test_only,
+            items=tuple(items),
+            computed=computed,
+        )
 
 
 def _written_out(found: Items) -> Items:
@@ -250,10 +210,10 @@ def _written_out(found: Items) -> Items:
     return [] if len(found) == 1 and isinstance(found[0], Opaque) else found
 
 
-def _known(values: Values, mark: Mark, here: _Around) -> ValueType:
+def _type(values: Values, mark: Mark, here: _Around) -> Type:
     """The type that is written; `Self` is the one whose `impl` this stands in."""
-    found = values.tree.type_of(mark.parts.get("type"))
-    return ValueType(here.scope[-1]) if found.name == "Self" and here.scope else found
+    text = text_of(mark.parts["type"]) if "type" in mark.parts else ""
+    return values.type_of(here.scope[-1] if text == "Self" and here.scope else text)
 
 
 def _kind(mark: Mark, here: _Around) -> Kind:

@@ -1,5 +1,6 @@
 """Finds the number at a location, writes numbers into a source, and verifies what has changed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches, unified_diff
@@ -17,9 +18,6 @@ from spsa.core.params import Access, Location, Number, Space
 from spsa.core.params.parameter import assignments
 from spsa.errors import TuningError
 from spsa.text import plural
-
-_MAX_COMPARED = 5000
-"""Names that a misspelt name is compared with."""
 
 _MAX_LISTED = 4
 """Constants or numbers that a message lists."""
@@ -94,8 +92,6 @@ def _number(item: Element | Opaque, location: Location) -> Element:
 
 def _matches(candidate: SourceConstant, scope: tuple[str, ...]) -> bool:
     wanted = scope[1:] if scope[:1] == ("crate",) else scope
-    if wanted and wanted[-1] == candidate.condition:
-        wanted, scope = wanted[:-1], scope[:-1]
     if scope == ("crate",):
         return not candidate.scope
     return not wanted or candidate.scope[-len(wanted) :] == wanted
@@ -116,7 +112,7 @@ def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
 def _absent(
     file: SourceFile, location: Location, elsewhere: Sequence[SourceConstant]
 ) -> ConstantRefused:
-    names = {name.upper(): name for name in [*file.by_name][:_MAX_COMPARED]}
+    names = {name.upper(): name for name in file.by_name}
     remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
     if elsewhere:
         remedy = f'write constant = "{elsewhere[0].path}"'
@@ -183,8 +179,7 @@ def render(
     """The sources of an engine that has `values`: file -> text, for every file of `texts`.
 
     `texts` are the untouched sources by path inside the tree, as `sources_of` names them; the
-    constants file is the first when it is not given. Raises as `rewrite` does, and KeyError for a
-    file that `texts` lacks.
+    constants file is the first when it is not given. Raises as `rewrite` does.
     """
     usual = next(iter(texts)) if constants_file is None else constants_file
     files = {name: parse(text, name) for name, text in texts.items()}
@@ -207,14 +202,8 @@ def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
 
 def unified_patch(before: str, after: str, name: str) -> str:
     """A unified diff of the file `name` (relative to the tree); "" when nothing changed."""
-    lines = unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="\n")
-    marked = (
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
-    return "".join(marked)
-
-
-def _lines(text: str) -> list[str]:
-    """Lines with their ends. Not splitlines, which also splits at form feeds and the like."""
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    # not splitlines, which also splits at form feeds and the like
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    lines = unified_diff(old, new, f"a/{name}", f"b/{name}")
+    end = "\n\\ No newline at end of file\n"
+    return "".join(line if line[-1] == "\n" else line + end for line in lines)

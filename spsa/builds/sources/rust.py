@@ -7,8 +7,8 @@ import tree_sitter
 import tree_sitter_rust
 from tree_sitter import Node
 
-from spsa.builds.sources.constant import Notation, signed, unsigned
-from spsa.builds.sources.language import DEEPEST, Entry, Language, Range, declared, text_of
+from spsa.builds.sources.constant import Notation, ranges
+from spsa.builds.sources.language import DEEPEST, Entry, Language, declared, text_of
 from spsa.core.params import Number
 
 _MARKS = r"""
@@ -22,34 +22,31 @@ _MARKS = r"""
 (declaration_list [(macro_invocation macro: (_) @callee (token_tree) @body)
   (expression_statement (macro_invocation macro: (_) @callee (token_tree) @body))] @macro)
 (type_item name: (_) @name type: (_) @type) @alias
-(struct_item name: (_) @name body: (_) @body) @structure
-(field_declaration name: (_) @name type: (_) @type) @member
+(struct_item name: (_) @name body: (_) @type) @structure
 
 [(mod_item name: (_) @name) (trait_item name: (_) @name)] @scope
 (impl_item type: [(type_identifier) @name (scoped_type_identifier name: (_) @name)
   (reference_type type: (type_identifier) @name) (generic_type type: (type_identifier) @name)
   (generic_type type: (scoped_type_identifier name: (_) @name))]) @scope
 ([(attribute_item) (line_comment) (block_comment)] @above . (_) @below)
-(attribute_item (attribute (identifier) @_cfg arguments: (_) @name) (#eq? @_cfg "cfg")) @when
 ((attribute_item) @range (#match? @range "\\bmin\\b.*\\bmax\\b"))
 ((attribute_item) @test (#match? @test "^#\\[\\s*(test|cfg\\s*\\(\\s*test\\s*\\))\\s*\\]$"))
 
 [(integer_literal) (float_literal)] @number
 (unary_expression "-" [(integer_literal) (float_literal)]) @number
-[(parenthesized_expression) (reference_expression) (reference_type)] @inner
+[(parenthesized_expression) (reference_expression)] @inner
 (type_cast_expression value: (_) @value) @same
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
 (array_expression !length) @array
 (array_expression length: (_) @bare)
-[(tuple_expression) (tuple_type)] @tuple
+(tuple_expression) @tuple
 (tuple_expression . (string_literal) @name . (_) @value . (_) . (_)) @row
 (arguments . (string_literal) @name . (_) @value . (_) . (_)) @row
 (struct_expression body: (_) @body) @record
 (field_initializer field: (_) @name value: (_) @value) @field
 (call_expression function: (_) @callee arguments: (_) @arguments (#not-match? @callee "\\.")) @call
-(macro_invocation macro: (_) @callee (token_tree) @arguments) @call
-(array_type element: (_) @value) @array_of
+(macro_invocation) @text
 
 [(function_item) (macro_definition) (macro_invocation) (parameters) (range_expression)
   (type_arguments) (array_type)] @bare
@@ -70,9 +67,7 @@ _MARKS = r"""
 """
 
 _BITS = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "size": 64}
-_INTEGERS = {f"i{name}": signed(bits) for name, bits in _BITS.items()} | {
-    f"u{name}": unsigned(bits) for name, bits in _BITS.items()
-}
+_SIGNED, _UNSIGNED = ({f"{sign}{name}": n for name, n in _BITS.items()} for sign in "iu")
 _REALS = ("f32", "f64")
 _NOTATION = Notation(
     pattern=re.compile(
@@ -82,18 +77,11 @@ _NOTATION = Notation(
         r"_*(?P<suffix>[iu](?:8|16|32|64|128|size)|f(?:32|64))?"
     ),
     separator="_",
-    suffixes={name: name for name in (*_INTEGERS, *_REALS)},
-    integers=_INTEGERS,
+    suffixes={name: name for name in (*_SIGNED, *_UNSIGNED, *_REALS)},
+    integers=ranges(_SIGNED, _UNSIGNED),
     reals=_REALS,
+    aliases={f"Atomic{name.capitalize()}": name for name in (*_SIGNED, *_UNSIGNED)},
 )
-_ATOMIC = {f"Atomic{name.capitalize()}": name for name in (*_INTEGERS, "bool")}
-
-
-def _type_name(text: str) -> str:
-    """The last name of a path; an atomic is the number in it."""
-    name = text.rsplit("::", 1)[-1]
-    return _ATOMIC.get(name, name)
-
 
 _NAMES = ("identifier", "type_identifier", "string_literal", "default")
 _LITERALS = ("integer_literal", "float_literal")
@@ -130,7 +118,7 @@ def _inner(statement: Tokens, scope: tuple[str, ...], depth: int) -> Iterator[En
     text, start = text_of(body).encode(), body.start_byte
     parts = (text[one.value[0] - start : one.value[1] - start].decode() for one in told[1:])
     beside = tuple(number for number in map(_NOTATION.read, parts) if number is not None)
-    yield Entry(name, scope, _type_among(statement[1:-1]), told[0].value, beside)
+    yield Entry(name, scope, _text(statement[1:-1]), told[0].value, beside)
 
 
 def _split(tokens: Tokens, separator: str, *, blocks: bool = False) -> list[Tokens]:
@@ -162,7 +150,8 @@ def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | N
         return None
     around = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
     behind = tuple(_numbers(tokens[tokens.index(value[-1]) + 1 :]))
-    return Entry(tokens[mark - 1], scope, _type_among(around), _range(value), behind)
+    part = value[0].start_byte, value[-1].end_byte
+    return Entry(tokens[mark - 1], scope, _text(around), part, behind)
 
 
 def _is_row(tokens: Tokens) -> bool:
@@ -184,20 +173,8 @@ def _numbers(tokens: Tokens) -> Iterator[Number]:
         sign = "-" if token.type == "-" else ""
 
 
-def _type_among(tokens: Tokens) -> str:
-    """The type among the tokens beside a name: of numbers if there is one, else the last name."""
-    words = [text_of(token) for token in tokens if token.type in ("primitive_type", *_NAMES)]
-    return next(reversed([*filter(_NOTATION.knows, words)] or words), "")
-
-
-def _separated(tree: Node) -> list[Range]:
-    """The values between the commas of a macro's brackets."""
-    values = _split(tree.children[1:-1], ",") if tree.type == "token_tree" else []
-    return [_range(value) for value in values]
-
-
-def _range(tokens: Tokens) -> Range:
-    return tokens[0].start_byte, tokens[-1].end_byte
+def _text(tokens: Tokens) -> str:
+    return " ".join(map(text_of, tokens))
 
 
 RUST = Language(
@@ -206,7 +183,5 @@ RUST = Language(
     marks=_MARKS,
     notation=_NOTATION,
     frame=(b"const X: T = ", b"\n;"),
-    type_name=_type_name,
     entries=_entries,
-    separated=_separated,
 )

@@ -11,11 +11,9 @@ from tree_sitter import Node
 from spsa.builds.sources.constant import Element, Opaque
 from spsa.builds.sources.language import (
     DEEPEST,
-    UNKNOWN,
     Parts,
     Range,
     Tree,
-    ValueType,
     declared,
     text_of,
 )
@@ -27,6 +25,8 @@ _LONGEST = 400
 _MOST_GIVEN = 6
 """Numbers in braces that may be given to a constructor; more are a list."""
 
+_MACRO, _MACRO_OF_ARRAY = re.compile(rb"(\w+)!(?=\s*\()"), re.compile(rb"\w+!(?=\s*\[)")
+
 _READ = (
     *("number", "same", "row", "inner", "text", "record", "list", "array", "tuple", "given"),
     "call",
@@ -36,20 +36,43 @@ _READ = (
 Items = list[Element | Opaque]
 
 
+class Type(NamedTuple):
+    """A type as it is written, and the one type of numbers that it is made of."""
+
+    text: str = ""
+    number: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.text.rsplit("::", 1)[-1].split(" ")[-1]
+
+    @property
+    def is_array(self) -> bool:
+        return "[" in self.text or "array<" in self.text
+
+
 class Place(NamedTuple):
     """Where a value stands, of which type it is, and how many brackets are around it."""
 
     location: Location
-    kind: ValueType = UNKNOWN
+    type: Type = Type()
     depth: int = 0
+
+    def inside(self, position: int | str, *, field: bool) -> "Place":
+        return self._replace(location=self.location.at(position, field=field))
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Reads the values of a tree. `types` are what the names of types stand for."""
+    """Reads the values of a tree. `types` are what types are made of, by their names."""
 
     tree: Tree
-    types: Mapping[str, ValueType]
+    types: Mapping[str, str]
+
+    def type_of(self, text: str) -> Type:
+        """What is known of the type that is written so."""
+        numbers = self.tree.language.notation.numbers_in(text, self.types)
+        return Type(text, numbers.pop() if len(numbers) == 1 else None)
 
     def value(self, node: Node, place: Place) -> Items:
         """The numbers of a declared value.
@@ -58,25 +81,24 @@ class Values:
         """
         marks, inner = self.tree.of(node), self.tree.content(node)
         named = "row" in marks or any("field" in self.tree.of(one) for one in inner)
-        few = len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and self._is_class(place.kind))
-        if "list" in marks and few and not named and not place.kind.parts:
-            found = self._arguments(inner, place, place.kind.name, told=False)
-            return found or self.items(node, place)
-        return self.items(node, place)
-
-    def _is_class(self, kind: ValueType) -> bool:
-        """Whether a value of this type in braces is the call of a constructor, and no list."""
-        name = self._resolved(kind).name
-        return (
-            name.isidentifier() and name != "auto" and not self.tree.language.notation.knows(name)
-        )
+        name, is_number = place.type.name, place.type.number is not None
+        is_class = name.isidentifier() and name != "auto" and not is_number
+        few = len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and is_class)
+        is_given = "list" in marks and few and not named and not place.type.is_array
+        found = self._call(node, name, place) if is_given else []
+        return found or self.items(node, place)
 
     def snippet(self, part: Range, place: Place) -> Items:
-        """The numbers of a value that the parser gives as text or as tokens."""
+        """The numbers of a value that the parser gives as text or as tokens.
+
+        The macros in it are read as calls, and those with square brackets as arrays.
+        """
         before, behind = self.tree.language.frame
         text = self.tree.source[part[0] : part[1]]
+        plain = _MACRO.sub(lambda found: found[1].ljust(len(found[0])), text)
+        plain = _MACRO_OF_ARRAY.sub(lambda found: b" " * len(found[0]), plain)
         offset = self.tree.offset + part[0] - len(before)
-        tree = Tree(self.tree.language, before + text + behind, offset)
+        tree = Tree(self.tree.language, before + plain + behind, offset)
         value = tree.only_value()
         if value is None:
             return [_opaque(text, place)]
@@ -116,9 +138,10 @@ class Values:
             case "tuple":
                 return self._each(inner, place, field=True)
             case "given":
-                return self._arguments(inner, place, place.kind.name, told=False)
+                return self._call(node, place.type.name, place)
             case _:
-                return self._call(parts["arguments"], text_of(parts["callee"]), place)
+                callee = text_of(parts["callee"]).rsplit("::", 1)[-1]
+                return self._call(parts["arguments"], callee, place)
 
     def _number(self, node: Node, place: Place) -> Items:
         """A literal with the minus before it; nothing for any other node."""
@@ -126,7 +149,7 @@ class Values:
         number = notation.read(text) if "number" in self.tree.of(node) else None
         if number is None:
             return []
-        name = self._resolved(place.kind).name
+        kind = notation.type_of(text) or place.type.number
         return [
             Element(
                 location=place.location,
@@ -134,49 +157,30 @@ class Values:
                 text=text,
                 start=node.start_byte + self.tree.offset,
                 end=node.end_byte + self.tree.offset,
-                type=notation.type_of(text) or (name if notation.knows(name) else None),
+                type=None if isinstance(number, float) and kind in notation.integers else kind,
                 notation=notation,
             )
         ]
 
-    def _resolved(self, kind: ValueType) -> ValueType:
-        """A type with known names looked up; a circle of aliases ends where it starts."""
-        seen: set[str] = set()
-        while not kind.parts and kind.name in self.types and kind.name not in seen:
-            seen.add(kind.name)
-            kind = self.types[kind.name]
-        return kind
+    def _each(self, values: Sequence[Node], place: Place, *, field: bool) -> Items:
+        places = (place.inside(i, field=field) for i in range(len(values)))
+        return list(chain.from_iterable(map(self.items, values, places)))
 
-    def _inside(self, place: Place, position: int | str, *, field: bool) -> Place:
-        kind = self._resolved(place.kind).inside(position)
-        return place._replace(location=place.location.at(position, field=field), kind=kind)
+    def _call(self, arguments: Node, callee: str, place: Place) -> Items:
+        """What a call is made with: its only argument, or all of them.
 
-    def _each(self, values: Sequence[Node | Range], place: Place, *, field: bool) -> Items:
-        found = (
-            self._any(one, self._inside(place, i, field=field)) for i, one in enumerate(values)
-        )
-        return list(chain.from_iterable(found))
-
-    def _any(self, value: Node | Range, place: Place) -> Items:
-        return self.items(value, place) if isinstance(value, Node) else self.snippet(value, place)
-
-    def _call(self, arguments: Node, path: str, place: Place) -> Items:
-        callee = path.rsplit("::", 1)[-1]
+        Their types are known if the callee is the type of the value.
+        """
         if row := self.tree.of(arguments).get("row"):
             return self._row(arguments, row, place, callee)
-        values = self.tree.language.separated(arguments) or self.tree.content(arguments)
-        return self._arguments(values, place, callee, told=callee in (place.kind.name, "Self"))
-
-    def _arguments(
-        self, values: Sequence[Node | Range], place: Place, callee: str, *, told: bool
-    ) -> Items:
-        """What a call is made with: its only argument, or all of them; their types are `told`."""
+        values = self.tree.content(arguments)
         if len(values) == 1:
-            return _some(self._any(values[0], place))
-        inner = place if told else place._replace(kind=UNKNOWN)
+            return _some(self.items(values[0], place))
+        told = callee == "Self" or callee in re.findall(r"\w+", place.type.text)
+        inner = place if told else place._replace(type=Type())
         found = _some(self._each(values, inner, field=True))
-        numbers = [one for one in found if isinstance(one, Element)]
-        return with_beside(found, [one.number for one in numbers[1:]], callee)
+        numbers = [one.number for one in found if isinstance(one, Element)]
+        return with_beside(found, numbers[1:], callee)
 
     def _row(self, node: Node, parts: Parts, place: Place, maker: str = "") -> Items:
         """The number behind a name in quotes, with the numbers beside it."""
@@ -196,7 +200,7 @@ class Values:
         found: dict[str, Items] = {}
         for name in sorted(fields, key=lambda name: int(name) if name.isdecimal() else 0):
             number = int(name) if name.isdecimal() else None
-            inside = self._inside(place, name if number is None else number, field=number is None)
+            inside = place.inside(name if number is None else number, field=number is None)
             found[name.lower()] = self.items(fields[name], inside)
         single = {
             name: (name, items[0].number)

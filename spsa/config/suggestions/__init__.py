@@ -224,7 +224,7 @@ def _named(
         folders = [part for part in parts if part.isidentifier()]
         kept = []
         for one, suggested in found[path]:
-            name = free_name(suggested.name, (*folders, *one.scope, one.condition), taken)
+            name = free_name(suggested.name, (*folders, *one.scope), taken)
             if name.isascii() and name.isidentifier():  # as the names of parameters are
                 taken |= set() if suggested.left_out else {name}
                 place = ("" if path == main else f"{path}::") + suggested.keys["constant"]
