@@ -95,7 +95,7 @@ class Compiler:
                 "files": dict(rendered.files),
                 "source": self.pinned.sha256,
                 "command": recipe.command or ("cargo", *self._flags),
-                "names": (recipe.package, recipe.binary, recipe.target),
+                "names": (recipe.package, recipe.binary, recipe.target, recipe.level),
                 "environment": self._environment(),
                 "processor": sorted(processor_features()),
                 "tools": self._compilers(),

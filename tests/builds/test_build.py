@@ -3,15 +3,12 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkouts import FIXTURES, PLAIN, Bench, rendered
+from checkouts import PLAIN, Bench, rendered
 
 from spsa.builds import requirements
 from spsa.builds.builder import adopt
@@ -33,32 +30,18 @@ def own(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-class SlowCompiler:
-    """Says when it begins to compile, and then takes a minute, or `SLOW` seconds."""
-
-    def __init__(self, directory: Path) -> None:
-        os.mkfifo(directory / "begun")
-        self._begun = os.open(directory / "begun", os.O_RDWR)
-        self.script = directory / "slow-rustc"
-        self.script.write_text(
-            f"#!/bin/sh\nbegun='{directory}/begun'\n"
-            'case "$*" in *src/main.rs*) echo > "$begun"; sleep "$SLOW" ;; esac\nexec "$@"\n'
-        )
-        self.script.chmod(0o755)
-        self.environment = PLAIN | {"RUSTC_WRAPPER": str(self.script), "SLOW": "60"}
-
-    def wait(self) -> None:
-        os.read(self._begun, 1)
-
-    def close(self) -> None:
-        os.close(self._begun)
-
-
 @pytest.fixture
-def slow(tmp_path: Path) -> Iterator[SlowCompiler]:
-    compiler = SlowCompiler(tmp_path)
-    yield compiler
-    compiler.close()
+def slow(tmp_path: Path) -> Iterator[tuple[dict[str, str], int]]:
+    """An environment whose compiler takes a minute, and the pipe by which it tells its begin."""
+    os.mkfifo(tmp_path / "begun")
+    script, begun = tmp_path / "slow-rustc", os.open(tmp_path / "begun", os.O_RDWR)
+    script.write_text(
+        f"#!/bin/sh\nbegun='{tmp_path}/begun'\n"
+        'case "$*" in *src/main.rs*) echo > "$begun"; sleep 60 ;; esac\nexec "$@"\n'
+    )
+    script.chmod(0o755)
+    yield PLAIN | {"RUSTC_WRAPPER": str(script)}, begun
+    os.close(begun)
 
 
 def state(source: Path) -> dict[str, tuple[int, bytes]]:
@@ -113,14 +96,6 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
     assert words.count("error[E0600]") == 1
 
 
-def test_the_engines_own_flags_hold_until_the_user_gives_others(shared: Bench) -> None:
-    user = PLAIN | {"RUSTFLAGS": "--cfg from_the_user"}
-    ours = shared.builder().build_one("plus", rendered(61))
-    theirs = shared.builder(user).build_one("plus", rendered(61))
-    assert (ours.bench, theirs.bench) == (61_061, 61_062)
-    assert ours.build_key != theirs.build_key
-
-
 def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
     secret = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE", "SPSA_TOKEN")
     checks = "".join(f'assert!(std::env::var("{name}").is_err());' for name in secret)
@@ -129,29 +104,22 @@ def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
     assert own.builder(environment).build_one("plus", rendered(1)).bench == 1_061
 
 
-def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    shutil.rmtree(bench.source)
-    for name in ("one", "two"):
-        member = shutil.copytree(FIXTURES / "crate", bench.source / name)
-        (member / "Cargo.toml").write_text(
-            f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
-            '[[bin]]\nname = "engine"\npath = "src/main.rs"\n'
-        )
-        (member / "Cargo.lock").unlink()
-        main = member / "src" / "main.rs"
-        shared = '#[path = "../../shared/constants.rs"]\nmod constants;'
-        text = main.read_text().replace("mod constants;", shared)
-        main.write_text(text.replace("* 10 +", "* 10 + 5 +") if name == "two" else text)
-    (bench.source / "shared").mkdir()
-    shutil.move(bench.source / "one" / "src" / "constants.rs", bench.source / "shared")
-    bench.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
-    values = Rendered({"shared/constants.rs": rendered(7).files["src/constants.rs"]}, {"margin": 7})
+def test_a_package_is_built_whose_constants_lie_outside_of_it(own: Bench) -> None:
+    own.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
+    (own.source / "Cargo.lock").unlink()
+    package = (
+        '[package]\nname = "{}"\nversion = "0.1.0"\n[[bin]]\nname = "engine"\npath = "main.rs"\n'
+    )
+    text = (own.source / "src" / "main.rs").read_text()
+    for name, added in (("one", ""), ("two", " 5 +")):
+        own.write(f"{name}/Cargo.toml", package.format(name))
+        outside = text.replace("mod constants;", '#[path = "../src/constants.rs"] mod constants;')
+        own.write(f"{name}/main.rs", outside.replace("* 10 +", f"* 10 +{added}"))
     for name, count in (("one", 7060), ("two", 7065)):
-        builder = bench.builder(package=name, binary="engine")
-        assert builder.build_one("plus", values).bench == count
+        builder = own.builder(package=name, binary="engine")
+        assert builder.build_one("plus", rendered(7)).bench == count
     with pytest.raises(BuildFailed, match="three"):
-        bench.builder(package="three", binary="engine").build_one("plus", values)
+        own.builder(package="three", binary="engine").build_one("plus", rendered(7))
 
 
 def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
@@ -160,23 +128,10 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
         own.builder().build_one("plus", rendered(1))
     with pytest.raises(BuildFailed, match="no bin target named `third`"):
         own.builder(binary="third").build_one("plus", rendered(1))
-    assert own.builder(binary="tiny").build_one("plus", rendered(1)).bench == 1_061
-
-
-def test_a_target_is_named(own: Bench) -> None:
-    host = own.builder().build_one("plus", rendered(1))
-    named = own.builder(target=host.target).build_one("plus", rendered(1))
-    assert (named.target, named.bench) == (host.target, 1_061)
-    assert named.build_key != host.build_key
-
-
-def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
-    own.write("src/main.rs", 'mod constants; fn main() { println!("{}", constants::MARGIN) }')
-    with pytest.raises(SmokeTestFailed) as failure:
-        own.builder().build_one("plus", rendered(12345))
-    assert "Its values: margin = 12345" in str(failure.value)
-    assert "  | 12345" in str(failure.value)
-    assert not own.engines.exists()
+    tiny = own.builder(binary="tiny").build_one("plus", rendered(1))
+    named = own.builder(binary="tiny", target=tiny.target).build_one("plus", rendered(1))
+    assert (named.target, named.bench) == (tiny.target, 1_061)
+    assert named.build_key != tiny.build_key
 
 
 def test_what_cannot_be_built_is_refused(shared: Bench) -> None:
@@ -187,47 +142,20 @@ def test_what_cannot_be_built_is_refused(shared: Bench) -> None:
         shared.builder(no_cargo).build_one("plus", rendered(1))
 
 
-def test_a_build_that_takes_too_long_is_ended(own: Bench, slow: SlowCompiler) -> None:
-    builder = own.builder(slow.environment, timeout=1.0)
+def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(
+    own: Bench, slow: tuple[dict[str, str], int]
+) -> None:
+    environment, begun = slow
     with pytest.raises(BuildFailed, match="had not ended after 1 seconds"):
-        builder.build_one("plus", rendered(1))
-
-
-def test_cancelling_ends_both_compilers(own: Bench, slow: SlowCompiler) -> None:
-    builder = own.builder(slow.environment)
+        own.builder(environment, timeout=1.0).build_one("plus", rendered(1))
+    builder = own.builder(environment)
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(builder.build, rendered(1), rendered(2))
-        slow.wait()
+        os.read(begun, 1)
         builder.cancel()
         assert isinstance(building.exception(), BuildCancelled)
     with pytest.raises(BuildCancelled):
         builder.build_one("plus", rendered(3))
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from checkouts import PLAIN, Bench, rendered
-bench = Bench.__new__(Bench)
-bench.source, bench.work, bench.engines = map(Path, sys.argv[1:4])
-environment = PLAIN | {"RUSTC_WRAPPER": sys.argv[4], "SLOW": "1"}
-bench.builder(environment).build_one("plus", rendered(666))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
-    """Its orphaned cargo is at work still when the next builder rewrites the same copy."""
-    places = [str(own.source), str(own.work), str(own.engines), str(slow.script)]
-    killed = subprocess.Popen(
-        [sys.executable, "-c", KILLED, *places],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FIXTURES.parents[1]), *sys.path])},
-    )
-    slow.wait()
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert own.builder().build_one("plus", rendered(8)).bench == 8_061
-    assert own.builder().build_one("plus", rendered(666)).bench == 666_061
 
 
 @pytest.mark.slow
@@ -257,7 +185,9 @@ def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> 
         adopt(tmp_path / "text", tmp_path / "engines")
 
 
-def test_a_key_names_all_that_decides_the_bytes(own: Bench) -> None:
+def test_a_key_names_all_that_decides_the_bytes(
+    own: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def key(environment: dict[str, str] | None = None, **recipe: object) -> str:
         return own.builder({**PLAIN, **(environment or {})}, **recipe).compiler.key(rendered(1))
 
@@ -265,7 +195,6 @@ def test_a_key_names_all_that_decides_the_bytes(own: Bench) -> None:
     keys = [
         first,
         key({"RUSTFLAGS": "-C opt-level=1"}),
-        key({"RUSTFLAGS": "-C target-cpu=native"}),
         key({"CARGO_PROFILE_RELEASE_LTO": "true"}),
         key(flags=("--release", "--features", "x")),
         key(target="x86_64-unknown-linux-musl"),
@@ -280,15 +209,9 @@ def test_a_key_names_all_that_decides_the_bytes(own: Bench) -> None:
     keys.append(key())
     own.write("src/main.rs", "fn main() {}")
     keys.append(key())
-    assert len(set(keys)) == len(keys)
-
-
-def test_what_is_made_on_one_processor_is_not_taken_on_another(
-    own: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = own.builder().compiler.key(rendered(1))
     monkeypatch.setattr(requirements, "_PROCESSOR", own.write("../features", "flags: avx2"))
-    assert own.builder().compiler.key(rendered(1)) != here
+    keys.append(key())
+    assert len(set(keys)) == len(keys)
 
 
 def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:

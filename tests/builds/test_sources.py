@@ -2,13 +2,14 @@
 
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.sources.constant import ConstantRefused, Kind, Notation, Opaque
+from spsa.builds.sources.constant import ConstantRefused, Notation
 from spsa.builds.sources.reading import LANGUAGES, parse
 from spsa.builds.sources.rewriting import RewriteDiffers, element, elements, rewrite, unified_patch
 from spsa.config.suggestions import select
@@ -68,41 +69,29 @@ FILES = {name: parse(text, name) for name, text in TEXTS.items()}
 
 HOSTILE_PLACES: dict[str, tuple[Number, str | None]] = {
     "MARGIN": (200, "i32"),
-    "MARGIN_PER_DEPTH": (-64, "i32"),
-    "GAP": (16, "i16"),
     "MAX_DEPTH": (4, "u8"),
     "COUNTER": (10000, "usize"),
-    "NODES": (1000000, "u64"),
     "RATE": (0.75, "f64"),
-    "RATE32": (1000.5, "f32"),
     "BARE": (2.0, "f32"),
     "PAREN": (5, "i32"),
     "PAIR.1": (200, "i32"),
-    "LMP[2]": (11, "u8"),
     "TABLE[2]": (12, "i32"),
     "TABLE[5]": (-3, "i32"),
     "GRID[0][1]": (-2, "i16"),
     "PAIRS[1].0": (-3, None),
-    "PAIRS[1].1": (4, None),
     "HALF[1][0]": (1, "u8"),
     "ALIASED": (77, None),
-    "PATH_TYPE": (7, None),
-    "LN[1]": (693, "u32"),
     "make_table::MARGIN_LOCAL": (3, "u32"),
     "old::DEPTH": (1, "i32"),
     "old::older::DEPTH": (2, "i32"),
     "older::DEPTH": (2, "i32"),
-    "Engine::CONTEMPT": (12, "i32"),
     "Engine::DEPTH": (3, None),
     "crate::LAST": (9, "i32"),
     "CAST": (5, "i32"),
 }
 SHAPES_PLACES: dict[str, tuple[Number, str | None]] = {
     "DOUBLED.0": (-12, "i16"),
-    "DOUBLED.1": (25, "i16"),
     "HANGING.0": (41, None),
-    "HANGING.1": (-17, None),
-    "OUTPOST.0": (63, None),
     "OUTPOST.1": (-4, None),
     "LADDER[1].0": (3, "i16"),
     "MARGINS.razor": (250, None),
@@ -113,20 +102,15 @@ SHAPES_PLACES: dict[str, tuple[Number, str | None]] = {
     "SMALL": (25, "i8"),
     "WRAPPED": (7, "i32"),
     "PAWN_DROP": (133, None),
-    "NULL_BASE": (4, "u8"),
     "rook_lift": (31, None),
     "late::first": (0.75, "f32"),
     "late::counts[1]": (9, "u8"),
     "asp_start": (17, "i32"),
-    "asp_grow": (-33, "i32"),
     "nested::BISHOP_EYE": (9, "i32"),
-    "build_reductions::shrink.0": (812, None),
     "build_reductions::shrink.1": (2450, None),
-    "build_reductions::shrink.2": (1000, None),
     "build_reductions.1": (3, None),
     "futility.0": (77, None),
     "razor_margin": (310, "i32"),
-    "Margins::default.razor": (3, None),
     "Margins::default.futility.slope": (0.5, None),
 }
 C_PLACES: dict[str, tuple[Number, str | None]] = {
@@ -135,13 +119,10 @@ C_PLACES: dict[str, tuple[Number, str | None]] = {
     "KNIGHT_PAIR.1": (-144, None),
     "QS_DEPTH": (-4, None),
     "Razor": (1250, "int"),
-    "Probcut": (31, "int"),
     "Small": (200, "unsigned"),
     "Rate": (0.75, "float"),
     "Loose": (-33, "int16_t"),
     "lmr_base": (77, None),
-    "extension": (12, None),
-    "Bishop.0": (24, None),
     "Table[1][1]": (-5, "int"),
     "Steps[1]": (9, "int"),
     "Passed[1].0": (3, None),
@@ -149,13 +130,11 @@ C_PLACES: dict[str, tuple[Number, str | None]] = {
     "margins.fut[1]": (2, None),
     "places[0]": (1, "int"),
     "search::Depth": (3, "int"),
-    "eval::Depth": (4, "int"),
     "PawnMg": (126, None),
     "overhead": (30, "int"),
     "Options::kMul": (25, "int"),
     "futility::slope": (9, "int"),
     "futility.0": (165, None),
-    "futility.2": (2, None),
     "Engine::reduction::base.0": (7, None),
     "tempo": (18, "int"),
     "Typed": (5, "short"),
@@ -168,8 +147,6 @@ PLACES = {
 REFUSED = {
     "hostile.rs": [
         ("MARGINS", "there is no constant MARGINS in hostile.rs; did you mean MARGIN?"),
-        ("DOC", "there is no constant DOC"),
-        ("BLOCKED", "there is no constant"),
         ("COMMENTED", "there is no constant"),
         ("IN_STRING", "there is no constant"),
         ("IN_RAW", "there is no constant"),
@@ -182,7 +159,6 @@ REFUSED = {
         ("ONLY_HERE", "there is no constant ONLY_HERE"),
         ("AVERAGE", "not written as a number: (PAIR.0 + PAIR.1) / 2"),
         ("NEGATED", "what is computed from them follows"),
-        ("LIMIT", "number: i32::MAX / 2; only numbers that are written out"),
         ("DEBUG", "number: false"),
         ("TEXT", "is not written as a number"),
         ("LMR[0][0]", "LMR is not written as a number: make_table()"),
@@ -202,10 +178,8 @@ REFUSED = {
     ],
     "shapes.rs": [
         ("MARGINS", "has 3 numbers; name one, such as MARGINS.razor, MARGINS.futility.base"),
-        ("MARGINS.futility", "has 2 numbers; name one, such as MARGINS.futility.base"),
         ("MARGINS.depth", "is not among the 3 numbers of MARGINS; name one, such as MARGINS.razor"),
         ("MARGINS[0]", "name one, such as MARGINS.razor, MARGINS.futility.base"),
-        ("DOUBLED[0]", "name one, such as DOUBLED.0, DOUBLED.1"),
         ("LADDER[2]", "LADDER[2] is not written as a number: Pair::NONE"),
         ("CORNER", "number: SMALL.max(3)"),
         ("SUM", "there is no constant SUM"),
@@ -215,7 +189,6 @@ REFUSED = {
     ],
     "params.h": [
         ("Razr", "there is no constant Razr in params.h; did you mean Razor?"),
-        ("InText", "there is no constant"),
         ("InComment", "there is no constant"),
         ("DOUBLE", "there is no constant"),
         ("DERIVED", "not written as a number: RFP_MARGIN * 2;"),
@@ -225,20 +198,16 @@ REFUSED = {
             "Table",
             "has 6 numbers; name one, such as Table[0][0], Table[0][1], Table[0][2],",
         ),
-        ("Steps[2]", "is not among the 2 numbers of Steps; name one, such as Steps[0], Steps[1]"),
     ],
 }
 CANNOT_HOLD = {
     "hostile.rs": [
         ("MAX_DEPTH", 256, "of type u8 and cannot hold 256; keep min and max within 0 to 255"),
-        ("MAX_DEPTH", -1, "cannot hold -1"),
         ("GAP", 32768, "keep min and max within -32768 to 32767"),
-        ("MARGIN", 2**31, "i32"),
         ("MARGIN", 1.5, 'type = "int" or a scale'),
         ("ALIASED", 0.5, "of type a whole number and cannot hold 0.5"),
     ],
     "shapes.rs": [
-        ("TEMPO", -1, "cannot hold -1"),
         ("DOUBLED.0", 2**15, "cannot hold 32768"),
     ],
     "params.h": [
@@ -251,25 +220,19 @@ STYLES = {
             {"MARGIN": 7},
             'pub const MARGIN: Score = 7; // per depth, not "pub const MARGIN: Score = 1;"',
         ),
-        ({"MARGIN_PER_DEPTH": 5}, "pub const MARGIN_PER_DEPTH: Score = 5;"),
         ({"GAP": -3}, "pub(crate) const GAP  :  i16  =  -3 ;"),
         ({"MAX_DEPTH": 12}, "const MAX_DEPTH: u8 = 12_u8;"),
         ({"COUNTER": 1234567}, "static mut COUNTER: usize = 1_234_567;"),
-        ({"NODES": 999}, "pub static NODES: u64 = 999_u64;"),
-        ({"RATE": 1}, "const RATE: f64 = 1.0;"),
         ({"RATE32": 12345.25}, "const RATE32: f32 = 12_345.25_f32;"),
         ({"BARE": 0.5}, "const BARE: f32 = 0.5f32;"),
         ({"PAREN": -5}, "const PAREN: i32 = (-5);"),
         ({"PAIR.0": 1, "PAIR.1": 22222}, "pub const PAIR: ScorePair = (1, 22222);"),
         ({"TABLE[2]": -7}, "    /* 7 */ -7, 20,"),
-        ({"TABLE[5]": 4}, "    25, 4,"),
-        ({"GRID[0][1]": 0}, "pub const GRID: [[i16; 2]; 2] = [[1, 0], [3, 4]];"),
     ],
     "params.h": [
         ({"Razor": 2500}, "constexpr int Razor = 2'500, Probcut = 0x1F;"),
         ({"Small": 7}, "static const unsigned char Small = 7u;"),
         ({"Rate": 0.5}, "inline constexpr double Rate = 0.5f;"),
-        ({"NEGATIVE": 6}, "#define NEGATIVE (6)"),
         ({"RFP_MARGIN": -8}, '#define RFP_MARGIN -8  // "75" once; /* 70 */'),
     ],
 }
@@ -333,15 +296,23 @@ def test_a_number_keeps_its_style(file, numbers, line):
     assert [new for old, new in zip(before, after, strict=True) if old != new] == [line]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [*FILES, "engine_constants.rs"])
 def test_every_number_has_one_place_and_all_change_at_once(file):
-    numbers = [one for owner in FILES[file].constants for one in owner.numbers()]
+    text = TEXTS.get(file) or ENGINE.read_text(encoding="utf-8")
+    parsed = FILES.get(file) or parse(text)
+    numbers = [one for owner in parsed.constants for one in owner.numbers()]
     assert len({one.start for one in numbers}) == len(numbers)
-    wanted = {at(place): number for (name, place), (number, _) in PLACES.items() if name == file}
-    assert rewrite(TEXTS[file], wanted, file) == TEXTS[file]
-    places = {element(FILES[file], place).start: place for place in wanted}  # some have two paths
-    raised = {place: wanted[place] + 1 for place in places.values()}
-    after = parse(rewrite(TEXTS[file], raised, file), file)
+    owners = [one for one in parsed.constants if not one.test_only]
+    wanted = {
+        replace(parsed.location_of(owner), accesses=one.location.accesses): one.number
+        for owner in owners
+        if len(parsed.by_name[owner.name]) == 1
+        for one in owner.numbers()
+    }
+    assert len(wanted) > 20
+    assert rewrite(text, wanted, file) == text
+    raised = {place: number + 1 for place, number in wanted.items()}
+    after = parse(rewrite(text, raised, file), file)
     assert {place: element(after, place).number for place in raised} == raised
 
 
@@ -354,9 +325,17 @@ def test_a_constant_goes_before_a_variable_of_its_name():
     assert (number_of(text, "A"), number_of(text, "f::A")) == (1, 2)
 
 
-def test_octal_and_hexadecimal_numbers_are_read_as_the_compiler_reads_them():
-    text = "int a = 017; int b = 0XFFu; int c = 0b101; float d = .5f; long e = 10L;"
-    assert [number_of(text, name, "a.c") for name in "abcde"] == [15, 255, 5, 0.5, 10]
+@pytest.mark.parametrize(
+    ("name", "literals"),
+    [
+        ("a.c", {"017": 15, "0XFFu": 255, "0b101": 5, ".5f": 0.5, "10L": 10}),
+        ("a.rs", {"0x1f32": 0x1F32, "0x1_f64": 0x1F64, "0xffu8": 255, "0b1_0i8": 2, "1f32": 1.0}),
+    ],
+)
+def test_literals_are_read_as_the_compiler_reads_them(name, literals):
+    for literal, number in literals.items():
+        text = f"int a = {literal};" if name == "a.c" else f"const a: X = {literal};"
+        assert number_of(text, "a", name) == number
 
 
 @pytest.mark.parametrize("prefix", ["", "\ufeff"])
@@ -367,22 +346,8 @@ def test_byte_order_marks_and_line_ends_stay(prefix, newline):
     assert after == text.replace("= 200;", "= 201;").replace("LAST: i32 = 9", "LAST: i32 = -1")
 
 
-unhurried = settings(deadline=None)  # the machine may be busy with games
-
-places = st.sampled_from(["MARGIN", "MARGIN_PER_DEPTH", "TABLE[0]", "TABLE[4]", "PAIR.0", "LAST"])
-
-
 @pytest.mark.slow
-@unhurried
-@given(st.dictionaries(places, st.integers(-(2**31), 2**31 - 1)))
-def test_what_was_written_reads_back(numbers):
-    after = parse(rewrite(HOSTILE, {at(name): number for name, number in numbers.items()}))
-    for name, number in numbers.items():
-        assert element(after, at(name)).number == number
-
-
-@pytest.mark.slow
-@unhurried
+@settings(deadline=None)  # the machine may be busy with games
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_read_back_to_the_bit(number):
     after = parse(rewrite(HOSTILE, {at("RATE"): number}))
@@ -396,17 +361,14 @@ def test_what_is_no_number_is_never_written(number):
             rewrite(HOSTILE, {at(name): number})
 
 
-@pytest.mark.parametrize(
-    ("file", "table", "numbers"),
-    [("hostile.rs", "GRID", [1, -2, 3, 4]), ("params.h", "Table", [1, 2, 3, 4, -5, 6])],
-)
-def test_elements_come_in_the_order_of_the_text(file, table, numbers):
-    found = elements(FILES[file], at(table))
-    assert [str(place) for place in found][:2] == [f"{table}[0][0]", f"{table}[0][1]"]
-    assert [one.number for one in found.values()] == numbers
-
-
-def test_elements_of_a_computed_table_are_refused():
+def test_elements_come_in_the_order_of_the_text():
+    for file, table, numbers in (
+        ("hostile.rs", "GRID", [1, -2, 3, 4]),
+        ("params.h", "Table", [1, 2, 3, 4, -5, 6]),
+    ):
+        found = elements(FILES[file], at(table))
+        assert [str(place) for place in found][:2] == [f"{table}[0][0]", f"{table}[0][1]"]
+        assert [one.number for one in found.values()] == numbers
     for name in ("LMR", "HALF", "ZEROS"):
         with pytest.raises(ConstantRefused):
             elements(FILES["hostile.rs"], at(name))
@@ -429,28 +391,6 @@ def test_a_rewrite_that_reads_back_otherwise_is_loud(monkeypatch):
         rewrite(HOSTILE, {at("MARGIN"): 42})
 
 
-def test_a_file_of_deep_brackets_does_not_exhaust_the_stack():
-    deep = f"const A: i32 = 1;\nfn f() {{ {'(' * 3000}1{')' * 3000}; }}"
-    assert "A: i32 = 2" in rewrite(deep, {at("A"): 2})
-
-
-def test_the_bundled_engine_is_rewritten_exactly():
-    text = ENGINE.read_text(encoding="utf-8")
-    file = parse(text)
-    written = [
-        location
-        for one in file.constants
-        if one.kind is Kind.CONSTANT and not any(isinstance(item, Opaque) for item in one.items)
-        for location in elements(file, Location(one.name, scope=one.scope))
-    ]
-    assert len(written) > 100
-    numbers = {location: element(file, location).number for location in written}
-    assert rewrite(text, numbers) == text
-    raised = {location: number + 1 for location, number in numbers.items()}
-    after = parse(rewrite(text, raised))
-    assert {place: element(after, place).number for place in raised} == raised
-
-
 @pytest.mark.parametrize("end", ["\n", ""])
 def test_patches_apply(tmp_path, end):
     before = "a\nb\x0cc\nd" + end
@@ -468,38 +408,19 @@ def test_patches_apply(tmp_path, end):
     "text",
     [
         "const A: i32 = " + "[" * 3000 + "1" + "]" * 3000 + ";",
-        "const A: i32 = " + "(" * 3000 + "1" + ")" * 3000 + ";",
         "const A: " + "[" * 3000 + "i32" + "; 1]" * 3000 + " = 1;",
-        "const A: " + "&" * 3000 + "i32 = 1;",
         "const A: i32 = " + "-" * 3000 + "1;",
-        "const A: i32 = " + " + ".join("B" * 3000) + ";",
         "mod a { " * 3000 + "const A: i32 = 1;" + "}" * 3000,
         "// about\n" * 20_000 + "#[inline]\n" * 3000 + "const A: i32 = [1, 2];",
         "const A: i32 = 1;\n" * 10_000,
     ],
-    ids=["array", "brackets", "type", "references", "minus", "sum", "mod", "comments", "many"],
+    ids=["array", "type", "minus", "mod", "comments", "many"],
 )
 def test_what_is_deep_or_long_is_read_in_linear_time(text):
     try:
         assert element(parse(text), at("A")).number == 1
     except ConstantRefused as refused:
         assert len(str(refused)) < 400
-
-
-@pytest.mark.parametrize(
-    ("literal", "number"),
-    [
-        ("0x1f32", 0x1F32),
-        ("0x1_f64", 0x1F64),
-        ("0xffu8", 255),
-        ("0b1_0i8", 2),
-        ("1f32", 1.0),
-        ("1e308", 1e308),
-    ],
-)
-def test_a_hexadecimal_number_has_no_suffix_of_a_float(literal, number):
-    (found,) = elements(parse(f"const A: X = {literal};"), at("A")).values()
-    assert found.number == number
 
 
 @pytest.mark.parametrize("literal", ["1e309", "9" * 500, "0x" + "f" * 5000, "1" + "0" * 5000])
