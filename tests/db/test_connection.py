@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,8 @@ from builders import result_of, stage
 from proxy import Proxy
 from shell import Shell
 
-from spsa.db import database
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
-from spsa.errors import DatabaseUnreachable
 
 
 @contextmanager
@@ -92,17 +90,3 @@ def test_connections_that_the_server_closed_are_replaced(postgresql_url: str) ->
             time.sleep(0.1)  # until this side has heard
         assert store.runs() == []
     shell.close()
-
-
-def test_a_thread_that_waits_too_long_for_a_connection_may_ask_again(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database, "CONNECTIONS", 2)
-    with Store(database_url) as store, ExitStack() as held:
-        monkeypatch.setattr(store._engine.pool, "_timeout", 0.1)
-        for _ in range(2):
-            held.enter_context(store._read()).execute(sa.text("SELECT 1"))
-        with pytest.raises(DatabaseUnreachable, match="all 2 connections of this program are in"):
-            store.runs()
-        held.close()
-        assert store.runs() == []

@@ -8,14 +8,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg2
 import pytest
 import sqlalchemy as sa
 from asking import Store
-from builders import LEASE, stage
 from console import environment, master, worker, write_project
 from proxy import Proxy
 
@@ -100,22 +98,6 @@ def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
     engine.dispose()
 
 
-def test_a_worker_asks_again_with_the_same_claim_id(proxy: Proxy, url: str, clock: Clock) -> None:
-    """Whichever message of a claim is the first that gets no response."""
-    with Store(url) as store:
-        on = stage(store)
-        on.open()
-        for message in range(1, 4):
-            silence = SilenceAt(proxy, message, clock)
-            claim_id = f"claim {message}"
-            with suppress(DatabaseUnreachable):
-                store.claim(claim_id, on.worker, LEASE)
-            silence.end()
-            claim = store.claim(claim_id, on.worker, LEASE)
-            assert claim is not None
-            store.release(claim)
-
-
 def test_the_server_itself_ends_a_long_statement(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,23 +170,15 @@ def test_ctrl_c_ends_a_command_whose_server_is_silent(
 
 
 class SilenceAt:
-    """The server gets nothing from the n-th message on; the clock, if any, is fast meanwhile."""
+    """The server gets nothing from the n-th message on."""
 
-    def __init__(self, proxy: Proxy, message: int, clock: Clock | None = None) -> None:
+    def __init__(self, proxy: Proxy, message: int) -> None:
         self.began = threading.Event()
-        self._proxy, self._left, self._clock = proxy, message, clock
+        self._proxy, self._left = proxy, message
         proxy.decide = self._hear
 
     def _hear(self, _said: bytes) -> None:
         self._left -= 1
         if self._left == 0:
             self._proxy.swallow()
-            if self._clock is not None:
-                self._clock.run(fast=True)
             self.began.set()
-
-    def end(self) -> None:
-        if self._clock is not None:
-            self._clock.run(fast=False)
-        self._proxy.decide = lambda said: None
-        self._proxy.end_silence()

@@ -183,14 +183,6 @@ def test_what_is_published_has_limits(orders):
         orders.store.claim_build("c", orders.worker("one"), 0)
 
 
-def test_a_master_that_no_longer_asks_gets_nothing(orders, sql):
-    build = orders.claim(orders.worker("one"))
-    sql("UPDATE spsa_build SET wanted_until = leased_at")
-    assert not orders.store.renew_build(build, LEASE)
-    orders.store.fail_build(build, None)
-    assert orders.claim(orders.worker("two")) is None
-
-
 def test_a_worker_that_is_not_registered_is_told_so(orders):
     with pytest.raises(IllegalTransition, match="worker 99 is not registered"):
         orders.claim(RegisteredWorker(id=99, machine="one"))

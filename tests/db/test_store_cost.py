@@ -4,8 +4,6 @@ Sums over a run read each of its rows once. PostgreSQL tells the plans of statem
 auto_explain; SQLite those of the statements that it is asked for.
 """
 
-import re
-
 import pytest
 import sqlalchemy as sa
 from asking import Store
@@ -94,11 +92,6 @@ PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_lease
 GROWING = ("spsa_iteration", "spsa_batch", "spsa_step", "spsa_failure")
 
 
-def reads(line, table):
-    """Whether a line of a plan says that rows of a table are read."""
-    return re.search(rf"(Scan .*on|SCAN|SEARCH) {table}\b", line) is not None
-
-
 def whole_scans(plan):
     """The lines that read all iterations or batches there are; a partial index is no such thing."""
     sqlite = tuple(f"SCAN {table}" for table in GROWING)
@@ -144,15 +137,3 @@ def test_no_call_reads_the_whole_run(long_run):
     assert all(told.values()), "no plan was told"
     found = {name: whole_scans(plan) for name, plan in told.items()}
     assert found == {name: [] for name in calls}
-
-
-@pytest.mark.slow
-def test_sums_read_each_row_of_a_run_once(long_run):
-    store = long_run.store
-    plans = Plans(store) if store.is_file else ServerPlans(store)
-    for call in (lambda: store.totals(long_run.run.id), store.workers):
-        plan = plans.of(call)
-        read = [table for line in plan for table in GROWING if reads(line, table)]
-        assert read, plan
-        assert len(read) == len(set(read)), plan
-        assert not any("SubPlan" in line or "CORRELATED" in line for line in plan), plan

@@ -18,7 +18,6 @@ from builders import (
 )
 
 from spsa.cli import held_run as master_session
-from spsa.core import derived_seed
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
@@ -91,23 +90,6 @@ def test_pairs_are_numbered_through_the_whole_run_without_gaps(store):
     assert places == [(0, 2), (2, 2), (4, 2), (6, 1), (7, 2), (9, 2), (11, 2)]
 
 
-@pytest.mark.slow
-def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
-    run = stage(store)
-    for _ in range(3):
-        run.whole_iteration(target_games=40)
-    other = store.create_run(new_run(name="second", seed=43))
-    store.open_iteration(store.acquire_master_lease(other.id, "m1", LEASE), new_iteration())
-    rows = store.batches(run.run.id)
-    numbers = {row.id: row.iteration_number for row in iterations(run)}
-    assert [b.seed for b in rows] == [
-        derived_seed(42, "batch", numbers[b.iteration_id], b.seq) for b in rows
-    ]
-    seeds = [b.seed for b in rows + store.batches(other.id)]
-    seeds += [row.rng_seed for row in sql("SELECT rng_seed FROM spsa_iteration")]
-    assert len(set(seeds)) == len(seeds)
-
-
 def test_a_step_from_another_theta_is_refused(store):
     run = stage(store)
     run.open()
@@ -132,19 +114,6 @@ def test_another_runs_iteration_is_not_applied(store):
         with pytest.raises(IllegalTransition):
             store.complete_validation(master, row.id, 0.0)
     assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
-
-
-@pytest.mark.slow
-def test_the_view_has_all_that_a_master_decides_on(store):
-    run = stage(store)
-    run.open(in_flight=2)
-    run.open(k=2, in_flight=2)
-    run.claim("a")
-    view = store.tick(run.master, LEASE)
-    assert (view.opened, [i.k for i in view.open], view.failed) == (2, [1, 2], [])
-    assert (view.ready_games, view.leased_games, view.leased_batches) == (12, 4, 1)
-    assert (view.active_workers, view.active_slots, view.game_seconds) == (1, 4, None)
-    assert not view.open[0].is_played
 
 
 @pytest.mark.slow

@@ -177,15 +177,3 @@ def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
     assert store.is_unopened(run.id)
     store.create_run(new_run(seed=2), replacing=run.id)
     assert store.run(run.name).seed == 2
-
-
-def test_a_run_with_an_iteration_gives_way_to_none(store):
-    another = store.create_run(new_run(name="another"))  # it never begins
-    store.release_master_lease(store.acquire_master_lease(another.id, "gone", LEASE))
-    run = stage(store)
-    run.open()
-    store.release_master_lease(run.master)
-    assert not store.is_unopened(run.run.id)
-    with pytest.raises(IllegalTransition, match="already"):
-        store.create_run(new_run(), replacing=run.run.id)
-    assert store.find_run(run.run.name)

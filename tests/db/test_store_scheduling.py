@@ -19,7 +19,6 @@ from builders import (
 
 from spsa.db.url import parse_url
 from spsa.errors import IllegalTransition
-from spsa.protocol import Failure
 
 OLD = "2000-01-01 00:00:00.000"
 PLAYED = 120
@@ -266,33 +265,6 @@ def test_a_worker_gets_what_requires_nothing_that_it_lacks(runs):
     assert runs.served(new) == ["new"]
     again = runs.worker("nothing", provides=("fast", "linux"))  # it starts with other options
     assert runs.served(again) == ["fast"]
-
-
-def test_a_machine_tries_again_what_no_other_may_play(runs):
-    runs.start("fast", requires=("fast",))
-    worker = runs.worker("fast", provides=("fast",))
-    runs.worker("slow")
-    for _ in range(2):
-        runs.store.fail(runs.claim(worker=worker), Failure(reason="it broke"))
-    assert runs.claim(worker=worker).attempt == 3
-    assert runs.view("fast").run.status == "running"
-
-
-def test_a_machine_that_may_not_play_a_batch_does_not_keep_it_from_failing(runs):
-    runs.start("fast", requires=("fast",))
-    runs.worker("slow")
-    for name in ("one", "two"):
-        worker = runs.worker(name, provides=("fast",))
-        runs.store.fail(runs.claim(worker=worker), Failure(reason="it broke"))
-    assert runs.view("fast").run.status == "paused"
-
-
-def test_the_slots_of_a_run_are_those_of_workers_that_may_play_it(runs):
-    runs.worker("slow", concurrency=16)
-    runs.worker("fast", concurrency=3, provides=("fast",))
-    runs.start("fast", requires=("fast",))
-    view = runs.view("fast")
-    assert (view.active_workers, view.active_slots) == (1, 3)
 
 
 def test_what_is_left_is_told_with_what_it_requires(runs):
