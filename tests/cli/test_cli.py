@@ -234,9 +234,3 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> 
     writing.stdout.close()
     assert writing.stderr.read() == b""
     writing.wait(120)
-
-
-@pytest.mark.parametrize("module", ["spsa.master", "worker"])
-def test_the_modules_run_as_the_scripts_do(module: str, tmp_path: Path) -> None:
-    done = call([sys.executable, "-m", module, "--version"], tmp_path)
-    assert done.returncode == 0 and "0.1.0" in done.stdout

@@ -3,7 +3,6 @@
 import json
 from contextlib import closing
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +10,6 @@ import pytest
 from asking import Store
 from builders import stage
 from console import CONFIG, Done, call, master, write_project
-from rich.console import Console
 from shell import Shell
 
 from spsa.algorithms import create
@@ -22,10 +20,8 @@ from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.master.delivery_setup import delivery_settings
-from spsa.planning.plan_inputs import Capacity, Openings, Shape, pace
-from spsa.planning.plan_warnings import PlanWarning
+from spsa.planning.plan_inputs import Capacity, Shape, pace
 from spsa.protocol import BatchResult
-from spsa.report.plan import planned_text
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
 
@@ -57,29 +53,6 @@ def test_a_plan_is_made_without_a_database_and_leaves_none(project: Path) -> Non
     assert "20 iterations of 40 games, 800 in all" in done.stdout
     assert "assumed" in done.stdout
     assert sorted(path.name for path in project.rglob("*")) == before
-
-
-def test_it_fits_a_terminal_and_has_one_piece_of_advice_about_a_key(project: Path) -> None:
-    config, space = load_config(project / "config.toml", {}), load_space(project / "params.toml")
-    nothing = dict.fromkeys(("concurrency", "elo", "draws", "game_seconds", "build_seconds"))
-    found = plan.known(config, space, plan.Assumed(**nothing))  # type: ignore[arg-type]
-    inputs = replace(found.inputs, openings=Openings.of(0.9))
-    keys = ("games_per_iteration", "iterations_in_flight", "book", "margin", "depth")
-    warnings = [
-        PlanWarning(name=key, found=f"{key} has fault {i}", remedy="mend it " * 12)
-        for i in (1, 2)
-        for key in keys
-    ]
-    answer = plan._simulated(inputs)
-    shape = replace(answer.shape, adapts=False)
-    answer = replace(answer, shape=shape, warnings=tuple(warnings))
-    console = Console(width=80, file=StringIO(), color_system=None)
-    console.print(planned_text(inputs, answer, found.sources))
-    told = console.file.getvalue()  # type: ignore[attr-defined]
-    assert max(len(line.rstrip()) for line in told.splitlines()) <= 80
-    assert all(told.count(key) == 2 for key in keys[:2]), "advice and fault"
-    assert told.count("fault 1") == len(keys) and "fault 2" not in told
-    assert "iterations in flight" not in told and "openings" not in told
 
 
 def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(

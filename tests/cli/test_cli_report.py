@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import published, result_of, stage
+from builders import published, stage
 from console import PARAMS, Ask, compete
 from engines.faulty import engine, start_book
 from trials import UNHURRIED
 from tuned import space_from, tuned, validated
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.protocol import KeptVoid
 
 FORMULA = "=cmd|'/c calc'!A1"
 
@@ -165,22 +164,3 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
         assert f"{line}\n" in shown
     assert len(ask("status", "--voids", "--json").json["void_games"]) == 3
     assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err
-
-
-def test_whatever_a_worker_sends_is_shown_as_far_as_it_is_sound(
-    project_store: Store, ask: Ask
-) -> None:
-    staged = stage(project_store, space=space_from(PARAMS).to_json())
-    staged.open()
-    claim = staged.claim("c")
-    assert claim is not None
-    position = "position startpos moves e2e4 e2e4 x"
-    odd = [("", "a } \x1b[2J", position, "one\n\x1b[2Jtwo"), ("minus", "hang", "", "")]
-    odd.append(("plus", "", "position fen x", ""))
-    voids = tuple(
-        KeptVoid(pair=i, culprit=side, white="", detail=detail, position=there, output=output)
-        for i, (side, detail, there, output) in enumerate(odd)
-    )
-    project_store.report(claim, result_of(claim, voids={"crash": 3}, kept_voids=voids))
-    shown = ask("status", "--voids", "1.0")
-    assert shown.code == 0 and "\x1b" not in shown.out and "(nothing)" in shown.out

@@ -1,7 +1,6 @@
 """`status` of runs, once and watched, in every state, for people, programs, pipes and terminals."""
 
 import json
-import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ import pytest
 from asking import Store
 from builders import Stage, new_validation, new_worker, stage
 from console import PARAMS, Ask, environment, master, write_project
-from screen import on_terminal
 from shell import Shell
 
 from spsa.config import load_space
@@ -180,24 +178,6 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(
     watching.send_signal(signal.SIGINT)
     assert watching.wait(120) == 130
     assert watching.stderr.read().strip() == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [60, 120])
-def test_no_name_is_broken_at_any_usual_width(project: Path, staged: Stage, width: int) -> None:
-    staged.store.register_worker(new_worker("a-host-with-quite-a-long-name-4711-abcdef"))
-    shown = written(project, width, NO_COLOR="1")
-    assert "a-host-with-quite-a-long-name-4711-abcdef" in shown
-    tables = re.sub(r"\x1b\[[0-9;]*m", "", shown.partition("parameters")[2]).splitlines()
-    assert all(len(line) <= width for line in tables)
-    assert ("seen" in shown) is (width > 60)
-
-
-def written(folder: Path, columns: int, **variables: str) -> str:
-    """What `status` writes to a terminal of so many columns."""
-    with on_terminal(master("status"), folder, columns=columns, **variables) as terminal:
-        assert terminal.wait() == 0
-        return terminal.written.decode()
 
 
 def test_who_names_a_database_needs_no_config_toml(

@@ -8,7 +8,6 @@ from builders import Stage, new_validation, stage
 from console import SOURCE, Ask
 from masters import settings
 
-from spsa.algorithms.tuning import tuning
 from spsa.builds.source import pin
 from spsa.config import load_space
 from spsa.core.params import PlayedValues
@@ -117,16 +116,3 @@ def test_a_validation_says_which_theta_it_measured(
     (found,) = ask("status", "--json").json["validations"]
     assert found["measured"] == theta
     assert shown in ask("status").out
-
-
-def test_the_state_of_another_rule_ends_in_a_sentence(
-    project: Path, fresh: Stage, ask: Ask
-) -> None:
-    space = load_space(project / "params.toml")
-    other = tuning(space, "mixture", {}, iterations=3, pairs=4, seed=1)
-    fresh.open()
-    fresh.play()
-    fresh.apply(state=other.start()[1])
-    fresh.store.release_master_lease(fresh.master)
-    heard = ask("run", "--run", "first")
-    assert heard.code == 2 and "spsa cannot use the saved state: found mean" in heard.err

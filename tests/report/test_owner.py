@@ -1,14 +1,25 @@
-"""The ten questions of an owner, answered by `status` on one screen of 80 columns and 24 lines."""
+"""The run of an owner: ten questions that one screen answers, and all that reports show of it."""
 
+import os
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asking import Store
 from builders import Stage
 from owned import owned
 from page_pictures import BLOCK, PAGE, screen_of
+from rich.console import Console
+
+from spsa.report.html import page
+from spsa.report.report import csv_files, report, report_json
+from spsa.report.screen import rendered
+
+HEADINGS = r'<(h1|h2|th scope="col"|figcaption)\b[^>]*>(.*?)</(?:h1|h2|th|figcaption)>'
+GOLDEN = Path(__file__).with_name("golden.txt")
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +63,38 @@ def masked(text: str) -> list[str]:
     """Without what the clock decides, and without the widths that follow from it."""
     text = re.sub(r"left: .* an hour|\d+s ago", "-", text)
     return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_each_rendering_is_the_golden_one(staged: Stage) -> None:
+    """`GOLDEN=write` writes the file anew."""
+    found = "".join(f"{line}\n" for line in renderings(staged))
+    if os.environ.get("GOLDEN") == "write":
+        GOLDEN.write_text(found, encoding="utf-8")
+    assert found == GOLDEN.read_text(encoding="utf-8")
+
+
+def renderings(staged: Stage) -> Iterator[str]:
+    """The text of `status`, the keys of JSON, the heads of CSV, the headings of HTML."""
+    found = report(staged.store, staged.now())
+    console = Console(file=StringIO(), width=160)
+    console.print(rendered(found.status))
+    yield from masked(console.file.getvalue())  # type: ignore[attr-defined]
+    told = report_json(found)
+    for part in ("status", "history", "workers", "machines", "events"):
+        yield from dict.fromkeys(keys(told[part], part))
+    for name, content in csv_files(staged.store, staged.now()).items():
+        yield f"{name}: {content.decode().splitlines()[0]}"
+    for tag, text in re.findall(HEADINGS, page(found)):
+        yield f"{tag} {re.sub('<[^>]*>', '', text)}"
+
+
+def keys(value: Any, path: str = "") -> Iterator[str]:
+    """`status.parameters[].name`: the place of each single value."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from keys(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys(inner, f"{path}[]")
+    else:
+        yield path

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +16,6 @@ import pytest
 from asking import Store
 from attacks import Machine, Scene, Sender, held, report_of, scene
 from builders import Stage, new_worker, result_of, stage
-from fuzzing import LONG
 from invariants import broken
 from served import serving
 from shell import Shell
@@ -178,16 +176,6 @@ def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> 
     refused = run.good.report(claim, tally=tally(draws=4, ptnml=[0, 0, 2, 0, 0]))
     assert refused.refusal in ((409, "conflict"), (422, "out_of_range")) and other
     assert run.counts()[0].games_played == 4
-
-
-def test_claims_at_once_with_one_id_get_one_batch(run: Scene) -> None:
-    body = {"worker_id": run.bad.id, "claim_id": f"{run.bad.name} same", "lease_seconds": 60}
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: run.bad.post("/worker/claim", body), range(16)))
-    got = {json.dumps(answer.json) for answer in answers if answer.status == 200}
-    assert len(got) == 1 and {answer.status for answer in answers} <= {200, 409}
-    assert [status for status, _ in run.batches()].count("leased") == 1
-    assert run.bad.post("/worker/claim", body).status == 200
 
 
 def tally(wins: Any = 0, losses: Any = 0, draws: Any = 0, ptnml: Any = (0, 0, 0, 0, 0)) -> Any:
@@ -388,25 +376,15 @@ def test_what_is_no_hash_names_no_file(run: Scene) -> None:
 
 
 def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
-    numbers, registrations = count(), 10_000 if LONG else 150
-
-    def register(_: int) -> int:
-        worker = to_json(new_worker(f"{run.bad.name}-more-{next(numbers)}", cores=64))
-        return run.bad.post("/worker/register", worker).status
-
-    def registered() -> int:
-        name = run.bad.name
-        return int(run.sql("SELECT count(*) FROM spsa_worker WHERE host = :n", n=name)[0][0])
+    def register(i: int) -> Any:
+        worker = to_json(new_worker(f"{run.bad.name}-more-{i}", cores=64))
+        return run.bad.post("/worker/register", worker)
 
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(register, range(registrations)))
+        answers = [answer.status for answer in threads.map(register, range(100))]
     assert set(answers) == {200, 429} and answers.count(200) == MAX_WORKERS - 1
-    refused = run.bad.post("/worker/register", to_json(new_worker("one-more")))
+    refused = register(100)
     assert refused.refusal == (429, "too_many") and int(refused.headers["Retry-After"]) > 0
-    assert registered() == MAX_WORKERS
-    run.sql("UPDATE spsa_worker SET last_seen_at = :old WHERE host = :n", old=OLD, n=run.bad.name)
-    assert register(0) == 200
-    assert registered() == 1, "those that are gone and never played are forgotten"
 
 
 def test_a_machine_has_the_slots_that_its_cores_justify(run: Scene) -> None:

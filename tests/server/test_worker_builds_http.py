@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from asking import Store
-from attacks import Machine, Sender
+from attacks import Machine
 from builders import LEASE
 from served import serving
 from test_worker_attacks import connected, head, status_of
@@ -92,16 +92,6 @@ def test_a_remote_worker_builds_for_others(orders: Orders) -> None:
     assert [orders.store.file(engine.sha256) for engine in orders.engines] == [PLUS, MINUS]
     assert [engine.bench for engine in orders.engines] == [1234, 1234]
     assert orders.uploads == [], "they are engines now"
-
-
-def test_what_was_sent_waits_for_a_server_that_starts_again(orders: Orders) -> None:
-    build = orders.claimed(orders.one)
-    with serving(orders.store) as first:
-        assert Sender(first, orders.one.token).send("PUT", path_of(build), PLUS).status == 200
-    assert orders.one.send("PUT", path_of(build, "minus"), MINUS).status == 200
-    result = to_json(result_of(build))
-    assert orders.one.post("/worker/builds/publish", result).json == {"reply": "accepted"}
-    assert orders.engines is not None
 
 
 def test_what_is_sent_again_takes_the_place_of_the_first(orders: Orders) -> None:
