@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import tomlkit
 
-from spsa.config import Config, load_config, load_space, read_sources, source_values
+from spsa.config import load_config
 from spsa.config.projection import project_theta
+from spsa.config.settings import Config
+from spsa.config.source import read_sources, source_values
+from spsa.config.space import load_space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space

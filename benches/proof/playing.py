@@ -12,7 +12,7 @@ from rich.console import Console
 
 from benches.proof.places import Place
 from spsa.cli.held_run import held_run, play_match, tune
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run, Values

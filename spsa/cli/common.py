@@ -11,7 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spsa.config import Config, load_config
+from spsa.config import load_config
+from spsa.config.settings import Config
 from spsa.db import Store
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.output import echo

@@ -22,7 +22,8 @@ from spsa.cli.held_run import (
     tune,
     tuned_against_start,
 )
-from spsa.config import Config, load_config
+from spsa.config import load_config
+from spsa.config.settings import Config
 from spsa.db import Store, migrate
 from spsa.db.tables import Iteration, Run
 from spsa.errors import InvalidInput, TuningError

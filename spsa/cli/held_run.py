@@ -16,7 +16,8 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from spsa.config import Config, project_theta
+from spsa.config.projection import project_theta
+from spsa.config.settings import Config
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.run_columns import Builds

@@ -9,18 +9,18 @@ from pathlib import Path
 import click
 
 from spsa.builds.smoke import declared_options, tuning_lines
-from spsa.config import (
-    Config,
+from spsa.config import load_config
+from spsa.config.play import TimeControlSection
+from spsa.config.settings import Config
+from spsa.config.starter import (
     EngineFiles,
     Setup,
-    load_config,
     read_source,
     setup_of_binary,
     setup_of_source,
     starter_config,
     starter_params,
 )
-from spsa.config.play import TimeControlSection
 from spsa.config.suggestions import Selection, select, suggest_options
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working

@@ -18,9 +18,11 @@ from spsa.cli.common import (
     url_option,
     with_config,
 )
-from spsa.config import Config, load_space, other_values, read_sources, source_lines
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
+from spsa.config.settings import Config
+from spsa.config.source import other_values, read_sources, source_lines
+from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput

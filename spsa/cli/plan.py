@@ -8,7 +8,7 @@ import click
 
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import json_option, with_config
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
 from spsa.core.run_columns import Builds

@@ -8,7 +8,7 @@ import click
 
 from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.core.params import Number, Space
 from spsa.live_display import working
 from spsa.master.delivery_setup import temporary_delivery

@@ -14,7 +14,7 @@ from spsa.cli.held_run import (
     tuned_against_start,
     validation_game_settings,
 )
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working

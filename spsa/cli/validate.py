@@ -8,7 +8,7 @@ import click
 
 from spsa.cli.common import json_option, run_option, with_config
 from spsa.cli.held_run import held_run, interruptible, play_match, validation_game_settings
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.core.game_settings import MAX_NELO, MIN_NELO_APART, GameSettings, TimeControl
 from spsa.core.params import PlayedValues
 from spsa.db import Store

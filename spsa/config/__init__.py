@@ -1,48 +1,101 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
-from spsa.config.loading import load_config, missing_files, readable_params
-from spsa.config.projection import project_theta, says
-from spsa.config.settings import Config
-from spsa.config.source import (
-    check_against_engine,
-    check_against_source,
-    other_values,
-    read_sources,
-    source_lines,
-    source_values,
-)
-from spsa.config.space import load_space
-from spsa.config.starter import (
-    CLOCK,
-    EngineFiles,
-    Setup,
-    read_source,
-    setup_of_binary,
-    setup_of_source,
-    starter_config,
-    starter_params,
-)
+from collections.abc import Mapping
+from pathlib import Path
 
-__all__ = [
-    "CLOCK",
-    "Config",
-    "EngineFiles",
-    "Setup",
-    "check_against_engine",
-    "check_against_source",
-    "load_config",
-    "load_space",
-    "missing_files",
-    "other_values",
-    "project_theta",
-    "read_source",
-    "read_sources",
-    "readable_params",
-    "says",
-    "setup_of_binary",
-    "setup_of_source",
-    "source_lines",
-    "source_values",
-    "starter_config",
-    "starter_params",
-]
+from spsa.builds.artifacts import sha256_of
+from spsa.config.document import Faults, Key, read_document
+from spsa.config.section import read_table
+from spsa.config.settings import Config, Sections
+from spsa.config.space import readable_space
+from spsa.core.game_settings import Book, EngineFile, GameSettings
+from spsa.core.params import Space
+from spsa.core.uci_options import CHESS960
+from spsa.db.url import parsed, with_absolute_path
+from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.openings import NAME_A_BOOK, builtin_book
+
+
+def load_config(path: Path, environ: Mapping[str, str]) -> Config:
+    """Read config.toml; DATABASE_URL in `environ` overrides its [database].
+
+    Paths in it are relative to the file, and one in DATABASE_URL to the current folder. Raises
+    InvalidInput with all faults. `missing_files` checks that the named files exist, because some
+    commands need none (a server needs no source).
+    """
+    document = read_document(path)
+    data, url = document.data, environ.get("DATABASE_URL", "").strip()
+    if url:
+        parsed(url)
+        data = {**data, "database": {"url": with_absolute_path(url, Path.cwd())}}
+    faults = Faults(document)
+    config = _config(document.path, data, faults)
+    if config is None:
+        raise InvalidInput(faults.found)
+    return config
+
+
+def _config(path: Path, data: Mapping[str, object], faults: Faults) -> Config | None:
+    tables = read_table(Sections, data, faults, folder=path.resolve().parent)
+    if tables is None:
+        return None
+    games, engine = tables.games, tables.engine
+    chess960 = {CHESS960: "true"} if games.chess960 else {}
+    game_settings = GameSettings(
+        time_control=tables.time_control.limits,
+        adjudication=tables.adjudication.rules,
+        book=Book(
+            name=games.book,
+            sha256=_hash(builtin_book(games.book) or Path(games.book)),
+            plies=games.plies,
+            chess960=games.chess960,
+        ),
+        scale=games.scale,
+        engine_options=chess960 | engine.options,
+        engine_arguments=engine.arguments,
+        engine_files={
+            option: EngineFile(path=str(file), sha256=_hash(file))
+            for option, file in engine.files.items()
+        },
+    )
+    return Config(path=path, game_settings=game_settings, **dict(tables))
+
+
+def _hash(path: Path) -> str:
+    """Empty for a file that cannot be read: a command that plays nothing does not need it."""
+    try:
+        return sha256_of(path)
+    except TuningError:
+        return ""
+
+
+def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
+    """params.toml as far as it can be read, and its faults.
+
+    With the faults of all files in one message a user corrects them in one round.
+    """
+    try:
+        return readable_space(read_document(config.run.params))
+    except InvalidInput as error:
+        return Space(()), error.faults
+
+
+def missing_files(config: Config) -> tuple[Fault, ...]:
+    """A fault if the book, the engine or a file of an option is missing or cannot be read.
+
+    Who reads params.toml or the source says so.
+    """
+    settings, engine = config.game_settings, config.delivery.engine
+    needed: list[tuple[Key, str, str]] = []
+    if not settings.book.sha256:
+        needed.append((("games", "book"), settings.book.name, NAME_A_BOOK))
+    if engine is not None and not engine.exists():
+        needed.append((("delivery", "engine"), str(engine), "build the engine first"))
+    for option, file in settings.engine_files.items():
+        if not file.sha256:
+            remedy = f"name the file that {option} takes"
+            needed.append((("engine", "files", option), file.path, remedy))
+    faults = Faults(read_document(config.path))
+    for key, path, remedy in needed:
+        faults.note(key, f"{path} is not there, or cannot be read", remedy)
+    return faults.found

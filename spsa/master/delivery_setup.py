@@ -18,7 +18,8 @@ from spsa.builds.builder import Builder, adopt
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
-from spsa.config import Config, read_sources
+from spsa.config.settings import Config
+from spsa.config.source import read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput

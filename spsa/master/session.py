@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol, Self
 
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written, from_json
 from spsa.core.params import Space

@@ -12,14 +12,9 @@ from typing import Any
 
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.smoke import declared_options
-from spsa.config import (
-    Config,
-    check_against_engine,
-    check_against_source,
-    missing_files,
-    read_sources,
-    readable_params,
-)
+from spsa.config import missing_files, readable_params
+from spsa.config.settings import Config
+from spsa.config.source import check_against_engine, check_against_source, read_sources
 from spsa.core.json_values import as_written
 from spsa.core.params import Parameter, Space, differences
 from spsa.db import Store

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from spsa.builds.smoke import declared_options, engine_under_test, longest_search
-from spsa.config import CLOCK, Config, Setup
+from spsa.config.settings import Config
+from spsa.config.starter import CLOCK, Setup
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.master.delivery_setup import WORK, temporary_delivery

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from spsa.config import Config
+from spsa.config.settings import Config
 from spsa.db import Store
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.db.run_view import MasterLease

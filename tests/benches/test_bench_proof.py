@@ -7,7 +7,7 @@ import pytest
 from benches.proof.markdown import markdown
 from benches.proof.places import DETUNED_STEPS, Plan, places
 from benches.proof.verdict import Proof, Verdict, recovered
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.core.scoring import Tally, elo
 from spsa.master.start import checked_space
 from spsa.report.matches import ThetaChoice

@@ -4,7 +4,7 @@ import pytest
 
 from spsa.builds.sources.constant import ConstantRefused
 from spsa.builds.sources.rewriting import render, sources_of
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.core.params import Space
 
 CONSTANTS = """\

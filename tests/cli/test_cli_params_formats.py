@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from console import Ask
 
-from spsa.config import load_config, load_space
+from spsa.config import load_config
+from spsa.config.space import load_space
 
 LINES = "razor,446.5,0,892,44,0.002\nlmr,18,-20,60,4,0.002\n"
 CONFIG = '[delivery]\nkind = "uci"\nengine = "engine"\n'

@@ -15,7 +15,8 @@ from shell import Shell
 from spsa.algorithms import create
 from spsa.algorithms.tuning import problem_of
 from spsa.cli import plan
-from spsa.config import load_config, load_space
+from spsa.config import load_config
+from spsa.config.space import load_space
 from spsa.core.run_columns import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade

@@ -9,7 +9,8 @@ from asking import Store
 from masters import RunUnderTest
 from purges import BAD, moved
 
-from spsa.config import load_space, project_theta
+from spsa.config.projection import project_theta
+from spsa.config.space import load_space
 
 OURS = """\
 [margin]

@@ -12,7 +12,7 @@ from builders import Stage, new_validation, new_worker, stage
 from console import PARAMS, Ask, environment, master, write_project
 from shell import Shell
 
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.core.scoring import Tally
 from spsa.protocol import BatchResult
 

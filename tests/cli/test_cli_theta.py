@@ -9,7 +9,7 @@ from console import SOURCE, Ask
 from masters import settings
 
 from spsa.builds.source import pin
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.core.params import PlayedValues
 from spsa.core.run_columns import Estimates
 from spsa.db.tables import Compared

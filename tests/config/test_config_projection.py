@@ -5,7 +5,8 @@ import stat
 
 import pytest
 
-from spsa.config import load_space, project_theta
+from spsa.config.projection import project_theta
+from spsa.config.space import load_space
 from spsa.errors import InvalidInput
 
 TEXT = """\

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spsa.config import check_against_source, load_space, read_sources
+from spsa.config.source import check_against_source, read_sources
+from spsa.config.space import load_space
 from spsa.core.params import Constraint, Location, Place, Role
 from spsa.errors import InvalidInput
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spsa.algorithms import Problem, create
-from spsa.config import load_space
 from spsa.config.formats import Imported, exported, read_file, spsa_tables
 from spsa.config.projection import params_file
+from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.errors import InvalidInput
 

@@ -21,8 +21,11 @@ from hypothesis import given
 
 from spsa.algorithms import settings_faults
 from spsa.builds.sources.rewriting import render
-from spsa.config import check_against_source, load_config, load_space, starter_params
+from spsa.config import load_config
 from spsa.config.section import Section
+from spsa.config.source import check_against_source
+from spsa.config.space import load_space
+from spsa.config.starter import starter_params
 from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Parameter, Space

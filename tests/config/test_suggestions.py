@@ -8,15 +8,10 @@ import pytest
 
 from spsa.builds.sources.reading import parse
 from spsa.builds.sources.rewriting import element, elements
-from spsa.config import (
-    check_against_source,
-    load_config,
-    load_space,
-    read_source,
-    setup_of_source,
-    starter_config,
-    starter_params,
-)
+from spsa.config import load_config
+from spsa.config.source import check_against_source
+from spsa.config.space import load_space
+from spsa.config.starter import read_source, setup_of_source, starter_config, starter_params
 from spsa.config.suggestions import Suggested, select
 from spsa.core.params import Location
 from spsa.core.params.parameter import assignments

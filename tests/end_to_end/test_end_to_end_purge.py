@@ -14,7 +14,7 @@ from shell import Shell
 from tuner import ENDLESS, Tuner
 from uci_tuner import uci_tuner
 
-from spsa.config import says
+from spsa.config.projection import says
 from spsa.lifecycle import RunStatus
 
 pytestmark = pytest.mark.timeout(1200)

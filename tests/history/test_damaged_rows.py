@@ -16,7 +16,7 @@ from builders import TERMS, stage
 from console import call, worker, write_project
 
 from spsa.cli import execute
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.db.migrate import upgrade
 from spsa.master.session import RunSettings
 

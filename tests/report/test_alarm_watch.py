@@ -15,8 +15,8 @@ from builders import Stage
 from tuned import space_from, tuned
 from uci_tuner import uci_tuner
 
-from spsa.config import Config, load_config
-from spsa.config.settings import AlarmsSection
+from spsa.config import load_config
+from spsa.config.settings import AlarmsSection, Config
 from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
 from spsa.report import alarm_watch

@@ -9,7 +9,7 @@ from builders import TERMS, Stage, new_validation, stage
 from elo import score_of_elo
 
 from spsa.algorithms.tuning import tuning
-from spsa.config import load_space
+from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.history.replay import games_of
