@@ -4,8 +4,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -170,10 +168,3 @@ def test_a_cache_of_another_user_is_refused(binary: Path, cache: Path) -> None:
     os.chown(cache, 12345, 12345)
     with pytest.raises(TuningError, match="belongs to user 12345"):
         fetch(binary, SHA, cache)
-
-
-def test_processes_share_a_cache(binary: Path, cache: Path) -> None:
-    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
-        copies = list(pool.map(fetch, [binary] * 12, [SHA] * 12, [cache] * 12))
-    assert {copy.path for copy in copies} == {cache / SHA}
-    assert names(cache) == {SHA}

@@ -82,18 +82,11 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
     with pytest.raises(BuildFailed) as failure:
         builder.build(rendered(90), rendered(-5))
     words = str(failure.value)
-    assert "the minus engine: " in words and "Its values: margin = -5" in words
-    assert "`cargo build` ended with 101" in words and "all of it is in " in words
-    assert "cannot apply unary operator `-` to type `u64`" in words
-    assert "src/constants.rs:1" in words
-    assert "Compiling" not in words
+    assert words.startswith("the minus engine: `cargo build` ended with 101\nerror[E0600]: cannot")
+    assert "src/constants.rs:1" in words and "all of it is in " in words
+    assert words.endswith("Its values: margin = -5")
     assert failure.value.exit_code == 4
     assert builder.build_one("minus", rendered(44)).bench == 44_061
-    with pytest.raises(BuildFailed) as failure:
-        builder.build(rendered(-1), rendered(-2))
-    words = str(failure.value)
-    assert "the plus engine: " in words and "Its values: margin = -1" in words
-    assert words.count("error[E0600]") == 1
 
 
 def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
@@ -212,16 +205,3 @@ def test_a_key_names_all_that_decides_the_bytes(
     monkeypatch.setattr(requirements, "_PROCESSOR", own.write("../features", "flags: avx2"))
     keys.append(key())
     assert len(set(keys)) == len(keys)
-
-
-def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:
-    builder = own.builder(bench=False)
-    shutil.rmtree(own.work)
-    engine = builder.build_one("plus", rendered(31))
-    assert engine.path.is_file()
-    shutil.rmtree(own.work)
-    builder.build(rendered(31), rendered(31))
-    own.write("src/new.rs", "// not there when the run began\n")
-    shutil.rmtree(own.work)
-    with pytest.raises(TuningError, match="is gone"):
-        builder.build_one("plus", rendered(32))
