@@ -1,8 +1,6 @@
 """What only a direct worker has: the URL of its database, the connection, its machine's secret.
 
-The URL is from the command line, the environment, or `[database] url` of config.toml. This module
-alone imports `spsa.db`: a remote worker has neither SQLAlchemy nor the rest of
-it.
+This module alone imports `spsa.db`: a remote worker has no SQLAlchemy.
 """
 
 import logging
@@ -99,9 +97,8 @@ def machine_secret(folder: Path) -> str:
         if not file.exists():
             # Written under another name and linked, so that no process reads half of it.
             fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with os.fdopen(os.open(fresh, flags, 0o600), "w") as draft:
-                draft.write(token_hex(32))
+            fresh.touch(mode=0o600, exist_ok=False)
+            fresh.write_text(token_hex(32))
             with suppress(FileExistsError):  # another process of this machine was faster
                 os.link(fresh, file)
             fresh.unlink()

@@ -10,7 +10,7 @@ from spsa.errors import (
     DatabaseUnreachable,
     TooManyRequests,
 )
-from spsa.protocol import ClaimRequest, Measured
+from spsa.protocol import BatchReport, ClaimRequest, HeldClaim, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -50,7 +50,7 @@ def client(store, run):
 
 
 def played(claim, **over):
-    return claim, result_of(claim, **over)
+    return BatchReport(held=HeldClaim.of(claim), result=result_of(claim, **over))
 
 
 def batches(run):
@@ -67,7 +67,7 @@ def now(monkeypatch):
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
-    client.enqueue(*played(claim := client.claim()))
+    client.enqueue(played(claim := client.claim()))
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
         client.deliver()

@@ -25,13 +25,8 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.protocol import (
-    BatchFailure,
-    BatchReport,
-    BatchResult,
     Claim,
     ClaimRequest,
-    Failure,
-    HeldClaim,
     Measured,
     OpenWork,
     RegisteredWorker,
@@ -78,10 +73,6 @@ FAILURE = Backoff(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
 
 RECONNECT = Backoff(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two attempts to reach the database; 30 s at most."""
-
-End = BatchResult | Failure | None
-"""What is reported of a claim: its result, why it failed, or None to hand the batch back."""
-
 
 log = logging.getLogger(__name__)
 
@@ -139,16 +130,9 @@ class DatabaseClient:
             self.last_error = None
             self._retries.reset()
 
-    def enqueue(self, claim: Claim, end: End) -> None:
-        """Keep the report of a claim until it is delivered."""
-        held = HeldClaim.of(claim)
-        match end:
-            case None:
-                self._reports.append(held)
-            case Failure():
-                self._reports.append(BatchFailure(held=held, failure=end))
-            case _:
-                self._reports.append(BatchReport(held=held, result=end))
+    def enqueue(self, report: Request[Any]) -> None:
+        """Keep what ends a claim until it is delivered: its result, why it failed, or a return."""
+        self._reports.append(report)
 
     def renew(self, claim_ids: Collection[str], measured: Measured) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
@@ -192,8 +176,7 @@ class DatabaseClient:
 
     def drop_reports(self) -> None:
         """Give up the reports that wait; their batches are played again when the leases expire."""
-        if self._reports:
-            log.warning("%s cannot be reported any more", plural(len(self._reports), "batch", "es"))
+        log.warning("%s cannot be reported any more", plural(len(self._reports), "batch", "es"))
         self._reports.clear()
 
     def claim(self) -> Claim | None:
@@ -240,10 +223,7 @@ class DatabaseClient:
         reason = "; ".join(dict.fromkeys(filter(None, found))) or "no run needs games"
         reason = "" if None in found else reason
         if reason and reason != self._idle_reason:
-            level = logging.WARNING if found else logging.INFO
-            log.log(
-                level, "there is nothing that this worker may play: %s", printable(reason, 1000)
-            )
+            log.warning("there is nothing that this worker may play: %s", printable(reason, 1000))
         self._idle_reason = reason
 
     def _obstacle(self, work: OpenWork) -> str | None:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Protocol
 
 from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
-from spsa.protocol import Claim, Failure, Measured
+from spsa.protocol import BatchFailure, BatchReport, Claim, Failure, HeldClaim, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of, speed_is_due
@@ -150,7 +150,7 @@ class Worker(JobLoop):
         if updates.is_needed:  # nothing that is played now can be reported any more
             self.withdraw()
             self.stop()
-            if not self.active:
+            if not self.active and self._client.unreported:
                 self._client.drop_reports()
         holds = self.active or self._client.unreported
         if updates.is_wanted and not (holds or self._is_leaving):
@@ -201,7 +201,8 @@ class Worker(JobLoop):
             job = self._jobs.job(claim)
             self._pool.check_room(job)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
-            self._client.enqueue(self._claims.pop(claim.claim_id), None)
+            del self._claims[claim.claim_id]
+            self._client.enqueue(HeldClaim.of(claim))
             raise
         except TuningError as error:
             self._cannot_play(claim, error)
@@ -231,13 +232,13 @@ class Worker(JobLoop):
         log.error("%s: this machine cannot play it: %s", label_of(claim), error)
         if isinstance(error, OutsideScale):  # no fault of the machine: it hands the batch back
             self._client.leave_out(claim.run_name)
-            self._client.enqueue(claim, None)
+            self._client.enqueue(HeldClaim.of(claim))
         else:
             self._fail(claim, Failure(reason=printable(str(error), FAILURE_LENGTH)))
 
     def _fail(self, claim: Claim, failure: Failure) -> None:
         """Wait longer after each failure, so that a machine that plays nothing does little harm."""
-        self._client.enqueue(claim, failure)
+        self._client.enqueue(BatchFailure(held=HeldClaim.of(claim), failure=failure))
         self._claim_at = time.monotonic() + self._failures.next()
 
     def note(self, active: ActiveJob, event: Event) -> None:
@@ -252,14 +253,15 @@ class Worker(JobLoop):
         match ended:
             case JobDone():
                 seconds = time.monotonic() - active.since
-                self._client.enqueue(claim, replace(active.result, seconds=seconds))
+                result = replace(active.result, seconds=seconds)
+                self._client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result))
                 self._note_played(active, claim)
             case JobFailed(reason=reason):
                 self._last_failure = TuningError(f"{active}: {reason}")
                 log.error("%s: failed, %s", active, reason)
                 self._fail(claim, _failure(active, claim, reason))
             case _:
-                self._client.enqueue(claim, None)
+                self._client.enqueue(HeldClaim.of(claim))
                 log.info("%s: handed back", active)
 
     def _note_played(self, active: ActiveJob, claim: Claim) -> None:
