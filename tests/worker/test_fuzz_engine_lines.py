@@ -30,9 +30,6 @@ from worker.runner.game import NOTHING_PLAYED, Game, Pair, Pairing, with_pair
 from worker.runner.position import Termination, drawn
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
-OPTION = "option name type default min max var Hash Threads spin check combo button string true"
-
-
 BLANKS = (" ", " ", " ", " ", "  ", "\t", "\r", "\v", "\u00a0", "")
 
 
@@ -58,24 +55,6 @@ def info(chance: Chance) -> str:
 
 def search(chance: Chance) -> str:
     return "\n".join(chance.many(lambda: info(chance), 4))
-
-
-def options(chance: Chance) -> list[str]:
-    def one() -> str:
-        match chance.randrange(3):
-            case 0:
-                return line(chance, OPTION)
-            case 1:
-                return f"option name Hash type spin min {chance.number()} max {chance.number()}"
-            case _:
-                return f"option name Hash type combo var {chance.text(2)} var {chance.text(2)}"
-
-    return chance.many(one, 6)
-
-
-def option_value(chance: Chance) -> str:
-    usual = chance.choice(["true", "False", "a b", chance.text(2)])
-    return chance.number() if chance.random() < 0.5 else usual
 
 
 @given(said=made(search), move=made(lambda chance: line(chance, "bestmove e2e4 e7e8q")))
@@ -124,40 +103,6 @@ def fits_its_columns(result: BatchResult) -> None:
     for reason, games in result.voids.items():
         assert reason.isprintable() and len(reason) <= VOID_REASON_LENGTH and games > 0
     json.dumps(dict(result.voids))
-
-
-@given(
-    said=made(options),
-    name=made(lambda chance: chance.choice(["Hash", "hash", "Threads", "x", chance.text(2)])),
-    value=made(option_value),
-)
-@example(said=["option name Hash type spin min 1 max " + "9" * 5000], name="Hash", value="7")
-@example(said=["option name Hash type string"], name="Hash", value="x\nquit")
-@example(said=["option name Hash type spin"], name="Hash", value="1_0")
-@example(said=["option name Hash type spin"], name="Hash", value="\u0663")
-@fuzz()
-def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, value: str) -> None:
-    declared = Declarations()
-    for each in said:
-        declared.read_line(each.encode(errors="replace").decode(errors="replace").strip())
-    try:
-        command = declared.command(name, value)
-    except EngineFault as fault:
-        refused_in_print(fault)
-        return
-    option = declared.by_name[name.lower()]
-    sent = command.decode()
-    assert sent.endswith("\n") and len(sent.split("\n")) == 2
-    assert sent.startswith(f"setoption name {option.name}")
-    if option.type != "button":
-        assert sent == f"setoption name {option.name} value {value}\n" and value.isprintable()
-    if option.type == "spin":
-        assert re.fullmatch("[+-]?[0-9]+", value)
-        low, high = option.low, option.high
-        digits = value.lstrip("+-").lstrip("0") or "0"
-        number = (-1) ** value.startswith("-") * (int(digits) if len(digits) < 99 else 2**64)
-        assert low is None or number >= low
-        assert high is None or number <= high
 
 
 def test_there_is_an_end_of_options() -> None:

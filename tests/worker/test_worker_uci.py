@@ -122,6 +122,9 @@ def test_an_option_is_sent_in_the_engines_own_spelling(
     ("name", "value"),
     [
         ("Nonsense", "1"),
+        ("File", "x\nquit"),
+        ("Hash", "1_0"),
+        ("Hash", "\u0663"),
         ("Hash", "65"),
         ("Hash", "1.5"),
         ("Ponder", "maybe"),

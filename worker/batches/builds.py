@@ -127,14 +127,14 @@ class BuildThread:
         def keep() -> None:
             while not ended.wait(self._lease / 4):
                 try:
-                    is_held = self._store.ask(renewal)
+                    if self._store.ask(renewal):
+                        continue
                 except DatabaseUnreachable:
-                    is_held = True  # it may still be held; publishing will tell
-                except TuningError:  # a token that was revoked, a server of another version
-                    is_held = False
-                if not is_held:
-                    cancel()
-                    return
+                    continue  # it may still be held; publishing will tell
+                except TuningError as error:  # a token that was revoked
+                    log.error("cannot build: %s", error)
+                cancel()
+                return
 
         keeper = threading.Thread(target=keep, name="build-lease")
         keeper.start()

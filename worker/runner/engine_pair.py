@@ -58,8 +58,10 @@ class EnginePair:
 
     def close(self, *, at_once: bool = False) -> None:
         """End all engines; those that play are killed `at_once`, or asked to quit first."""
-        _close(self._starting, at_once=True)
-        _close(self._playing, at_once=at_once)
+        while self._starting:
+            self._starting.popitem()[1].close(at_once=True)
+        while self._playing:
+            self._playing.popitem()[1].close(at_once=at_once)
 
     def _start(self, side: str, spec: EngineSpec) -> None:
         for engine in (self._playing.get(side), self._starting.get(side)):
@@ -78,9 +80,3 @@ class EnginePair:
         self._playing[side] = self._starting.pop(side)
         if current is not None:
             current.close()
-
-
-def _close(engines: dict[str, UciEngine], *, at_once: bool) -> None:
-    while engines:
-        _, engine = engines.popitem()
-        engine.close(at_once=at_once)
