@@ -59,7 +59,7 @@ class WorkingFolders:
         total = files = 0
         for place, folders, names in os.walk(folder):
             files += len(folders) + len(names)
-            for name in names:
+            for name in names[:MAX_FILES]:
                 with suppress(OSError):  # it has just been removed
                     total += Path(place, name).lstat().st_blocks * _BLOCK
             if total > self.most_bytes or files > MAX_FILES:
@@ -86,12 +86,10 @@ def working_folders(
 class EngineLimits:
     """The limits of one engine: bytes of memory and of each file it writes, and seconds.
 
-    The memory is that of an engine with one thread; one with more threads takes more slots and gets
-    their shares. Without `memory` it is not limited.
-    Without `isolation` it has the worker's network, and without `folders` the worker's working
-    folder. `worker_id` is that of the orphan reaper, if there is one.
-    Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
-    count.
+    Memory is what a process can write to (RLIMIT_DATA), without mapped files such as tablebases. It
+    is that of an engine with one thread; one with more takes more slots and gets their shares.
+    Without `isolation` an engine has the worker's network, and without `folders` the worker's
+    working folder. `worker_id` is that of the orphan reaper, if there is one.
     `start` is how long it may take for `uciok`, `ready` for `readyok`, `quit` for its exit, `depth`
     for a move with a depth limit. It hangs when it exceeds the time of a move by `grace`, or, with
     a node limit, when it searches fewer than `slowest` nodes a second.
