@@ -17,50 +17,32 @@ from spsa.config.section import (
     located,
     refusal,
 )
-from spsa.core.game_settings import (
-    MAX_DEPTH,
-    MAX_IN_A_ROW,
-    MAX_MOVES,
-    MAX_NODES_TO_SEARCH,
-    MAX_NPS,
-    MAX_PIECES,
-    MAX_PLIES,
-    MAX_SCORE,
-    MAX_SECONDS,
-    MIN_PIECES,
-    Adjudication,
-    DrawRule,
-    ResignRule,
-    Scale,
-    TablebaseRule,
-    TimeControl,
-    TimeKind,
-)
+from spsa.core import game_settings as core
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 
-_TIMED = (TimeKind.MOVETIME, TimeKind.CLOCK)
-_COUNTED = (TimeKind.NODES, TimeKind.DEPTH)
+_TIMED = (core.TimeKind.MOVETIME, core.TimeKind.CLOCK)
+_COUNTED = (core.TimeKind.NODES, core.TimeKind.DEPTH)
 _OWNERS = {
     "timelow": _TIMED,
     "timehigh": _TIMED,
-    "increment": (TimeKind.CLOCK,),
-    "moves": (TimeKind.CLOCK,),
-    "margin": (TimeKind.CLOCK,),
+    "increment": (core.TimeKind.CLOCK,),
+    "moves": (core.TimeKind.CLOCK,),
+    "margin": (core.TimeKind.CLOCK,),
     "low": _COUNTED,
     "high": _COUNTED,
 }
 
-Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS)]
+Seconds = Annotated[float, Field(ge=0.001, le=core.MAX_SECONDS)]
 """At least one millisecond, the unit of UCI."""
-Seconds0 = Annotated[float, Field(ge=0.0, le=MAX_SECONDS)]
-Count = Annotated[int, Field(ge=1, le=MAX_NODES_TO_SEARCH)]
+Seconds0 = Annotated[float, Field(ge=0.0, le=core.MAX_SECONDS)]
+Count = Annotated[int, Field(ge=1, le=core.MAX_NODES_TO_SEARCH)]
 
 
 class TimeControlSection(Section):
     """What limits a move or a game."""
 
-    kind: Annotated[TimeKind, Field(strict=False)] = TimeKind.MOVETIME
+    kind: Annotated[core.TimeKind, Field(strict=False)] = core.TimeKind.MOVETIME
     """what limits a move"""
     timelow: Seconds = 0.25
     """seconds: a move (`movetime`), a side's whole game (`clock`)"""
@@ -68,7 +50,7 @@ class TimeControlSection(Section):
     """the same; by default 1, or `timelow` if that is more"""
     increment: Seconds0 = 0.0
     """seconds added after each move (`clock`)"""
-    moves: Annotated[int | None, Field(ge=1, le=MAX_MOVES)] = None
+    moves: Annotated[int | None, Field(ge=1, le=core.MAX_MOVES)] = None
     """moves after which the clock gets its time again (`clock`)"""
     margin: Seconds0 = 0.05
     """seconds by which an engine may exceed its clock (`clock`)"""
@@ -78,9 +60,9 @@ class TimeControlSection(Section):
     """the same; by default `low`"""
 
     @property
-    def limits(self) -> TimeControl:
+    def limits(self) -> core.TimeControl:
         low, high = self._range
-        return TimeControl(
+        return core.TimeControl(
             kind=self.kind,
             low=low,
             high=high,
@@ -107,9 +89,9 @@ class TimeControlSection(Section):
         elif low > high:
             found = f"{prefix}low {low:g} is more than {prefix}high {high:g}"
             yield (f"{prefix}low",), found, "exchange them"
-        if self.kind is TimeKind.DEPTH and high > MAX_DEPTH:
+        if self.kind is core.TimeKind.DEPTH and high > core.MAX_DEPTH:
             key = "low" if self.high is None else "high"
-            yield (key,), f"{key} = {high} is too large", f"use at most {MAX_DEPTH}"
+            yield (key,), f"{key} = {high} is too large", f"use at most {core.MAX_DEPTH}"
 
 
 def _book(name: str, info: ValidationInfo) -> str:
@@ -140,9 +122,9 @@ class GamesSection(Section):
     """`"builtin"`, `"builtin:unbalanced"`, or the path of an EPD, FEN or PGN file"""
     chess960: bool = False
     """the positions of the book and their games are of Chess960"""
-    plies: Annotated[int | None, Field(ge=1, le=MAX_PLIES)] = None
+    plies: Annotated[int | None, Field(ge=1, le=core.MAX_PLIES)] = None
     """how far into each game of a PGN book to play"""
-    target_nps: Annotated[int | None, Field(ge=1, le=MAX_NPS)] = None
+    target_nps: Annotated[int | None, Field(ge=1, le=core.MAX_NPS)] = None
     """machines multiply times to search as many nodes as one with this many a second, per slot"""
 
     @property
@@ -151,8 +133,8 @@ class GamesSection(Section):
         return self.games_per_iteration // 2
 
     @property
-    def scale(self) -> Scale | None:
-        return None if self.target_nps is None else Scale(target_nps=self.target_nps)
+    def scale(self) -> core.Scale | None:
+        return None if self.target_nps is None else core.Scale(target_nps=self.target_nps)
 
     def faults(self) -> Iterator[Found]:
         size, most = self.batch_size, self.games_per_iteration
@@ -199,18 +181,18 @@ class EngineSection(Section):
             yield ("files", name), found, "keep it in [engine.files], which sends its path"
 
 
-_DRAW, _RESIGN = DrawRule(), ResignRule()
-InARow = Annotated[int, Field(ge=1, le=MAX_IN_A_ROW)]
+_DRAW, _RESIGN = core.DrawRule(), core.ResignRule()
+InARow = Annotated[int, Field(ge=1, le=core.MAX_IN_A_ROW)]
 
 
 class DrawSection(Section):
     """A draw, when the scores of both engines stay this close to zero."""
 
-    move_number: Annotated[int, Field(ge=0, le=MAX_MOVES)] = _DRAW.move_number
+    move_number: Annotated[int, Field(ge=0, le=core.MAX_MOVES)] = _DRAW.move_number
     """first full move that counts"""
     count: InARow = _DRAW.count
     """consecutive moves of each side"""
-    score: Annotated[int, Field(ge=0, le=MAX_SCORE)] = _DRAW.score
+    score: Annotated[int, Field(ge=0, le=core.MAX_SCORE)] = _DRAW.score
     """centipawns"""
 
 
@@ -219,14 +201,14 @@ class ResignSection(Section):
 
     count: InARow = _RESIGN.count
     """consecutive moves of each side"""
-    score: Annotated[int, Field(ge=1, le=MAX_SCORE)] = _RESIGN.score
+    score: Annotated[int, Field(ge=1, le=core.MAX_SCORE)] = _RESIGN.score
     """centipawns"""
 
 
 class SyzygySection(Section):
     """Tables that decide a game."""
 
-    pieces: Annotated[int, Field(ge=MIN_PIECES, le=MAX_PIECES)]
+    pieces: Annotated[int, Field(ge=core.MIN_PIECES, le=core.MAX_PIECES)]
     """pieces on the board, kings included"""
     folder: OptionalPath = None
     """where machines find the tables, unless their command line names another"""
@@ -237,8 +219,8 @@ class SyzygySection(Section):
 class AdjudicationSection(Section):
     """When a game ends before the rules of chess end it."""
 
-    max_moves: Annotated[Annotated[int, Field(ge=1, le=MAX_MOVES)] | None, OrOff] = (
-        Adjudication().max_moves
+    max_moves: Annotated[Annotated[int, Field(ge=1, le=core.MAX_MOVES)] | None, OrOff] = (
+        core.Adjudication().max_moves
     )
     """full moves after which a game is a draw; `false` switches it off"""
     draw: Annotated[DrawSection | None, OrOff] = DrawSection()
@@ -246,14 +228,14 @@ class AdjudicationSection(Section):
     syzygy: Annotated[SyzygySection | None, OrOff] = None
 
     @property
-    def rules(self) -> Adjudication:
+    def rules(self) -> core.Adjudication:
         draw, resign, syzygy = self.draw, self.resign, self.syzygy
         tables = dict(syzygy or {})
-        return Adjudication(
+        return core.Adjudication(
             max_moves=self.max_moves,
-            draw=DrawRule(**dict(draw)) if draw else None,
-            resign=ResignRule(**dict(resign)) if resign else None,
-            syzygy=TablebaseRule(**tables | {"folder": str(tables["folder"] or "")})
+            draw=core.DrawRule(**dict(draw)) if draw else None,
+            resign=core.ResignRule(**dict(resign)) if resign else None,
+            syzygy=core.TablebaseRule(**tables | {"folder": str(tables["folder"] or "")})
             if syzygy
             else None,
         )

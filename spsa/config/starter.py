@@ -60,11 +60,9 @@ class EngineFiles:
     @property
     def switches(self) -> list[str]:
         """What may turn on UCI options for tuning: features of cargo, defines of C."""
-        found: set[str] = set()
-        for text in self.texts.values():
-            found |= {f"--features {name}" for name in _FEATURE.findall(text)}
-            found |= {f"-D{name}" for name in _DEFINE.findall(text)}
-        return sorted(found)
+        texts = "\n".join(self.texts.values())
+        features = {f"--features {name}" for name in _FEATURE.findall(texts)}
+        return sorted(features | {f"-D{name}" for name in _DEFINE.findall(texts)})
 
 
 def read_source(source: Path) -> EngineFiles:
@@ -78,11 +76,10 @@ def read_source(source: Path) -> EngineFiles:
             command, binary = _command(source, [*texts, *unread])
             build: Table = {"command": command, "binary": binary}
             return EngineFiles(root=source, build=build, texts=texts, unread=unread)
-    package = _package(source)
-    workspace = workspace_of(source.resolve())
-    root, build = (workspace, {"package": package}) if workspace and package else (source, {})
-    texts, unread = _read(workspace or source, (".rs",))
-    return EngineFiles(root=workspace or root, build=build, texts=texts, unread=unread)
+    package, workspace = _package(source), workspace_of(source.resolve())
+    root, build = workspace or source, {"package": package} if workspace and package else {}
+    texts, unread = _read(root, (".rs",))
+    return EngineFiles(root=root, build=build, texts=texts, unread=unread)
 
 
 def _package(folder: Path) -> str | None:
@@ -134,14 +131,12 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
     units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
-    program = "engine-to-tune" if (root / "engine").exists() else "engine"
-    return (*compiler, "-o", program, *units, "-pthread", "-lm"), program
+    return (*compiler, "-o", "engine-to-tune", *units, "-pthread", "-lm"), "engine-to-tune"
 
 
 def _made_by(makefile: str) -> str:
     named = [one for one in _PROGRAM.findall(makefile) if not one[1].endswith((")", ".exe"))]
-    found = dict(reversed(named))
-    return next((found[name] for name in _NAMES if name in found), "engine")
+    return next((program for known in _NAMES for name, program in named if name == known), "engine")
 
 
 def _text(path: Path) -> str | None:
@@ -166,16 +161,14 @@ CLOCK: Table = {"kind": "clock", "timelow": 8.0, "timehigh": 8.0, "increment": 0
 class Setup:
     """What a config.toml says of one engine: how it is built or started, its options and its limit.
 
-    `tables` go between the usual ones. `options` are for [engine.options].
+    `options` are for [engine.options].
     """
 
-    tables: Mapping[str, Table]
+    build: Table
+    delivery: Table = field(default_factory=dict)
+    engine: Table = field(default_factory=dict)
     options: Table = field(default_factory=dict)
     time_control: Table = field(default_factory=lambda: _MOVETIME)
-
-    @property
-    def build(self) -> Table:
-        return self.tables["build"]
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -185,23 +178,22 @@ class Setup:
 
     def with_build(self, **keys: object) -> "Setup":
         """With these keys in [build]."""
-        return replace(self, tables={**self.tables, "build": {**self.build, **keys}})
+        return replace(self, build={**self.build, **keys})
 
 
 def setup_of_source(source: PurePath | str, constants_file: str, build: Table) -> Setup:
     """For an engine's source, with further keys of [build]; paths are written with slashes."""
     place = {"source_path": PurePath(source).as_posix(), "constants_file": constants_file}
-    return Setup(tables={"build": {**place, "engines_path": None, **build}})
+    return Setup(build={**place, "engines_path": None, **build})
 
 
 def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Setup:
     """For a binary that takes its values by `setoption`."""
-    tables: dict[str, Table] = {
-        "delivery": {"kind": "uci", "engine": PurePath(engine).as_posix()},
-        "build": {"engines_path": None},
-        "engine": {"arguments": arguments} if arguments else {},
-    }
-    return Setup(tables=tables)
+    return Setup(
+        build={"engines_path": None},
+        delivery={"kind": "uci", "engine": PurePath(engine).as_posix()},
+        engine={"arguments": arguments} if arguments else {},
+    )
 
 
 def starter_config(setup: Setup, shape: Shape) -> str:
@@ -218,7 +210,9 @@ def starter_config(setup: Setup, shape: Shape) -> str:
         "time_control": setup.time_control,
         "games": games,
         "spsa": {"algorithm": None, "max_iterations": shape.iterations},
-        **setup.tables,
+        "delivery": setup.delivery,
+        "build": setup.build,
+        "engine": setup.engine,
         "engine.options": setup.options,
         "validation": {"games": None},
     }
@@ -227,30 +221,22 @@ def starter_config(setup: Setup, shape: Shape) -> str:
 
 
 def _section(name: str, table: Table) -> str:
-    """A table with its keys, each with its documentation."""
-    model = _model(name)
+    """A table with its keys, each with its documentation; a table of options has none."""
+    kind = Sections.model_fields[name].annotation if name in Sections.model_fields else None
+    model = kind if isinstance(kind, type) and issubclass(kind, Section) else None
     lines = [f"[{name}]"]
     for key, value in table.items():
-        about = _about(model, key)
-        lines += [f"# {line}" for line in wrap(about, _WIDTH - 2)]
-        lines.append(f"{key} = {_value(model, key, value)}")
+        if model is not None:
+            about = model.model_fields[key].description or ""
+            lines += [f"# {line}" for line in wrap(about, _WIDTH - 2)]
+            value = getattr(model.model_construct(), key) if value is None else value
+        lines.append(f"{key} = {_toml(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _model(name: str) -> type[Section] | None:
-    """The model of a table of config.toml; None for a table of options."""
-    kind = Sections.model_fields[name].annotation if name in Sections.model_fields else None
-    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
-
-
-def _value(model: type[Section] | None, key: str, value: object) -> str:
-    if value is None and model is not None:
-        value = getattr(model.model_construct(), key)
-    return json.dumps(value, ensure_ascii=False)  # which TOML reads, too
-
-
-def _about(model: type[Section] | None, key: str) -> str:
-    return "" if model is None else model.model_fields[key].description or ""
+def _toml(value: object) -> str:
+    """A value as JSON, which TOML reads, too."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 _INDENT: Mapping[str, Any] = {"subsequent_indent": f"#{'':<13}"}
@@ -278,8 +264,9 @@ def starter_params(
     about numbers in `functions` are comments at the end.
     """
     keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "knob")))
+    known = ParameterSection.model_fields
     about = (
-        fill(_about(ParameterSection, key), _WIDTH, initial_indent=f"#   {key:<10}", **_INDENT)
+        fill(known[key].description or "", _WIDTH, initial_indent=f"#   {key:<10}", **_INDENT)
         for key in keys
     )
     parts = ["\n".join((_PARAMS_HEAD, *about, _PARAMS_FOOT))]
@@ -305,8 +292,8 @@ def _tables(suggestions: Iterable[Suggested]) -> Iterator[str]:
 def _table(p: Suggested) -> str:
     keys = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
     lines = [f"[{p.name}]", *(f"{key} = {_number(number)}" for key, number in keys.items())]
-    lines += [f"{key} = {_quoted(text)}" for key, text in p.keys.items()]
-    lines += [f"group = {_quoted(p.group)}"] if p.group else []
+    texts = {**p.keys, **({"group": p.group} if p.group else {})}
+    lines += [f"{key} = {_toml(text)}" for key, text in texts.items()]
     if p.reason:
         lines = [f"# {line}" for line in (f"({p.reason})", *lines)]
     return "\n".join(lines) + "\n"
@@ -314,8 +301,3 @@ def _table(p: Suggested) -> str:
 
 def _number(number: float) -> str:
     return str(number) if isinstance(number, int) else repr(float(f"{number:.6g}"))
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string; JSON's escapes are a part of TOML's."""
-    return json.dumps(text, ensure_ascii=False)
