@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Location, Parameter, Place, Space
-from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine

@@ -15,9 +15,8 @@ import numpy as np
 from spsa.algorithms import Belief, Outcome, Problem, create
 from spsa.algorithms.observing import Average, Observation, Observed, observed
 from spsa.algorithms.state import Carry
-from spsa.core import derived_seed
+from spsa.core import Estimates, Update, derived_seed
 from spsa.core.params import PlayedValues, Space, Vector
-from spsa.core.run_columns import Estimates, Update
 from spsa.core.scoring import Tally
 
 

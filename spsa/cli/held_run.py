@@ -18,9 +18,9 @@ from rich.console import Console
 
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
+from spsa.core import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
-from spsa.core.run_columns import Builds
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run

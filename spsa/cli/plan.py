@@ -9,9 +9,9 @@ import click
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
+from spsa.core import Builds
 from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
-from spsa.core.run_columns import Builds
 from spsa.core.scoring import null_variance
 from spsa.db import Store
 from spsa.db.history_queries import Costs

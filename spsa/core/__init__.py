@@ -1,6 +1,84 @@
-"""Pure values of a tuning: parameters, results of games, game settings, seeds."""
+"""Pure values of a tuning: parameters, results of games, game settings, seeds.
+
+Here is what the columns of a run say of its present state: theta, estimates, and builds.
+"""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Self
+
+from spsa.core.json_values import Range, as_written, from_json
+
+Values = Mapping[str, float]
+Seconds = Annotated[float, Range(0, 7 * 86_400)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Estimates of the best values besides theta, each None as long as there is none.
+
+    `averaged` is the mean of theta over the iterations, with more weight on late ones;
+    `averaged_sd` is the standard deviation of theta. `supported` is the optimum that all games
+    together suggest; `supported_sd` is its standard error. All are by parameter name, in the
+    parameter's own unit: values of all parameters, deviations of the active ones.
+    """
+
+    averaged: Values | None = None
+    averaged_sd: Values | None = None
+    supported: Values | None = None
+    supported_sd: Values | None = None
+
+    def by_name(self) -> dict[str, Values | None]:
+        """All of them, by the names of the fields."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+NOTHING_KNOWN = Estimates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Theta and what else is known after the result k, and how the games of k changed it.
+
+    `theta` and `delta` have all parameters; `state` is that of the rule. `gradient`, in Elo per
+    step for the active parameters, and `elo` are the estimates from the games of k alone: None
+    without games, as at the start, which is k = 0.
+    """
+
+    k: int
+    state: Mapping[str, Any]
+    delta: Values
+    theta: Values
+    estimates: Estimates = NOTHING_KNOWN
+    gradient: Values | None = None
+    elo: float | None = None
+    bounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builds:
+    """The builds of a run at one moment, as the column `builds` of a run has them.
+
+    `iterations` are the k that are being built, the first of them for `seconds`. `usual` is what
+    the last iterations took in seconds, the slowest of a few, None before the first.
+    """
+
+    iterations: tuple[int, ...] = ()
+    seconds: Seconds = 0.0
+    usual: Seconds | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"seconds": round(self.seconds, 1)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Self:
+        """What the column says; nothing where it is empty.
+
+        Raises UnusableState for what no master writes.
+        """
+        with as_written("a column `builds`"):
+            return cls() if data is None else from_json(cls, data)
 
 
 def derived_seed(*parts: object) -> int:

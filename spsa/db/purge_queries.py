@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
-from spsa.core.run_columns import Update
+from spsa.core import Update
 from spsa.core.scoring import Tally, elo
 from spsa.db.base import COUNTS, execute
 from spsa.db.database import Database, add, rows

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, or_, select, update
 
-from spsa.core.run_columns import Builds
+from spsa.core import Builds
 from spsa.db.base import COUNTS, execute, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, rows
 from spsa.db.tables import (

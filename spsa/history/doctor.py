@@ -16,7 +16,7 @@ from pathlib import Path
 from spsa.algorithms.state import alike
 from spsa.algorithms.tuning import Tuning
 from spsa.builds.artifacts import verify
-from spsa.core.run_columns import Update
+from spsa.core import Update
 from spsa.db import Store
 from spsa.db.tables import Iteration, Purge, Run
 from spsa.errors import TuningError

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from spsa.algorithms.tuning import PlayedGames, Tuning
+from spsa.core import Update
 from spsa.core.params import PlayedValues
-from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.base import counts_of

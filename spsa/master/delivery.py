@@ -15,8 +15,8 @@ from spsa.builds.builder import Builder
 from spsa.builds.recipe import Rendered
 from spsa.builds.source import Pinned
 from spsa.builds.sources.rewriting import render
+from spsa.core import Builds
 from spsa.core.params import PlayedValues, Space
-from spsa.core.run_columns import Builds
 from spsa.db.master_queries import Sides
 from spsa.db.tables import EngineFile
 

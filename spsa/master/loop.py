@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Proposal, Tuning
-from spsa.core.run_columns import Update
+from spsa.core import Update
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView

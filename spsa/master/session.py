@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, Protocol, Self
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config.settings import Config
+from spsa.core import Builds, Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written, from_json
 from spsa.core.params import Space
-from spsa.core.run_columns import Builds, Update
 from spsa.core.scoring import elo
 from spsa.core.uci_options import whole_option
 from spsa.db import Store

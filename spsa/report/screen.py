@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from spsa.algorithms.tuning import Proposal
-from spsa.core.run_columns import Update
+from spsa.core import Update
 from spsa.db import Store
 from spsa.db.run_view import RunView
 from spsa.db.tables import Iteration, Run

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
+from spsa.core import Builds
 from spsa.core.json_values import as_written
-from spsa.core.run_columns import Builds
 from spsa.core.scoring import Estimate, Tally
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview

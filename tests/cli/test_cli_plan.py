@@ -17,7 +17,7 @@ from spsa.algorithms.tuning import problem_of
 from spsa.cli import plan
 from spsa.config import load_config
 from spsa.config.space import load_space
-from spsa.core.run_columns import Builds
+from spsa.core import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.master.delivery_setup import delivery_settings

@@ -10,8 +10,8 @@ from masters import settings
 
 from spsa.builds.source import pin
 from spsa.config.space import load_space
+from spsa.core import Estimates
 from spsa.core.params import PlayedValues
-from spsa.core.run_columns import Estimates
 from spsa.db.tables import Compared
 
 START = {"margin": 200.0, "depth": 3.0}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from builders import LEASE, THETA, new_run, stage, step_from
 
-from spsa.core.run_columns import NOTHING_KNOWN, Estimates
+from spsa.core import NOTHING_KNOWN, Estimates
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import RUN, RunStatus
 

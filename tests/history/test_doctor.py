@@ -10,7 +10,7 @@ from masters import RunUnderTest
 from purges import moved
 from purges import violations as known_engines
 
-from spsa.core.run_columns import NOTHING_KNOWN
+from spsa.core import NOTHING_KNOWN
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure

@@ -20,7 +20,7 @@ from masters import (
 )
 
 from spsa.algorithms import algorithms
-from spsa.core.run_columns import Builds
+from spsa.core import Builds
 from spsa.errors import (
     BuildFailed,
     Fault,

@@ -13,7 +13,7 @@ from builders import LEASE, Stage, new_worker, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
-from spsa.core.run_columns import Builds
+from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
 from spsa.protocol import BatchResult, Failure

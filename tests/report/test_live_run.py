@@ -11,7 +11,7 @@ from screen import Screen, ScreenFile, console_of
 from served import space
 from tuned import iterate, tuned
 
-from spsa.core.run_columns import Builds
+from spsa.core import Builds
 from spsa.live_display import Rate
 from spsa.output import StderrLines, echo
 from spsa.report.screen import MAX_OPEN, Progress

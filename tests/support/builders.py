@@ -7,8 +7,8 @@ from pathlib import Path
 
 from asking import Store
 
+from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
-from spsa.core.run_columns import Update
 from spsa.core.scoring import Tally
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_queries import NO_FILES

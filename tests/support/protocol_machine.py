@@ -36,7 +36,7 @@ from protocol_model import (
 )
 from shell import Shell
 
-from spsa.core.run_columns import Update
+from spsa.core import Update
 from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
 from spsa.db.purge_queries import PurgePlan, Selection
