@@ -23,12 +23,10 @@ from spsa.core.json_values import (
     Range,
     Text,
     checked,
-    checks,
     from_json,
     to_json,
 )
 from spsa.core.scoring import Tally
-from spsa.db.migrate import metadata
 from spsa.errors import IllegalTransition, OutOfRange, TuningError
 from spsa.protocol import (
     MAX_GAMES,
@@ -47,7 +45,6 @@ from spsa.protocol import (
     Measured,
     RenewRequest,
     Touch,
-    WorkerInfo,
 )
 
 SHA256 = "0123456789abcdef" * 4
@@ -195,42 +192,6 @@ def test_a_result_that_no_games_have_is_refused(said: str) -> None:
             checked(IMPOSSIBLE[said])
         with pytest.raises(OutOfRange, match=said):
             from_json(BatchResult, to_json(IMPOSSIBLE[said]))
-
-
-COLUMNS: list[tuple[str, type, dict[str, str]]] = [
-    (
-        "spsa_worker",
-        WorkerInfo,
-        {name: name for name in ("name", "platform", "version", "sandbox")},
-    ),
-    ("spsa_worker", WorkerInfo, {name: name for name in ("cores", "concurrency")}),
-    ("spsa_worker", WorkerInfo, {name: name for name in ("provides", "only_runs", "not_runs")}),
-    ("spsa_worker", Measured, {"nps": "nps", "scale": "scale"}),
-    ("spsa_batch", BatchResult, {n: n for n in ("voids", "plus_nodes", "minus_nodes", "slot")}),
-    ("spsa_batch", BatchResult, {n: n for n in ("seconds", "think_seconds", "scale")}),
-    ("spsa_batch", ClaimRequest, {"claim_id": "claim_id"}),
-    ("spsa_batch", Failure, {"last_error": "reason"}),
-    ("spsa_failure", Failure, {"sha256": "sha256", "reason": "reason"}),
-    ("spsa_build", BuildClaim, {"claim_id": "claim_id"}),
-    ("spsa_build", BuiltFile, {"plus_bench": "bench", "minus_bench": "bench"}),
-    ("spsa_build", BuildResult, {"binary_requires": "requires"}),
-    ("spsa_build_failure", BuildReturn, {"reason": "reason"}),
-]
-"""The columns that hold what a worker sends, and the fields that they hold."""
-
-
-@pytest.mark.parametrize(("table", "kind", "columns"), COLUMNS)
-def test_the_checks_of_the_tables_are_the_limits_of_the_fields(
-    table: str, kind: type, columns: dict[str, str]
-) -> None:
-    found = {
-        str(constraint.name): str(constraint.sqltext)
-        for constraint in metadata.tables[table].constraints
-        if isinstance(constraint, sa.CheckConstraint)
-    }
-    for column, field in columns.items():
-        ((_, condition),) = checks(kind, (field,))
-        assert found[f"ck_{table}_{column}"] == condition.replace(field, column)
 
 
 LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from asking import Store
-from builders import LEASE, new_engine, new_validation, result_of, stage
+from builders import new_engine, result_of, stage
 from masters import RunUnderTest
 from purges import moved
 from purges import violations as known_engines
@@ -13,7 +13,6 @@ from purges import violations as known_engines
 from spsa.core import NOTHING_KNOWN
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
-from spsa.protocol import Failure
 
 
 @pytest.fixture
@@ -46,35 +45,6 @@ def break_by(sql):
 
 def violations(run):
     return check_run(run.store, run.now())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("end", ["stop", "pause", "finish", "fail", "validate"])
-def test_however_a_run_comes_to_rest_it_is_sound(run, end):
-    store = run.store
-    if end == "fail":
-        for attempt in (1, 2, 3):
-            store.release(claim) if (claim := store.claim("y", run.worker, LEASE)) else None
-            store.fail(run.claim(f"try {attempt}"), Failure(reason="crash", void_games=1))
-        run.view()
-        assert run.now().status == "paused"
-    elif end in ("stop", "pause"):
-        getattr(store, end)("first", "me", "why")
-    else:
-        store.report(claim := run.claim("y"), result_of(claim))
-        run.apply()
-        store.extend("first", "me", 3)
-        store.finish(run.master)
-        if end == "validate":
-            store.open_iteration(
-                run.master, new_validation(plus=run_engine(run), minus=run_engine(run))
-            )
-    assert violations(run) == []
-
-
-def run_engine(run):
-    row = next(engine for engine in run.store.engines(run.run.id) if engine.path.endswith("plus"))
-    return new_engine("plus", path=row.path)
 
 
 # what somebody does to the database, and the words in which it is found

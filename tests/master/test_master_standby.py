@@ -68,14 +68,3 @@ def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair: Pair) 
     assert "Traceback" not in said(pair)
     assert said(pair).count(STANDING_BY) == 1
     assert tuner.ask("doctor").returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", ["sqlite"], indirect=True)
-def test_the_one_that_stood_by_ends_when_the_run_has_ended(pair: Pair) -> None:
-    tuner, _ = pair
-    masters = start_together(pair)
-    tuner.worker()
-    assert [tuner.ended(master) for master in masters.values()] == [0, 0], said(pair)
-    assert said(pair).count("finished, 2 of 2 iterations") == 2
-    assert tuner.ask("doctor").returncode == 0
