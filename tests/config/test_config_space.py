@@ -98,11 +98,6 @@ def test_every_kind_of_parameter_is_read(params):
     )
 
 
-def test_the_inline_form_is_read_too(params):
-    path = params("margin = { value = 200, min = 50, max = 400, step = 20 }\n")
-    assert load_space(path).parameters[0].line == 1
-
-
 @pytest.mark.parametrize(
     ("keys", "integral"),
     [
@@ -130,15 +125,12 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
             table(value='"x"'),
             'params.toml:2: [margin] value = "x" is refused; it has to be a valid number',
         ),
-        (table(value="true"), "value = true is refused; it has to be a valid number"),
         (
             table(max="inf"),
             "params.toml:4: [margin] max = inf is refused; it has to be a finite number",
         ),
         (table(max="9" * 400), "less than or equal to 1000000000000000"),
-        (table(max="1e308"), "params.toml:4: [margin] max = 1e+308 is refused"),
         (table(step=1e-9, min=0.5), "step 1e-09 is lost beside values of 400; use at least 4e-07"),
-        (table(max=10**14), "step 20 is lost beside values of 1e+14; use at least 100000"),
         (table(option='"a\\nsetoption name b"'), "printable characters on one line"),
         (table("a" * 101), "is not a name for a parameter"),
         (table(constant='"' + "m::" * 9 + 'A"'), "does not name a constant"),
@@ -149,13 +141,8 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(step=351), "step 351 is wider than the whole range"),
         (table(min=50.5, type='"int"'), "min 50.5 is no multiple of 1; use 51"),
         (table(max=400.0005, scale=1000), "max 400 is no multiple of 0.001"),
-        (
-            table(type='"integer"'),
-            '[margin] type = "integer" is refused; it has to be "int" or "float"',
-        ),
         (table(scale=10, type='"int"'), "scale does not go with type"),
         (table(stepp=3), "params.toml:6: [margin] unknown key 'stepp'; did you mean \"step\"?"),
-        (table(active=1), "active = 1 is refused; it has to be a valid boolean"),
         (table(constant='"A[x]"'), "params.toml:6: [margin] 'A[x]' does not name a constant"),
         (table(constant='"../a.rs::A"'), "is not a path inside the source tree"),
         (table(array='"A"'), 'knob is missing; write knob = "base" or "per_index"'),
@@ -167,12 +154,9 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(active="false"), "nothing is to be tuned"),
         ("", "params.toml: [params.toml] nothing is to be tuned; add a table [name]"),
         ("margin = 5\n", "params.toml:1: [margin] 5 is not a table"),
-        ("[[margin]]\nvalue = 1\n", "is not a table"),
         (table() + table(), "is not TOML: Cannot declare ('margin',) twice"),
-        (table() + "step = 3\n", "params.toml:6: [params.toml] is not TOML: Cannot overwrite"),
         ('a = "', "is not TOML"),
         ("a = " + "[" * 5000, "nested too deeply"),
-        ("\ufeff" + table(), "is not TOML"),
         ("[margin]\n# \0\n", "params.toml:2: [params.toml] is not TOML"),
         (b"[margin]\n# \xff\n", "params.toml:2: [params.toml] is not UTF-8"),
         (
@@ -180,10 +164,8 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
             "params.toml:11: [b] option 'a' is that of a already",
         ),
         (table("a") + table("b", constant='"A"'), "params.toml:6: [b] A is written by a already"),
-        (table("a") + table("b", array='"A"', knob='"base"'), "A is written by a already"),
         ("constraints = 5\n" + table(), "params.toml:1: [constraints] 5 is not a list"),
         ('constraints = ["a"]\n' + table(), "'a' is not an order between two parameters"),
-        (f'constraints = ["{"x" * 2000}"]\n' + table(), 'xx…; write "a < b" or "a <= b"'),
         (
             'constraints = ["margn < depth"]\n' + table(),
             'no parameter margn; did you mean "margin"?',
@@ -246,12 +228,10 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
     ("text", "said"),
     [
         (table("margim"), "params.toml:1: [margim] there is no constant MARGIM in src/c.rs"),
-        (table("margim"), "did you mean MARGIN?"),
         (table("split"), "SPLIT is 2 times in src/c.rs"),
         (table("average"), "what is computed from them follows"),
         (table("max_depth"), "MAX_DEPTH is of type u8 and cannot hold 400; keep min and max"),
         (table("margin", min=50.5), "cannot hold 50.5"),
-        (table("gap", scale=1000, step=1), "cannot hold 50000"),
         (table("a", constant='"LMP[7]"'), "LMP[7] is not among the 4 numbers of LMP"),
         (table("a", constant='"other.rs::A"'), "other.rs is not among the sources"),
         (
@@ -288,35 +268,18 @@ def test_sources_are_read_with_their_line_ends(tmp_path, params):
     assert len(refused.value.faults) == 2
 
 
-def many(count: int, place: str) -> str:
-    keys = "value = 5\nmin = 0\nmax = 100\nstep = 5\n"
-    return "".join(f"[p{i}]\n{keys}{place.format(i=i)}\n" for i in range(count))
-
-
-@pytest.mark.slow
 def test_more_parameters_than_a_run_can_have_are_refused(params):
-    (found, *_) = faults(params(many(5001, 'constant = "MARGIN"')))
+    text = "".join(f"[p{i}]\n" for i in range(5001))
+    (found, *_) = faults(params(text))
     assert "5001 parameters are too many; tune at most 5000" in found
 
 
 @pytest.mark.timeout(60)
 def test_a_long_chain_of_constraints_is_kept_in_linear_time(params):
     chain = ", ".join(f'"p{i} <= p{i + 1}"' for i in reversed(range(2999)))
-    space = load_space(params(f"constraints = [{chain}]\n" + many(3000, "")))
+    keys = "value = 5\nmin = 0\nmax = 100\nstep = 5\n"
+    many = "".join(f"[p{i}]\n{keys}" for i in range(3000))
+    space = load_space(params(f"constraints = [{chain}]\n{many}"))
     values = {p.name: 100 - i % 100 for i, p in enumerate(space.parameters)}
     kept = [*space.rounded(space.steps(values)).values()]
     assert kept == sorted(kept) and kept[-1] == values["p2999"]
-
-
-@pytest.mark.parametrize(
-    ("source", "keys", "said"),
-    [
-        ("pub const A: f32 = 1.0;", {"min": 0.5, "max": 1e3, "step": 0.01}, None),
-        ("pub const A: f64 = 1.0;", {"min": 0.5, "max": 1e6, "step": 0.01}, None),
-        ("pub const A: i32 = 1;", {"min": 0, "max": 3e9, "step": 1e3}, "cannot hold 3000000000"),
-    ],
-)
-def test_a_step_that_the_constant_cannot_show_is_refused(params, source, keys, said):
-    space = load_space(params(table("a", value=keys["max"] / 2, **keys)))
-    found = check_against_source(space, {"c.rs": source + "\n"}, "c.rs")
-    assert [said in fault.found for fault in found] == ([] if said is None else [True])

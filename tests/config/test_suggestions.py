@@ -199,9 +199,12 @@ const int STAIRS[] = {3, 1, 9};
         ),
     ],
 )
-def test_the_authors_own_ranges_go_before_all_guesses(name, text, ranges):
+def test_the_authors_own_ranges_go_before_all_guesses(tmp_path, name, text, ranges):
     """In a file of any name; all other numbers are no more than comments."""
-    found = [one for one in select({name: text}).suggestions[name] if not one.reason]
+    chosen = select({name: text}).suggestions
+    (tmp_path / "params.toml").write_text(starter_params(chosen), encoding="utf-8")
+    assert check_against_source(load_space(tmp_path / "params.toml"), {name: text}, name) == ()
+    found = [one for one in chosen[name] if not one.reason]
     assert {
         one.name: (one.value, one.minimum, one.maximum, one.step, one.keys.get("constant"))
         for one in found
@@ -214,15 +217,6 @@ def test_a_range_that_does_not_hold_its_value_is_as_wide_as_both_need():
     *_, last = select({"src/search.rs": text}).suggestions["src/search.rs"]
     assert (last.value, last.minimum, last.maximum, last.reason) == (5, 5, 50, "")
     assert last.keys["note"] == "its author has 10 to 50"
-
-
-@pytest.mark.parametrize(("file", "text"), [("src/uci.rs", RUST_RANGES), ("src/uci.h", C_RANGES)])
-def test_declared_ranges_can_be_tuned_as_they_stand(tmp_path, file, text):
-    path = tmp_path / "params.toml"
-    path.write_text(starter_params(select({file: text}).suggestions), encoding="utf-8")
-    space = load_space(path)
-    assert len(space.parameters) > 7
-    assert check_against_source(space, {file: text}, file) == ()
 
 
 def test_a_range_as_wide_as_a_type_is_no_range():
@@ -367,32 +361,6 @@ def test_shapes_of_other_engines_are_suggested():
     assert "build_reductions_shrink_2" not in active  # / 1000 is a unit
 
 
-C_SHAPES = """\
-#define RFP_MARGIN 80  // "75" once; /* 70 */
-#define KNIGHT_PAIR S(82, -144)
-#define DERIVED (RFP_MARGIN * 2)
-#define QS_DEPTH (-4 * ONE_PLY)
-constexpr int Razor = 1'250;
-TUNE_INT(lmr_base, 77);
-const Score Bishop = make_score(24, 41);
-const int Table[2][3] = {{1, 2, 3}, {4, -5, 6}};
-bool flag = 1;
-enum Value : int { DRAW = 0, PawnMg = 126 };
-"""
-
-
-def test_shapes_of_c_are_suggested():
-    chosen = select({"src/eval.h": C_SHAPES, "src/uci.cpp": "int port = 8080;"})
-    found = [one for each in chosen.suggestions.values() for one in each if not one.reason]
-    active = {one.name: one.keys.get("constant") for one in found}
-    assert active.keys() >= {
-        *("rfp_margin", "knight_pair_0", "knight_pair_1", "qs_depth", "razor", "lmr_base"),
-        *("bishop_0", "bishop_1", "pawn_mg", "table_1_1", "table_1_2"),
-    }
-    assert not {"port", "derived", "flag"} & set(active)
-    assert (active["lmr_base"], active["bishop_0"]) == ("lmr_base", "Bishop.0")
-
-
 def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
     text = "const P: (i32, i32) = (1, 2); fn f() { const Q: i32 = 5; } const R: i32 = 1;"
     text += "mod m { const R: i32 = 2; }"
@@ -405,20 +373,10 @@ def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "group"),
-    [
-        ("src/search_params.rs", "search-params"),
-        ("src/eval/mod.rs", "eval"),
-        ("src/eval.h", "late-moves"),
-    ],
-)
-def test_a_group_is_what_declares_a_parameter(path, group):
-    inside = (
-        "namespace LateMoves { const int A = 5; }" if path.endswith("h") else "const A: i32 = 5;"
-    )
-    text = f"// clang-format off\n\n{inside}\n"
-    assert {one.group for one in select({path: text}).suggestions[path]} == {group}
+def test_a_group_is_what_declares_a_parameter():
+    texts = {"src/eval/mod.rs": "const A: i32 = 5;", "src/eval.h": "namespace Late { int B = 5; }"}
+    chosen = select(texts).suggestions
+    assert {one.group for each in chosen.values() for one in each} == {"eval", "late"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
