@@ -2,13 +2,7 @@
 
 from collections.abc import Mapping
 
-import spsa.algorithms.bspsa as bspsa
-import spsa.algorithms.bspsas as bspsas
-import spsa.algorithms.constant as constant
-import spsa.algorithms.fishtest as fishtest
-import spsa.algorithms.kiiski as kiiski
-import spsa.algorithms.mixture as mixture
-import spsa.algorithms.spsa as spsa
+from spsa.algorithms import bspsa, bspsas, constant, fishtest, kiiski, mixture, spsa
 from spsa.algorithms.rule import (
     Belief,
     Outcome,

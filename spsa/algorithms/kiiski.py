@@ -3,8 +3,8 @@
     plus, minus = theta +- delta,   delta_i ~ N(0, sd^2)
     theta_i    += apply_factor delta_i W
 
-W is wins - losses of plus; Kiiski played one game at a time. "Stockfish's
-Tuning Method", Chess Programming Wiki, October 2011.
+W is wins - losses of plus; Kiiski played one game at a time. "Stockfish's Tuning Method", Chess
+Programming Wiki, October 2011.
 
 Nothing decays. Important parameters improve, and unimportant ones walk at random: the strength
 rises, stalls and falls again, so a run has to be stopped in time.

@@ -2,10 +2,9 @@
 
 What the games support is the belief of the rule. A rule without belief gets a witness: a `mixture`
 that is told the same outcomes but chooses no points. As far as its model is true, it does not
-matter who chose the points. The model has one curvature for all
-parameters. If curvatures differ much, early games leave a bias: after a short run of a rule with
-large steps, theta itself is closer to the optimum; after a short run of a rule with small steps,
-the witness is far closer.
+matter who chose the points. The model has one curvature for all parameters. If curvatures differ
+much, early games leave a bias: after a short run of a rule with large steps, theta itself is closer
+to the optimum; after one of a rule with small steps, the witness is far closer.
 """
 
 from collections.abc import Mapping

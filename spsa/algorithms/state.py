@@ -85,8 +85,6 @@ def _array(data: Any) -> Vector | None:
 
 
 MAX_DOUBT = 1000.0
-DEFAULT_DOUBT = 20.0
-"""The doubt of a prior: `retune` in benches/papers/RESULTS.md."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -23,7 +23,6 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "constant fdsa": ("constant", {"perturbation": "fdsa"}),
 }
 WALKS = ("spsa", "fishtest", "kiiski", "constant")
-FILTERS = ("mixture", "bspsa", "bspsas")
 
 every_rule = pytest.mark.parametrize("variant", VARIANTS)
 quickly = settings(deadline=None, max_examples=25)
@@ -214,17 +213,6 @@ def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant: str, n: in
             assert single.gradient.tobytes() == move.gradient[r].tobytes()
             assert single.elo.tolist() == move.elo[r].tolist()
     assert not np.array_equal(together.theta(state), starts)
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_replicas_believe_what_the_runs_do(name: str) -> None:
-    starts = generator(7).uniform(-2, 2, (3, N))
-    together = rule(name, problem(starts))
-    results = tallies(seed=9, count=5, shape=(3,))
-    belief = together.belief(walked(together, results))
-    assert belief is not None
-    assert belief.mean.shape == (3, N) and belief.gained.shape == (3, 1)
-    assert (belief.deviation is None) == (name == "mixture")
 
 
 @pytest.mark.parametrize("variant", [*WALKS, "constant fdsa"])

@@ -4,11 +4,11 @@ from math import log
 
 import numpy as np
 import pytest
-from outcomes import generator, problem, tallies, walked
+from outcomes import generator, problem
 
 from spsa.algorithms import Outcome, Problem, Rule, Vector, create
 from spsa.algorithms.rule import State
-from spsa.algorithms.state import Carry, saved
+from spsa.algorithms.state import Carry
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 ELO = [10 ** (-0.5 + q / 2) for q in range(7)]
@@ -198,27 +198,6 @@ def test_the_offset_is_two_deviations_and_less_when_the_games_could_tell_much() 
     assert widths[0] == 1.8
     assert any(1.0 < one < 1.6 for one in widths)
     assert widths[-1] == 0.8
-
-
-def test_a_run_that_is_extended_is_the_long_run() -> None:
-    results = tallies(seed=4, count=40)
-    planned = [rule(problem(iterations=n)) for n in (10, 40)]
-    short, long = (walked(of, results) for of in planned)
-    assert saved(short) == saved(long)
-
-
-def test_steep_losses_soon_outweigh_flat_ones() -> None:
-    """An engine that loses 80 Elo one step away is not taken for one that loses 0.1."""
-    of, optimum, curvature = rule(problem(np.zeros(1), pairs=200)), 2.0, 80.0
-    state = of.start()
-    for k in range(1, 30):
-        asked = of.ask(state, k, generator(k))
-        better = 4 * curvature * float(asked.offset[0] * (optimum - asked.centre[0]))
-        won = round(200 * (1 + np.tanh(better / 347.4)) / 2)
-        state, _ = of.tell(state, played(asked.centre, 2 * asked.offset, (200 - won, 0, 0, 0, won)))
-    likely = BANK[int(np.argmin(state.surprise))]
-    assert likely[0] >= 10
-    assert of.theta(state) == pytest.approx([optimum], abs=0.05)
 
 
 def test_a_tuned_engine_is_left_alone() -> None:

@@ -1,17 +1,33 @@
 """The protocol as it is meant, in plain Python: who may have which batch, and when a run gives up.
 
-This is written anew, from docs/reliability.md; no code of the product decides anything here.
+This is written anew, from docs/reliability.md; no code of the product decides anything here. A call
+does what the store has to do, or raises `Refused` with the error that the store has to raise.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from spsa.core.scoring import Tally
+from spsa.errors import (
+    IllegalTransition,
+    LeaseLost,
+    MasterLeaseLost,
+    NameTaken,
+    OutOfRange,
+    ReportConflict,
+    TooManyRequests,
+    TuningError,
+)
 
 ATTEMPTS, ITERATIONS, IN_FLIGHT, MOST_HELD = 3, 3, 2, 4
 OPEN = ("pending", "in_progress")
+
+
+class Refused(Exception):
+    def __init__(self, error: type[TuningError]) -> None:
+        self.error = error
 
 
 @dataclass
@@ -33,22 +49,18 @@ class Worker:
     machine: Machine
     provides: tuple[str, ...]
     id: int = 0
-    takes_first: bool = True
 
     def suits(self, iteration: "Iteration") -> bool:
         """Whether it may be given batches of an iteration."""
-        machine, run = self.machine, iteration.run
-        may = not (machine.is_set_aside or machine.is_revoked)
-        takes = self.takes_first or run.name != "first"
-        return may and takes and set(iteration.requires) <= set(self.provides)
+        may = not (self.machine.is_set_aside or self.machine.is_revoked)
+        return may and set(iteration.requires) <= set(self.provides)
 
 
-@dataclass
+@dataclass(eq=False)
 class Batch:
-    """What is true of one batch; `claim` has it, or has reported it."""
+    """What is true of one batch of two pairs; `claim` has it, or has reported it."""
 
     iteration: "Iteration"
-    id: int
     seq: int
     status: str = "ready"
     attempt: int = 0
@@ -63,14 +75,12 @@ class Batch:
     @property
     def holder(self) -> str | None:
         """The machine that has a lease, which may have expired."""
-        is_leased = self.status == "leased" and self.worker is not None
-        return self.worker.machine.name if is_leased and self.worker else None
+        return self.worker.machine.name if self.status == "leased" and self.worker else None
 
     @property
     def tried(self) -> int:
         """How many machines have tried it."""
-        machines = {*self.failures, *self.lost, self.holder} - {None}
-        return len(machines)
+        return len({*self.failures, *self.lost, self.holder} - {None})
 
     @property
     def is_there(self) -> bool:
@@ -88,14 +98,15 @@ class Batch:
         self.status, self.claim, self.is_expired = status, None, False
         self.attempt -= attempts
 
-    def forget(self, machine: str) -> None:
-        self.failures.pop(machine, None)
-        self.lost.pop(machine, None)
+    def tried_by_nobody(self) -> None:
+        self.give_back(attempts=self.attempt)
+        self.failures.clear()
+        self.lost.clear()
 
 
-@dataclass
+@dataclass(eq=False)
 class Iteration:
-    """Iteration k of a run."""
+    """Iteration k of a run, of two batches."""
 
     run: "Run"
     k: int
@@ -107,31 +118,18 @@ class Iteration:
         return () if self.k % 2 else ("fast",)
 
     @property
-    def is_open(self) -> bool:
-        return self.status in OPEN
-
-    @property
     def is_played(self) -> bool:
-        return all(batch.status == "done" for batch in self.last)
-
-    @property
-    def last(self) -> list[Batch]:
-        """Of the batches with the same `seq`, the one that was added last."""
-        return list({batch.seq: batch for batch in self.batches}.values())
-
-    @property
-    def tally(self) -> Tally:
-        return sum((batch.tally for batch in self.batches if batch.status == "done"), Tally())
+        return all(batch.status == "done" for batch in self.batches)
 
     @property
     def row(self) -> tuple[Any, ...]:
         """What its row in the database has to say."""
-        purged = sum(4 for batch in self.last if batch.status == "purged")
-        voids = sum(batch.voids for batch in self.batches if batch.status != "purged")
-        return (self.run.id, self.k, self.status, *counts(self.tally), voids, purged)
+        tally = sum((batch.tally for batch in self.batches), Tally())
+        voids = sum(batch.voids for batch in self.batches)
+        return (self.run.id, self.k, self.status, *counts(tally), voids)
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """A run; `master` is who holds it, in its `epoch`."""
 
@@ -140,7 +138,6 @@ class Run:
     theta: Any
     status: str = "running"
     applied: int = 0
-    purges: int = 0
     epoch: int = 0
     master: str | None = None
     is_expired: bool = False
@@ -148,34 +145,139 @@ class Run:
 
     @property
     def open(self) -> list[Iteration]:
-        return [iteration for iteration in self.iterations if iteration.is_open]
+        return [iteration for iteration in self.iterations if iteration.status in OPEN]
 
     @property
     def batches(self) -> list[Batch]:
         return [batch for iteration in self.iterations for batch in iteration.batches]
 
+    @property
+    def row(self) -> tuple[Any, ...]:
+        theta = dict(self.theta)
+        return (self.status, self.applied, self.epoch, self.master, theta)
 
-def counts(tally: Tally) -> tuple[int, ...]:
-    return (tally.games, tally.wins, tally.losses, tally.draws, *tally.pentanomial)
+    def become_master(self, name: str) -> int:
+        if not (self.master in (None, name) or self.is_expired):
+            raise Refused(MasterLeaseLost)
+        self.epoch, self.master, self.is_expired = self.epoch + 1, name, False
+        return self.epoch
+
+    def hold(self, epoch: int) -> None:
+        """A master writes, or looks, with the lease of this epoch."""
+        if self.master is None or epoch != self.epoch:
+            raise Refused(MasterLeaseLost)
+
+    def resign(self, epoch: int) -> None:
+        if epoch == self.epoch:
+            self.master = None
+
+    def open_iteration(self, k: int, seen_applied: int) -> int:
+        if k > len(self.iterations):
+            is_timely = max(0, k - IN_FLIGHT) <= seen_applied <= self.applied
+            if self.status != "running" or not is_timely:
+                raise Refused(IllegalTransition)
+            iteration = Iteration(self, k)
+            iteration.batches = [Batch(iteration, 0), Batch(iteration, 1)]
+            self.iterations.append(iteration)
+        return k
+
+    def apply(self, k: int, seen_applied: int, theta: Any) -> None:
+        iteration = self.iterations[k - 1]
+        is_next = seen_applied == self.applied == k - 1
+        if not (is_next and iteration.is_played and iteration.status == "in_progress"):
+            raise Refused(IllegalTransition)
+        self.applied, self.theta, iteration.status = k, theta, "complete"
+
+    def finish(self) -> None:
+        if self.applied < ITERATIONS:
+            raise Refused(IllegalTransition)
+        self.become("finished", "running")
+
+    def become(self, status: str, *before: str) -> None:
+        if self.status not in before:
+            raise Refused(IllegalTransition)
+        if status == "running":
+            for batch in self.batches:
+                if batch.status == "failed":
+                    batch.tried_by_nobody()
+        if status == "stopped":
+            for iteration in self.open:
+                iteration.status = "abandoned"
+        self.status = status
 
 
+@dataclass
 class Fleet:
-    """All runs and workers, and the rules that concern more than one of them."""
+    """All runs and workers, and the calls that concern more than one of them."""
 
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.workers: list[Worker] = []
+    runs: list[Run] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+
+    @property
+    def machines(self) -> Mapping[str, Machine]:
+        return {worker.machine.name: worker.machine for worker in self.workers}
 
     @property
     def batches(self) -> list[Batch]:
         return [batch for run in self.runs for batch in run.batches]
 
-    def of_claim(self, claim: str) -> Batch | None:
-        """The batch that a claim has, or has reported."""
-        return next((batch for batch in self.batches if batch.claim == claim), None)
+    def of_claim(self, claim: str, worker: Worker | None = None) -> Batch | None:
+        """The batch that a claim (of this worker) has, or has reported."""
+        found = (b for b in self.batches if b.claim == claim and worker in (None, b.worker))
+        return next(found, None)
 
     def held(self, worker: Worker) -> list[Batch]:
         return [b for b in self.batches if b.status == "leased" and b.worker is worker]
+
+    def claim(self, claim: str, worker: Worker) -> list[Batch]:
+        """The batches one of which a claim gets."""
+        known = self.of_claim(claim)
+        if known is not None and known.status == "leased" and known.worker is worker:
+            return [known]
+        if known is not None:
+            raise Refused(LeaseLost)
+        if len(self.held(worker)) >= MOST_HELD:
+            raise Refused(TooManyRequests)
+        firsts = []
+        for run in self.runs:
+            free = [b for b in run.batches if run.status == "running" and self.is_free(worker, b)]
+            firsts += sorted(free, key=_order)[:1]
+        return firsts
+
+    def report(self, claim: str, worker: Worker, tally: Tally, voids: int) -> str:
+        batch = self.of_claim(claim, worker)
+        if batch is None:
+            raise Refused(LeaseLost)
+        if batch.status == "done":
+            if tally != batch.tally:
+                raise Refused(ReportConflict)
+            return "already"
+        if tally.games != 4:
+            raise Refused(OutOfRange)
+        if batch.iteration.status != "in_progress":
+            raise Refused(LeaseLost)
+        batch.status, batch.is_expired, batch.tally = "done", False, tally
+        batch.voids += voids
+        return "accepted"
+
+    def release(self, claim: str, worker: Worker) -> None:
+        batch = self.of_claim(claim, worker)
+        if batch is not None and batch.status == "leased":
+            batch.give_back(attempts=1)
+
+    def fail(self, claim: str, worker: Worker, voids: int) -> None:
+        batch = self.of_claim(claim, worker)
+        if batch is not None and batch.status == "leased":
+            batch.voids += voids
+            worker.machine.voids += voids
+            batch.failures[worker.machine.name] += 1
+            batch.give_back()
+
+    def renew(self, worker: Worker) -> set[str | None]:
+        held = [b for b in self.held(worker) if b.iteration.status == "in_progress"]
+        for batch in held:
+            batch.is_expired = False
+        return {batch.claim for batch in held}
 
     def able(self, iteration: Iteration) -> list[Worker]:
         """The workers that are there and may play an iteration."""
@@ -190,49 +292,63 @@ class Fleet:
 
     def is_free(self, worker: Worker, batch: Batch) -> bool:
         """Whether a worker may claim a batch."""
-        if not (batch.is_there and worker.suits(batch.iteration) and batch.iteration.is_open):
+        iteration = batch.iteration
+        if not (batch.is_there and worker.suits(iteration) and iteration.status in OPEN):
             return False
         if batch.attempt == 0:
             return True
         return batch.tried < ATTEMPTS and not self.has_given_up(worker, batch)
 
-    def next_batches(self, worker: Worker) -> list[Batch]:
-        """What a claim may get: the first free batch of each run that is served."""
-        firsts = []
-        for run in self.runs:
-            free = [b for b in run.batches if run.status == "running" and self.is_free(worker, b)]
-            firsts += sorted(free, key=_order)[:1]
-        return firsts
-
     def exhausted(self, run: Run) -> list[Batch]:
         """The batches that no machine may claim any more."""
-        return [
-            batch
-            for iteration in run.open
-            for batch in iteration.batches
-            if batch.attempt > 0 and batch.is_there and self._is_exhausted(batch)
-        ]
+        tried = [b for i in run.open for b in i.batches if b.attempt > 0 and b.is_there]
+        return [batch for batch in tried if self._is_exhausted(batch)]
 
     def _is_exhausted(self, batch: Batch) -> bool:
         able = self.able(batch.iteration)
         all_gave_up = bool(able) and all(self.has_given_up(w, batch) for w in able)
         return all_gave_up or (batch.tried >= ATTEMPTS and batch.tried > 1)
 
+    def pause_at_obstacles(self, run: Run) -> None:
+        gone = self.exhausted(run)
+        if not gone:
+            raise Refused(IllegalTransition)
+        for batch in gone:
+            batch.give_back("failed")
+        run.status = "paused" if run.status == "running" else run.status
+
     def withdraw(self, machine: Machine) -> int:
         """Take back what a machine holds; how many batches."""
-        its = [b for b in self.batches if b.holder == machine.name and b.iteration.is_open]
+        its = [b for b in self.batches if b.holder == machine.name and b.iteration.status in OPEN]
         for batch in its:
             batch.give_back(attempts=1)
         return len(its)
+
+    def revoke(self, machine: Machine) -> int:
+        machine.is_revoked = True
+        return self.withdraw(machine)
+
+    def invite(self, machine: Machine) -> None:
+        if not machine.is_revoked:
+            raise Refused(NameTaken)
+        machine.is_revoked = False
+
+    def set_aside(self, machine: Machine) -> bool:
+        was, machine.is_set_aside = machine.is_set_aside, True
+        return not was
+
+    def release_machine(self, machine: Machine) -> bool:
+        was, machine.is_set_aside, machine.voids = machine.is_set_aside, False, 0
+        for batch in self.batches:
+            batch.failures.pop(machine.name, None)
+            batch.lost.pop(machine.name, None)
+        return was
+
+
+def counts(tally: Tally) -> tuple[int, ...]:
+    return (tally.games, tally.wins, tally.losses, tally.draws, *tally.pentanomial)
 
 
 def _order(batch: Batch) -> tuple[int, bool, bool, int]:
     """The oldest iteration first; in it what was left by a machine, then what was tried before."""
     return (batch.iteration.k, batch.attempt == 0, batch.status == "ready", batch.seq)
-
-
-def rows_of(runs: Sequence[Run]) -> list[tuple[Any, ...]]:
-    return [
-        (run.status, run.applied, run.purges, run.epoch, run.master, dict(run.theta))
-        for run in runs
-    ]

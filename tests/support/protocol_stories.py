@@ -42,11 +42,7 @@ STORIES = {
     " claim fail claim:3 claim fail claim fail look claim",
     "all that may play it break it": "move claim claim:1 claim fail claim:2 fail claim:3"
     " look claim",
-    "a worker leaves the run": "a_worker_starts_again claim claim:1 fail claim:1"
-    " a_worker_starts_again:2 a_worker_starts_again:3 claim:2 claim:1 a_worker_starts_again claim"
-    " report",
-    "forged": "claim forge forge:1 forge:2 speak_for_another:2 report_what_cannot_be"
-    " report_what_cannot_be:1 report_what_cannot_be:2 report_what_cannot_be:3"
+    "forged": "claim forge forge:1 forge:2 speak_for_another:2"
     " report_of_another_batch report_of_another_batch:1 report report_of_another_batch forge",
     "the owner stops it": "claim claim play stop report renew claim look apply open",
     "the owner stops it before a worker came": "stop claim look open",
@@ -68,10 +64,6 @@ STORIES = {
     " a_replaced_master_writes:1 look become_master:4 a_master_lease_expires become_master:4"
     " become_master a_replaced_master_writes:2 a_replaced_master_writes:3 look:4",
     "a run is played to its end": "move play play play play move move play play move move finish",
-    "a result is purged and played again": "play purge claim purge report play play look apply",
-    "results are purged for good": "play play look apply move purge claim report look move",
-    "a purge while others play": "play claim purge:2 report purge report:1 play look apply",
-    "a purge overtakes a master": "play play look purge apply look open",
     "a machine is revoked": "claim claim:2 revoke report release fail renew claim ask_again invite"
     " claim report:1 report:2",
     "a machine is revoked while its lease has expired": "claim a_lease_expires revoke claim:2"

@@ -21,7 +21,6 @@ from benches.papers.locked import (
 )
 from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
 from spsa.algorithms import Vector
-from spsa.algorithms.state import DEFAULT_DOUBT
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
 
@@ -172,7 +171,9 @@ def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]
     "doubts",
     type=click.FloatRange(1.0, 1000.0),
     multiple=True,
-    help=f"Repeatable; default: {DEFAULT_DOUBT:g}.",
+    default=(20.0,),
+    show_default=True,
+    help="Repeatable.",
 )
 @click.option(
     "--earlier", type=click.IntRange(1000), default=30_000, show_default=True, help="Its games."
@@ -203,10 +204,7 @@ def retune(doubts: tuple[float, ...], processes: int, as_json: bool, **given: in
     or everything changes, and runs with and without the prior tune them again. Prints the Elo that
     is left, and how many games a run saves until it is as strong as another after all its games.
     """
-    asked = {
-        change: Retuning(change=change, doubts=doubts or (DEFAULT_DOUBT,), **given)
-        for change in CHANGES
-    }
+    asked = {change: Retuning(change=change, doubts=doubts, **given) for change in CHANGES}
     jobs = {change: partial(one.lost) for change, one in asked.items()}
     done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     found = {change: done[change] for change in CHANGES}
