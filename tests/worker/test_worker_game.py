@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 import chess
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.core.scoring import Tally
@@ -112,29 +110,6 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
     assert game.ending == Ending(2, Termination.TIME)
     assert game.lost_on_time_by(chess.BLACK)
     assert not game.lost_on_time_by(chess.WHITE)
-
-
-@given(
-    base=st.floats(0.05, 100),
-    increment=st.floats(0, 5),
-    margin=st.floats(0, 1),
-    spent=st.lists(st.floats(0, 10), max_size=20),
-)
-def test_a_clock_keeps_account(
-    base: float, increment: float, margin: float, spent: list[float]
-) -> None:
-    adjudication = TimeControl(
-        kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
-    )
-    clock, left = GameClock(adjudication, base, USUAL), base
-    for seconds in spent:
-        limit = clock.limit(chess.WHITE)
-        assert limit.seconds == left + margin
-        assert int(limit.go.split()[2]) >= 1
-        falls = clock.flag_falls(chess.WHITE, seconds)
-        assert falls == (left - seconds < -margin)
-        left = max(0.0, left - seconds) + increment
-        assert clock.limit(chess.BLACK).seconds == base + margin
 
 
 def test_a_clock_of_forty_moves_is_wound_up_again() -> None:

@@ -1,4 +1,4 @@
-"""Whatever is typed behind `compete` or stands in a book: a sentence, or it can be played."""
+"""Whatever is typed behind `compete`: a sentence, or it can be played."""
 
 import logging
 import os
@@ -164,7 +164,7 @@ def refused(done: Any, said: str) -> None:
     assert all(line.isprintable() and len(line) <= 1_600 for line in lines)
 
 
-def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
+def test_what_is_right_is_taken() -> None:
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "0", "1", "0", "--resign", "1", "1"])
     assert isinstance(found, Match) and found.bounds == (-5, 5)
     found = ready(
