@@ -303,13 +303,18 @@ def renew_build(connection: sa.Connection, renewal: BuildRenewal) -> bool:
 def publish_build(
     connection: sa.Connection, result: BuildResult
 ) -> Literal["accepted", "already", "lost"]:
-    sent = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
-    held = select(Build.status, Build.build_key, *sent).where(_is_held(result)).with_for_update()
+    uploaded = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
+    held = (
+        select(Build.status, Build.build_key, *uploaded).where(_is_held(result)).with_for_update()
+    )
     build = connection.execute(held).one_or_none()
     if build is None or build.status is not BatchStatus.LEASED:
         return "already" if build and build.status is BatchStatus.DONE else "lost"
     for (side, built), content in zip(_sides(result), (build.plus, build.minus), strict=True):
-        _refuse_other(side, built, content)
+        sent = b"" if content is None else bytes(content)
+        if (hashlib.sha256(sent).hexdigest(), len(sent)) != (built.sha256, built.size):
+            field = f"BuildResult.{side}"
+            raise OutOfRange(f"{field} is not the engine of {len(sent)} bytes that was sent", field)
         facts = {"build_key": build.build_key, "target": result.target, "bytes": content}
         execute(connection, "publish_build.engine", **facts, **to_json(built))
     place = {"build_id": result.build_id, "claim_id": result.claim_id}
@@ -341,17 +346,3 @@ def _columns(result: BuildResult) -> dict[str, Any]:
         **{f"{side}_sha256": built.sha256 for side, built in _sides(result)},
         **{f"{side}_bench": built.bench for side, built in _sides(result)},
     }
-
-
-def _refuse_other(side: str, built: BuiltFile, sent: bytes | None) -> None:
-    """Refuse bytes that are not those that a worker says they are."""
-    found = "no bytes yet"
-    if sent is not None:
-        sha256 = hashlib.sha256(sent).hexdigest()
-        if (sha256, len(sent)) == (built.sha256, built.size):
-            return
-        found = f"{len(sent)} bytes that hash to {sha256}"
-    raise OutOfRange(
-        f"BuildResult.{side} has {found}; it says {built.size} bytes that hash to {built.sha256}",
-        f"BuildResult.{side}",
-    )

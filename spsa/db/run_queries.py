@@ -205,10 +205,6 @@ def _refuse_extension(run: Run, opened: int, max_iterations: int) -> None:
         )
     if opened > max_iterations:
         raise IllegalTransition(f"run {name} has already opened {plural(opened, 'iteration')}")
-    if run.status == RunStatus.FINISHED and opened == max_iterations:
-        raise IllegalTransition(
-            f"run {name} has applied its {plural(opened, 'iteration')}: name more"
-        )
 
 
 def _unopened(run_id: int) -> sa.Select[Any]:

@@ -243,17 +243,15 @@ def _lost(held: HeldClaim) -> LeaseLost:
 
 
 def _columns(result: BatchResult) -> dict[str, Any]:
-    """The values of the columns of a batch for its result."""
+    """The values of the columns of a batch for its result, among others."""
     log = _void_log(result.kept_voids)
-    costs = ("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses")
     return {
+        **to_json(result),
         **counts_of(result.tally),
         "void_games": sum(result.voids.values()),
         "voids": json.dumps(dict(result.voids)),
         "void_log": log,
         "has_log": log is not None,
-        **{name: getattr(result, name) for name in costs},
-        **{name: getattr(result, name) for name in ("seconds", "think_seconds", "slot", "scale")},
     }
 
 
