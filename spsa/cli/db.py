@@ -6,7 +6,6 @@ import click
 
 from spsa.cli.common import FILE, with_store, with_url
 from spsa.db import Store, migrate, sqlite_file
-from spsa.db.tables import Run
 from spsa.db.url import parse_url
 from spsa.history.doctor import check_run
 from spsa.live_display import working
@@ -55,14 +54,12 @@ def doctor(store: Store, name: str | None) -> int:
     Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
     """
     chosen = store.runs() if name is None else [store.run(name)]
-    violations = [found for run in chosen for found in _violations(store, run)]
+    violations: list[str] = []
+    for run in chosen:
+        with working(f"checking run {run.name}, {run.applied} results"):
+            violations += check_run(store, run, tuning_of(run))
     echo(*violations)
     if not violations:
         names = ", ".join(run.name for run in chosen) or "no run yet"
         echo(f"all is well: {names}")
     return 1 if violations else 0
-
-
-def _violations(store: Store, run: Run) -> list[str]:
-    with working(f"checking run {run.name}, {run.applied} results"):
-        return check_run(store, run, tuning_of(run))

@@ -1,6 +1,6 @@
 """`spsa-master validate`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import click
 from spsa.cli.common import json_option, run_option, with_config
 from spsa.cli.held_run import held_run, interruptible, play_match, validation_game_settings
 from spsa.config.settings import Config
-from spsa.core.game_settings import MAX_NELO, MIN_NELO_APART, GameSettings, TimeControl
+from spsa.core.game_settings import MAX_NELO, MIN_NELO_APART, TimeControl
 from spsa.core.params import PlayedValues
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration
@@ -108,19 +108,14 @@ def validate(
         compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
         own = validation_game_settings(config, chosen.game_settings)
         with held_run(store, config, chosen, console, stopping) as held:
-            for game_settings in _all_game_settings(own, given["also"]):
+            for control in filter(None, (own.time_control, given["also"])):
+                game_settings = replace(own, time_control=control)
                 row = play_match(held, chosen, sides, wanted, game_settings, compared, plus.k)
                 if row is None:
                     return 130
                 played.append(row)
     _show(chosen.name, played, as_json=as_json)
     return 0
-
-
-def _all_game_settings(own: GameSettings, also: TimeControl | None) -> Iterator[GameSettings]:
-    yield own
-    if also is not None:
-        yield replace(own, time_control=also)
 
 
 def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.formats import count, duration, plus_minus
+from spsa.report.formats import duration, plus_minus
 from spsa.report.status import Status, building, open_match, players
 from spsa.text import plural
 
@@ -19,28 +19,26 @@ class Answer:
 
     `measured` is Elo with its 95% interval, empty where nothing was; `measured_by` says by what, or
     how to. `word` is go on, stop, extend or look, `why` one sentence: in the last case `cause`.
+    `pace` has time left and speed, where games are played.
     """
 
     measured: str
     measured_by: str
     word: str
     why: str
-    left: str
-    games_per_hour: str
+    pace: str
     cause: Alarm | None = None
 
 
 def answer(status: Status) -> Answer:
-    """The answer of a status; of a run that is paused or over without time left and speed."""
+    """The answer of a status."""
     found, look = status.measured_elo, _to_look_at(status)
-    idle = status.is_over or status.is_paused
     return Answer(
         measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
         measured_by=_measured_by(status),
         word=LOOK if look else str(status.verdict.advice),
         why=str(look) if look else status.verdict.reason,
-        left="" if idle else duration(status.seconds_left),
-        games_per_hour="" if idle else count(round(3600 * status.games_per_second)),
+        pace=_pace(status),
         cause=look,
     )
 
@@ -80,8 +78,8 @@ def answer_lines(status: Status) -> Iterator[str]:
     found = answer(status)
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"
-    if now := pace(status):
-        yield now
+    if found.pace:
+        yield found.pace
 
 
 def moved(status: Status) -> Iterator[str]:
@@ -132,7 +130,7 @@ def believed(status: Status) -> str:
     )
 
 
-def pace(status: Status) -> str:
+def _pace(status: Status) -> str:
     """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`; empty if nothing is played."""
     if status.is_over or any(alarm.kind in STANDSTILL for alarm in status.alarms):
         return ""

@@ -80,7 +80,7 @@ def elo_figure(history: RunHistory) -> Figure:
     if (gain := history.gain) is not None and len(gain) > 1:
         traces.append(_estimate("estimate of the rule's model", history, gain))
     traces += _matches("a match, with its 95% interval", history, "measured")
-    (end,) = history.games([max(history.planned_iterations, history.ks[-1])])
+    (end,) = history.games([max(history.run.max_iterations, history.ks[-1])])
     axis = {"range": [0, end], "rangemode": "tozero"}
     return _figure(
         traces,
@@ -128,7 +128,7 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
     """Elo over the start of several runs: what matches measured, and dashed what models believe."""
     traces: list[Trace] = []
     for i, history in enumerate(histories):
-        name, colour = _name(history.run), f"path{i % _COLOURS}"
+        name, colour = _name(history.run.name), f"path{i % _COLOURS}"
         if history.gain is not None and len(history.ks) > 1:
             traces.append(_estimate(f"{name}, estimate", history, history.gain, colour))
         traces += _matches(f"{name}, matches", history, colour)

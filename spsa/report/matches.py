@@ -95,7 +95,12 @@ class Match:
     @property
     def theta(self) -> str:
         """`final`, or what was asked for as it was then: `final after 8 results`."""
-        return ", ".join(self.measured) or asked(self.iteration)
+        told = self.iteration.compared
+        if self.measured or told is None:
+            return ", ".join(self.measured)
+        moves_on = told.theta in tuple(ThetaChoice) and told.theta != ThetaChoice.START
+        after = f" after {plural(self.iteration.opened_on, 'result')}" if moves_on else ""
+        return told.theta + after
 
     @property
     def setting(self) -> str:
@@ -176,15 +181,6 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
         Match(one, tuple(name for name in played if played[name] == dict(one.plus_parameters)))
         for one in validations
     )
-
-
-def asked(validation: Iteration) -> str:
-    """The theta that a validation was asked for, as it was then: `final after 8 results`."""
-    if validation.compared is None:
-        return ""
-    theta = validation.compared.theta
-    moves_on = theta in tuple(ThetaChoice) and theta != ThetaChoice.START
-    return f"{theta} after {plural(validation.opened_on, 'result')}" if moves_on else theta
 
 
 _MAX_DIGITS = 9  # of a result

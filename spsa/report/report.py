@@ -44,9 +44,7 @@ class RunHistory:
     the start, `strength` is the curve through all of them.
     """
 
-    run: str
-    games_per_iteration: int
-    planned_iterations: int
+    run: Run
     ks: tuple[int, ...]
     at: tuple[datetime, ...]
     parameters: tuple[ParameterStatus, ...]
@@ -56,7 +54,8 @@ class RunHistory:
 
     def games(self, ks: Sequence[int]) -> list[int]:
         """The games of so many iterations."""
-        return [k * self.games_per_iteration for k in ks]
+        size = games_per_iteration(self.run)
+        return [k * size for k in ks]
 
 
 def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
@@ -69,9 +68,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     matches = store.matches(run.id)
     told = matches_of(run, (one for one in matches if one.is_against_start))
     return RunHistory(
-        run=run.name,
-        games_per_iteration=games_per_iteration(run),
-        planned_iterations=run.max_iterations,
+        run=run,
         ks=tuple(point.k for point in path),
         at=tuple(point.at for point in path),
         parameters=tuple(one for one in parameters(run, path) if one.active),

@@ -51,7 +51,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
     answer, rest = page.split('id="alarms"', 1)
     assert f'<p class="measured" id="measured">{elo_text(match.tally)} Elo</p>' in answer
     assert "over the start (95%), by 40 games of " in answer and "6 of 10 iterations" in answer
-    for told in ("no alarms", 'class="advice go-on">go on<', "time left", "games an hour"):
+    for told in ("no alarms", 'class="advice go-on">go on<', "left: ", "games an hour"):
         assert told in answer
     for name in ("elo", "parameters"):
         assert f'data-figure="{name}"><p class="quiet">The figure is drawn by a script' in rest
@@ -69,7 +69,7 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
     browser = client_of(store)
     page = html(browser, "/run")
     assert "<title>(1) Run first - spsa-master</title>" in page
-    assert 'class="advice look">look<' in page and "time left" not in page
+    assert 'class="advice look">look<' in page and "left: " not in page
     assert '<span class="status stopped">1</span>' in html(browser, "/")
 
 
