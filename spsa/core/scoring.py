@@ -120,13 +120,14 @@ def null_variance(tally: Tally) -> float:
 
 
 def standard_error(tally: Tally) -> float:
-    """One standard deviation of `elo`; infinite without games."""
-    return _error(pair_variance(tally), _inner_result(tally), tally.pairs)
+    """One standard deviation of `elo`; infinite without games.
 
-
-def null_error(tally: Tally) -> float:
-    """The standard deviation that `elo` of so many pairs has if both players are equal."""
-    return _error(null_variance(tally), 0.0, tally.pairs)
+    By the slope of Elo at the result, whose own standard error is tau / (2 sqrt(pairs)).
+    """
+    if not tally.pairs:
+        return inf
+    slope = ELO_PER_SCORE / (2 * (1 - _inner_result(tally) ** 2))
+    return slope * sqrt(pair_variance(tally) / tally.pairs)
 
 
 def elo(tally: Tally) -> Estimate:
@@ -169,13 +170,6 @@ def _inner_result(tally: Tally) -> float:
     """Wins - losses per game, -1..1, kept inside: 2 score - 1, and exactly odd in the tally."""
     most = 1 - 1 / (4 * tally.pairs) if tally.pairs else 0.0
     return min(max(_mean(tally) / 2, -most), most)
-
-
-def _error(variance: float, result: float, pairs: int) -> float:
-    """By the slope of Elo at `result`, whose own standard error is tau / (2 sqrt(pairs))."""
-    if not pairs:
-        return inf
-    return ELO_PER_SCORE * sqrt(variance / pairs) / (2 * (1 - result**2))
 
 
 def chi_square_tail(value: float, freedom: int) -> float:

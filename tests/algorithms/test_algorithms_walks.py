@@ -7,7 +7,7 @@ import pytest
 from outcomes import START, N, generator, outcome, problem
 
 from spsa.algorithms import Perturbation, Problem, Rule, RuleUpdate, Vector, create
-from spsa.core.scoring import ELO_PER_SCORE, Tally, elo, null_error
+from spsa.core.scoring import ELO_PER_SCORE, Tally, elo, null_variance
 
 BETTER = (2, 10, 20, 14, 4)  # W = 14 + 8 - 10 - 4 = 8
 
@@ -23,6 +23,11 @@ def moved(
     told = outcome(asked_by(rule, k), pentanomial, difference=difference, k=k)
     after, update = rule.tell(rule.start(), told)
     return rule.theta(after) - rule.theta(rule.start()), update
+
+
+def null_error(tally: Tally) -> float:
+    """The standard deviation that Elo of so many pairs has if both players are equal."""
+    return ELO_PER_SCORE * sqrt(null_variance(tally) / tally.pairs) / 2
 
 
 def spsa(**settings: float) -> Rule:
