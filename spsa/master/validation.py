@@ -144,7 +144,8 @@ class _Validation:
                 if (needed := upkeep(view)) is not None:
                     self.session.carry_out(view, needed)
                 elif self._advance(view):
-                    return self._sums(view.run)
+                    matches = self.session.store.matches(view.run.id)
+                    return next(one for one in matches if one.match_number == self.number)
                 else:
                     self.session.wait()
         return None
@@ -154,8 +155,9 @@ class _Validation:
         if view.miscounted is not None:
             raise TuningError(f"run {view.run.name} cannot go on: {view.miscounted}")
         rounds, gone = self._rounds(view.run)
-        complete = list(takewhile(_is_complete, rounds))
-        left = [one for one in rounds[len(complete) :] if not _is_complete(one)]
+        done = IterationStatus.COMPLETE
+        complete = list(takewhile(lambda one: one.status is done, rounds))
+        left = [one for one in rounds[len(complete) :] if one.status is not done]
         if complete and self.match.is_decided(complete):
             for one in left:
                 self._abandon(one)
@@ -218,14 +220,6 @@ class _Validation:
             opened = self.session.store.open_iteration(self.session.master_lease, new)
             self.number = self.number or opened
             self._seen_open.add(opened)
-
-    def _sums(self, run: Run) -> Iteration:
-        matches = self.session.store.matches(run.id)
-        return next(one for one in matches if one.match_number == self.number)
-
-
-def _is_complete(row: Iteration) -> bool:
-    return row.status is IterationStatus.COMPLETE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,7 @@ class Space:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "parameters": to_json(self.parameters),
+            "parameters": to_json([replace(p, line=None) for p in self.parameters]),
             "constraints": to_json(self.constraints),
         }
 
