@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
-from spsa.config.document import Faults, Key, read_document
+from spsa.config.document import Found, Key, read_document
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
 from spsa.config.space import readable_space
@@ -28,14 +28,14 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     if url:
         parsed(url)
         data = {**data, "database": {"url": with_absolute_path(url, Path.cwd())}}
-    faults = Faults(document)
+    faults: list[Found] = []
     config = _config(document.path, data, faults)
     if config is None:
-        raise InvalidInput(faults.found)
+        raise InvalidInput(document.faults(faults))
     return config
 
 
-def _config(path: Path, data: Mapping[str, object], faults: Faults) -> Config | None:
+def _config(path: Path, data: Mapping[str, object], faults: list[Found]) -> Config | None:
     tables = read_table(Sections, data, faults, folder=path.resolve().parent)
     if tables is None:
         return None
@@ -95,7 +95,6 @@ def missing_files(config: Config) -> tuple[Fault, ...]:
         if not file.sha256:
             remedy = f"name the file that {option} takes"
             needed.append((("engine", "files", option), file.path, remedy))
-    faults = Faults(read_document(config.path))
-    for key, path, remedy in needed:
-        faults.note(key, f"{path} is not there, or cannot be read", remedy)
-    return faults.found
+    return read_document(config.path).faults(
+        (key, f"{path} is not there, or cannot be read", remedy) for key, path, remedy in needed
+    )

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 
@@ -23,6 +24,10 @@ _HEADER = re.compile(r"""\s*\[\[?((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]""")
 _KEY = re.compile(rf"\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*=")
 
 
+Found = tuple[Key, str, str]
+"""The path of a key, what was found, and what would be right; () is the path of the whole file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file that parses. `lines` maps the path of a table or key to its line, from 1."""
@@ -32,29 +37,24 @@ class Document:
     data: Mapping[str, object]
     lines: Mapping[Key, int]
 
-
-class Faults:
-    """The faults found in one file so far, at most MAX_FAULTS."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._found: list[Fault] = []
-
-    @property
-    def found(self) -> tuple[Fault, ...]:
-        """All faults in the order of the file."""
-        return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
-
-    def note(self, key: Key, found: str, remedy: str) -> None:
-        """Note a fault on the line of `key`, under the name of its table; () is the whole file."""
-        path, lines = self._document.path, self._document.lines
-        around = (key[:n] for n in range(len(key), 0, -1))
-        line = next((lines[outer] for outer in around if outer in lines), None)
-        name = ".".join(key[:-1] or key) or path.name
-        if len(self._found) < MAX_FAULTS:
-            self._found.append(
-                Fault(file=str(path), line=line, name=name, found=found, remedy=remedy)
+    def faults(self, found: Iterable[Found]) -> tuple[Fault, ...]:
+        """At most MAX_FAULTS in the order of the file, each under the name of its table."""
+        faults = (
+            Fault(
+                file=str(self.path),
+                line=self._line(key),
+                name=".".join(key[:-1] or key) or self.path.name,
+                found=what,
+                remedy=remedy,
             )
+            for key, what, remedy in islice(found, MAX_FAULTS)
+        )
+        return tuple(sorted(faults, key=lambda fault: fault.line or 0))
+
+    def _line(self, key: Key) -> int | None:
+        """The line of `key`, or of the nearest table around it that is written."""
+        around = (key[:n] for n in range(len(key), 0, -1))
+        return next((self.lines[outer] for outer in around if outer in self.lines), None)
 
 
 def read_document(path: Path) -> Document:

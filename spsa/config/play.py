@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from spsa.config.document import Found
 from spsa.config.section import (
     FilePath,
-    Found,
     OptionalPath,
     OrOff,
     Section,

@@ -16,13 +16,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from spsa.config.document import Faults, Key, shown, suggestion
+from spsa.config.document import Found, Key, shown, suggestion
 from spsa.text import is_printable
 
 _LONGEST_TEXT = 4096
-
-Found = tuple[Key, str, str]
-"""The path of a key, what was found, and what would be right."""
 
 
 class Section(BaseModel):
@@ -92,11 +89,11 @@ Table = TypeVar("Table", bound=Section)
 def read_table(
     model: type[Table],
     data: Mapping[str, object],
-    faults: Faults,
+    faults: list[Found],
     at: Key = (),
     folder: Path | None = None,
 ) -> Table | None:
-    """The model of the table at `at`; None after noting what is wrong in it.
+    """The model of the table at `at`; None after adding what is wrong in it to `faults`.
 
     Paths in it start at `folder`. What is wrong between keys is told once each is right by itself.
     """
@@ -107,8 +104,7 @@ def read_table(
     except ValidationError as error:
         errors = _errors(error, data).items()
         told = [(path, *_said(model, data, path, one)) for path, one in errors]
-    for path, found, remedy in told:
-        faults.note((*at, *path), found, remedy)
+    faults += [((*at, *path), found, remedy) for path, found, remedy in told]
     return None if told else table
 
 

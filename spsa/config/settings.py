@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, InstanceOf, ValidationInfo, model_va
 
 from spsa.algorithms import rule_entry, settings_faults
 from spsa.builds.requirements import LEVELS, WORD
-from spsa.config.document import shown
+from spsa.config.document import Found, shown
 from spsa.config.play import (
     AdjudicationSection,
     EngineSection,
@@ -18,7 +18,6 @@ from spsa.config.play import (
 )
 from spsa.config.section import (
     FilePath,
-    Found,
     OptionalPath,
     OptionalText,
     Section,

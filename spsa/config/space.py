@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from spsa.config.document import Document, Faults, read_document, shown, suggestion
-from spsa.config.section import Found, OptionalText, Section, Text, read_table, refusal
+from spsa.config.document import Document, Found, read_document, shown, suggestion
+from spsa.config.section import OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import Constraint, Location, Number, Parameter, Place, Role, Space
 from spsa.core.params.parameter import circle, conflicts, feasible
 from spsa.errors import Fault, InvalidInput
@@ -149,61 +149,52 @@ def space_of(document: Document) -> Space:
 
 def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
     """The parameters in which nothing is wrong, and all faults of the document."""
-    faults = Faults(document)
-    space = Space(_parameters(document, faults))
+    faults: list[Found] = []
+    space = Space(tuple(_parameters(document, faults)))
     constraints = tuple(_constraints(document, faults))
-    if not faults.found:
+    if not faults:
         space = Space(space.parameters, constraints)
-        for key, found, remedy in _faults_between(space):
-            faults.note(key, found, remedy)
-    return space, faults.found
+        faults += _faults_between(space)
+    return space, document.faults(faults)
 
 
-def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
+def _parameters(document: Document, faults: list[Found]) -> Iterator[Parameter]:
     """The parameters in which nothing is wrong, in the order of the file."""
     tables = {name: table for name, table in document.data.items() if name != "constraints"}
     if len(tables) > MAX_PARAMETERS:
-        remedy = f"tune at most {MAX_PARAMETERS}, or whole tables by their knobs"
-        faults.note((), f"{len(tables)} parameters are too many", remedy)
-        return ()
+        found = f"{len(tables)} parameters are too many"
+        faults.append(((), found, f"tune at most {MAX_PARAMETERS}"))
+        return
     if not any(not isinstance(t, dict) or t.get("active") is not False for t in tables.values()):
         remedy = "add a table [name] with value, min, max and step; active = false freezes one"
-        faults.note((), "nothing is to be tuned", remedy)
-    read = (_parameter(name, table, document, faults) for name, table in tables.items())
-    return tuple(parameter for parameter in read if parameter is not None)
+        faults.append(((), "nothing is to be tuned", remedy))
+    for name, table in tables.items():
+        if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
+            remedy = "use letters, digits and _; `constant` and `option` take the engine's names"
+            faults.append(((name,), f"{name!r} is not a name for a parameter", remedy))
+        elif not isinstance(table, dict):
+            remedy = f"write [{name}] and its keys"
+            faults.append(((name,), f"{shown(table)} is not a table", remedy))
+        elif read := read_table(ParameterSection, table, faults, (name,)):
+            yield read.parameter(name, document.lines.get((name,)))
 
 
-def _parameter(name: str, table: object, document: Document, faults: Faults) -> Parameter | None:
-    """The parameter of a table; None if anything is wrong in it."""
-    before = len(faults.found)
-    if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
-        remedy = "use letters, digits and _; `constant` and `option` take the engine's own names"
-        faults.note((name,), f"{name!r} is not a name for a parameter", remedy)
-    if not isinstance(table, dict):
-        faults.note((name,), f"{shown(table)} is not a table", f"write [{name}] and its keys")
-        return None
-    read = read_table(ParameterSection, table, faults, (name,))
-    if read is None or len(faults.found) > before:
-        return None
-    return read.parameter(name, document.lines.get((name,)))
-
-
-def _constraints(document: Document, faults: Faults) -> Iterator[Constraint]:
+def _constraints(document: Document, faults: list[Found]) -> Iterator[Constraint]:
     written = document.data.get("constraints", [])
     if not isinstance(written, list):
         remedy = 'write constraints = ["a < b", "c <= d"]'
-        faults.note(_ORDERS, f"{shown(written)} is not a list", remedy)
+        faults.append((_ORDERS, f"{shown(written)} is not a list", remedy))
         return
     names = set(document.data) - {"constraints"}
     for text in written:
         try:
             constraint = Constraint.parse(str(text))
         except ValueError as error:
-            faults.note(_ORDERS, str(error), 'write "a < b" or "a <= b"')
+            faults.append((_ORDERS, str(error), 'write "a < b" or "a <= b"'))
             continue
         unknown = {constraint.less, constraint.greater} - names
         for name in sorted(unknown):
-            faults.note(_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names))
+            faults.append((_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names)))
         if not unknown:
             yield constraint
 
