@@ -6,7 +6,6 @@ switched off and never ends the program.
 
 import logging
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
@@ -112,22 +111,3 @@ def _progress(*columns: Any) -> Progress:
     return Progress(
         *all_columns, console=console, transient=True, disable=not is_live, **_redirected()
     )
-
-
-class Rate:
-    """How many a second there were in the last `window` seconds, from counts as they are seen."""
-
-    def __init__(self, window: float) -> None:
-        self._window = window
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def saw(self, now: float, count: int) -> None:
-        self._seen.append((now, count))
-        while now - self._seen[0][0] > self._window:
-            self._seen.popleft()
-
-    @property
-    def per_second(self) -> float | None:
-        """None before any time has gone by."""
-        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
-        return (more - fewer) / (last - first) if last > first else None

@@ -12,7 +12,6 @@ from served import space
 from tuned import iterate, tuned
 
 from spsa.core import Builds
-from spsa.live_display import Rate
 from spsa.output import StderrLines, echo
 from spsa.report.screen import MAX_OPEN, Progress
 
@@ -112,13 +111,3 @@ def test_lines_go_above_the_view(many: Stage, monkeypatch: pytest.MonkeyPatch) -
     said = ["first", "second", "third, [bold]not[/bold] :smile: finished"]
     assert [line for line in everything if line in said] == said
     assert sys.stderr.write("x") == 1 and screen.shown[-1].endswith("x")
-
-
-def test_the_pace_is_that_of_the_last_two_minutes() -> None:
-    games = Rate(120.0)
-    games.saw(0.0, 0)
-    assert games.per_second is None
-    games.saw(60.0, 30)
-    assert games.per_second == 0.5
-    games.saw(170.0, 140)
-    assert games.per_second == 1.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console, Group
 from rich.text import Text
 
-from spsa.live_display import LiveDisplay, Rate
+from spsa.live_display import LiveDisplay
 from spsa.text import LINE_LENGTH, printable
 from worker.batches.loop import Worker
 from worker.runner.game import counts
@@ -16,7 +16,6 @@ from worker.runner.loop import ActiveJob
 SECONDS = 1.0
 """Between two pictures: engines need the processor more."""
 
-RATE_SECONDS = 600.0
 _OTHER_LINES = 4  # of the view, and one for the log
 
 
@@ -28,24 +27,21 @@ class LiveView(LiveDisplay):
         super().__init__(console or stderr)
         self._name = name
         self._began = self.due_at = time.monotonic()
-        self._games = Rate(RATE_SECONDS)
-        self._games.saw(self._began, 0)
 
     def show_worker(self, worker: Worker) -> None:
         """Show this until the next time."""
         now = time.monotonic()
         self.due_at = now + SECONDS
-        self._games.saw(now, worker.played.tally.games)
         lines = [printable(line, LINE_LENGTH) for line in self._lines(worker)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
         self.show(Group(*texts), lines[:1])
 
     def _lines(self, worker: Worker) -> Iterator[str]:
-        played, slots, rate = worker.played, worker.playing, self._games.per_second
-        speed = f", {3600 * rate:,.0f} games an hour" if rate else ""
-        minutes = (time.monotonic() - self._began) / 60
+        played, slots = worker.played, worker.playing
+        seconds = time.monotonic() - self._began
+        speed = f", {3600 * played.tally.games / seconds:,.0f} games an hour" if seconds else ""
         games = f"{played.tally.games} games of {worker.done} batches"
-        yield f"{self._name}: {games} in {minutes:.1f} min{speed}"
+        yield f"{self._name}: {games} in {seconds / 60:.1f} min{speed}"
         faults = [f"{count} {reason}" for reason, count in Counter(played.voids).most_common(3)]
         lost_on_time = played.plus_time_losses + played.minus_time_losses
         voids = ", ".join(faults) or "none"
