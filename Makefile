@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information pictures tutorial docs clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos mutants proof papers bench-simulation bench-db bench-runner bench-fleet bench-page bench-information tutorial docs clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about five minutes, start to result"
@@ -20,7 +20,6 @@ help:
 	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (benches/RESULTS.md)"
 	@echo "make bench-page      the page of a run in Chromium, response times (benches/RESULTS.md)"
 	@echo "make docs         write the tables of docs/configuration.md from the models of the keys"
-	@echo "make pictures    the pictures of docs/page.md, and what status shows there"
 	@echo "make tutorial    play docs/tutorial.md and write its output into it (ten minutes)"
 	@echo "make format       let ruff format the code"
 
@@ -101,9 +100,6 @@ chaos: $(VENV)/.test-installed
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutants $(ARGS)
-
-pictures: $(VENV)/.test-installed
-	PYTHONPATH=tests/support:. $(BIN)/python tests/support/page_pictures.py
 
 tutorial: $(VENV)/.test-installed
 	PYTHONPATH=tests/support:. $(BIN)/python tests/support/tutorial.py

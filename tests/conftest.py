@@ -75,28 +75,6 @@ def _be_patient() -> None:
     settings.load_profile("patient")
 
 
-@pytest.fixture
-def figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Figures of a test for the summary of the session: `figures(kills=3, seconds=1.5)`."""
-
-    def record(**found: float) -> None:
-        words = [
-            f"{name} {value:,.4g}" if isinstance(value, float) else f"{name} {value:,}"
-            for name, value in found.items()
-        ]
-        record_property("figures", ", ".join(words))
-
-    return record
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what tests found out, beside their names."""
-    for report in terminalreporter.getreports("passed"):
-        for name, found in getattr(report, "user_properties", []):
-            if name == "figures" and report.when == "call":
-                terminalreporter.write_line(f"{report.nodeid}: {found}")
-
-
 @pytest.fixture(autouse=True)
 def bystanders() -> None:
     """Let `engines.faulty.children` count only what the test itself starts."""

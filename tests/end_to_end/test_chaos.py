@@ -136,7 +136,6 @@ def in_peace(folder: Path, iterations: int) -> tuple[Run, list[tuple[object, ...
 def test_whatever_is_killed_every_game_counts_once(
     tmp_path: Path,
     place: tuple[str, Callable[[], None] | None],
-    figures: Callable[..., None],
 ) -> None:
     url, crash = place
     tuner = uci_tuner(tmp_path / "chaos", url, iterations=100_000, think=0.002)
@@ -160,4 +159,3 @@ def test_whatever_is_killed_every_game_counts_once(
     quiet, expected = in_peace(tmp_path / "peace", iterations)
     assert played == expected
     assert dict(run.theta) == dict(quiet.theta)
-    figures(kills=fleet.killed, iterations=iterations, games=sum(one[2] for one in played))

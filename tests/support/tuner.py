@@ -98,10 +98,6 @@ class Tuner:
     def master(self, *arguments: str) -> subprocess.Popen[bytes]:
         return self.start("run", *arguments)
 
-    def hasty_master(self) -> subprocess.Popen[bytes]:
-        """One that asks a database that does not answer again soon (hasty_master.py)."""
-        return self._start("hasty_master", "run")
-
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """A command of spsa-master that goes on for a while."""
         return self._start("spsa.master", *arguments)
