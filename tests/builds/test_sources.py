@@ -34,23 +34,16 @@ std::int16_t Loose = -33;
 TUNE(SetRange(0, 9), Loose);
 TUNE_INT(lmr_base, 77, 0, 200);
 Tunable extension("extension", 12, 0, 40);
-const Score Bishop = make_score(24, 41);
 const int Table[2][3] = {{1, 2, 3}, {4, -5, 6}};
 constexpr std::array<int, 2> Steps = {7, 9};
 static const Score Passed[] = { S(1, 2), S(3, 4) };
 const Margins margins = { .razor = 250, .fut = { 1, 2 } };
 int places[3] = { [2] = 5, [0] = 1 };
-bool flag = 1;
 char *text = "constexpr int InText = 5;";
 // constexpr int InComment = 5;
 namespace search { constexpr int Depth = 3; enum Value : int { DRAW = 0, PawnMg = 126 }; }
 namespace eval { constexpr int Depth = 4; }
 struct Options { int overhead = 30; static constexpr int kMul = static_cast<int>(25); };
-#ifdef FAST
-constexpr int Split = 1;
-#else
-constexpr int Split = 2;
-#endif
 SOME_MACRO_WITHOUT_SEMICOLON(x)
 int futility(int depth) { static const int slope = 9; return 165 * depth + (depth > 3 ? 2 : 0); }
 int Engine::reduction(int d) { const int base = d * 7; return base; }

@@ -13,9 +13,6 @@ from spsa.errors import TuningError
 _LONGEST = 40
 """Characters of a literal: the longest whole number of any type."""
 
-_DEEPEST = 8
-"""Types within types that are looked into."""
-
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -47,16 +44,18 @@ class Notation:
         """The type that is written behind the digits of a literal, "" for none."""
         return self.suffixes.get(self.split(text)[1].lower(), "")
 
-    def numbers_in(self, made_of: str, types: Mapping[str, str], depth: int = 0) -> set[str]:
-        """The types of numbers that a type is made of; `types` are what others are made of."""
-        found: set[str] = set()
-        for word in self.words.findall(made_of):
-            name = self.aliases.get(word, word)
-            if name in self.integers or name in self.reals:
-                found.add(name)
-            elif name in types and depth < _DEEPEST:
-                found |= self.numbers_in(types[name], types, depth + 1)
-        return found
+    def number_in(self, made_of: str, types: Mapping[str, str]) -> str | None:
+        """The one type of numbers that a type is made of; `types` are what others are made of."""
+        found, seen, waiting = set[str](), set[str](), [made_of]
+        while waiting and len(found) < 2:
+            for word in self.words.findall(waiting.pop()):
+                name = self.aliases.get(word, word)
+                if name in self.integers or name in self.reals:
+                    found.add(name)
+                elif name in types and name not in seen:
+                    seen.add(name)
+                    waiting.append(types[name])
+        return found.pop() if len(found) == 1 else None
 
     def read(self, text: str) -> Number | None:
         """The number a literal (with or without a minus before it) stands for.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches, unified_diff
+from textwrap import shorten
 
 from spsa.builds.sources.constant import (
     ConstantRefused,
@@ -21,8 +22,6 @@ from spsa.text import plural
 
 _MAX_LISTED = 4
 """Constants or numbers that a message lists."""
-
-_MAX_SHOWN = 60
 
 
 def constant(file: SourceFile, location: Location) -> SourceConstant:
@@ -82,10 +81,8 @@ def _number(item: Element | Opaque, location: Location) -> Element:
     place = replace(location, accesses=item.location.accesses)
     if isinstance(item, Element):
         return replace(item, location=place)
-    text = item.text
-    shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
     raise ConstantRefused(
-        f"{place} is not written as a number: {shown}",
+        f"{place} is not written as a number: {shorten(item.text, 60)}",
         "only numbers that are written out can be tuned, and what is computed from them follows",
     )
 

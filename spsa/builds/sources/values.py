@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -68,11 +68,13 @@ class Values:
 
     tree: Tree
     types: Mapping[str, str]
+    _known: dict[str, Type] = field(default_factory=dict)
 
     def type_of(self, text: str) -> Type:
         """What is known of the type that is written so."""
-        numbers = self.tree.language.notation.numbers_in(text, self.types)
-        return Type(text, numbers.pop() if len(numbers) == 1 else None)
+        if text not in self._known:
+            self._known[text] = Type(text, self.tree.language.notation.number_in(text, self.types))
+        return self._known[text]
 
     def value(self, node: Node, place: Place) -> Items:
         """The numbers of a declared value.
