@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from spsa.cli.common import FILE, with_store, with_url
-from spsa.db import Store, migrate, sqlite_file
-from spsa.db.url import parse_url
+from spsa.db import Store, migrate
 from spsa.history.doctor import check_run
 from spsa.live_display import working
 from spsa.master.session import tuning_of
@@ -41,7 +40,7 @@ def backup(store: Store, file: Path) -> None:
     makes one.
     """
     with working(f"copying {store.where}"):
-        sqlite_file.backup(parse_url(store.where), file)
+        migrate.backup(store.where, file)
     echo(f"{store.where} is copied to {file}")
 
 

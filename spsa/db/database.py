@@ -1,20 +1,25 @@
 """One database, opened: transactions, errors, rows as values, the guard of every lifecycle."""
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from json import JSONDecodeError
+from math import log10
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
-from spsa.db import sqlite_file
 from spsa.db.base import Base, tally_of
 from spsa.db.url import TLS_REMEDY, displayed, is_file, parse_url, refused
 from spsa.errors import (
@@ -22,6 +27,7 @@ from spsa.errors import (
     IllegalTransition,
     NotPermitted,
     SchemaMismatch,
+    TablesMissing,
     TuningError,
     UnusableState,
 )
@@ -29,6 +35,11 @@ from spsa.lifecycle import sources
 
 CONNECTIONS = 16
 """The most connections of one program, which it keeps open; a further thread waits for one."""
+
+BUSY_SECONDS = 30
+"""How long a transaction on an SQLite file waits for those of others."""
+
+_RETRY_SECONDS = 0.01
 
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _INSUFFICIENT_PRIVILEGE = "42501"
@@ -52,10 +63,65 @@ def create_engine(
     """
     pool = {"pool_size": CONNECTIONS, "max_overflow": 0}
     if is_file(url):
-        return sqlite_file.create_engine(url, durable, create, pool)
+        return _file_engine(url, durable, create, pool)
     from spsa.db import postgresql  # late: a file needs no driver of it
 
     return postgresql.create_engine(url, durable, is_stopping, pool)
+
+
+def _file_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, int]) -> sa.Engine:
+    """An engine for an SQLite file, with a write-ahead log.
+
+    A transaction that writes starts with BEGIN IMMEDIATE. (Under load, a plain BEGIN that reads
+    before it writes fails at once, whatever the busy timeout is.)
+    """
+    if not create and not Path(str(url.database)).exists():
+        raise TablesMissing(
+            f"{url}: there is no such file yet: run `spsa-master run` or "
+            "`spsa-master db upgrade`, or name another database"
+        )
+
+    def on_connect(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+        _use_write_ahead_log(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.create_function("log10", 1, _log10, deterministic=True)  # some builds lack it
+        # deterministic within a statement, which is all that SQLite makes of it
+        connection.create_function("spsa_time", 1, _time_from_now, deterministic=True)
+
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **pool)
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: sa.Connection) -> None:
+    reads = connection.get_execution_options().get("reads_only", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """Turn the file to WAL; SQLite's busy timeout does not cover two processes that both do so."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
+
+
+def _time_from_now(seconds: float) -> str:
+    """Now plus some seconds, as `UtcTime` stores it."""
+    moment = datetime.now(UTC) + timedelta(seconds=seconds)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def _log10(x: float | None) -> float | None:
+    return None if x is None else log10(x)
 
 
 @contextmanager

@@ -1,6 +1,9 @@
-"""The schema: creates it in an empty database, and refuses a database with another one."""
+"""The schema: creates it in an empty database, refuses one with another; copies an SQLite file."""
 
 import hashlib
+import os
+import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,9 +13,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 import spsa.db.build_queries
 import spsa.db.tables  # noqa: F401  both declare the tables of `metadata`
 from spsa.db.base import Base, named_texts
-from spsa.db.database import create_engine, translated
-from spsa.db.url import parse_url
-from spsa.errors import SchemaMismatch, TablesMissing
+from spsa.db.database import BUSY_SECONDS, create_engine, translated
+from spsa.db.url import displayed, is_file, parse_url
+from spsa.errors import InvalidInput, SchemaMismatch, TablesMissing
 
 metadata = Base.metadata
 
@@ -67,6 +70,36 @@ def upgrade(url: str) -> bool:
                 return True
     finally:
         engine.dispose()
+
+
+def backup(where: str, file: Path) -> None:
+    """Copy a database as it is at one moment, while other processes go on writing.
+
+    The copy is complete or absent.
+
+    Raises:
+        InvalidInput: the database is on a server, or `file` exists, or its folder does not.
+    """
+    url = parse_url(where)
+    if not is_file(url):
+        raise _not_copied(file, f"{displayed(url)} is no file", "use pg_dump --format=custom")
+    if file.exists() or not file.parent.is_dir():
+        found = "it exists" if file.exists() else f"there is no folder {file.parent}"
+        raise _not_copied(file, found, "name a file that does not exist yet")
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    with (
+        closing(sqlite3.connect(str(url.database), timeout=BUSY_SECONDS)) as source,
+        closing(sqlite3.connect(unfinished)) as copy,
+    ):
+        source.backup(copy)
+    with unfinished.open("rb+") as written:
+        os.fsync(written)
+    unfinished.rename(file)
+
+
+def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput.of(file, "db backup", found, remedy)
 
 
 def check(connection: sa.Connection) -> None:

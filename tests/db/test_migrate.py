@@ -14,7 +14,7 @@ from builders import stage
 from console import call, master, worker, write_project
 from shell import Shell
 
-from spsa.db import migrate, sqlite_file
+from spsa.db import database, migrate
 from spsa.db.database import create_engine
 from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
 from spsa.db.url import parse_url
@@ -134,7 +134,7 @@ def test_an_upgrade_that_fails_leaves_nothing(empty: sa.Engine, empty_database_u
 def test_a_file_that_another_process_writes_for_long(
     empty_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
     path = empty_sqlite_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
