@@ -101,18 +101,19 @@ def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
 def test_the_server_itself_ends_a_long_statement(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also the first one of a transaction; the session keeps no limit."""
+    """A session, which a pooler gives to others, keeps nothing of a transaction."""
     monkeypatch.setattr(postgresql, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
-    limit = sa.text("SELECT current_setting('statement_timeout')")
-    with Store(postgresql_url) as store:
+    names = ("statement_timeout", "synchronous_commit")
+    settings = sa.select(*(sa.func.current_setting(name) for name in names))
+    with Store(postgresql_url, durable=False) as store:
         with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._write() as call:
             call.execute(sa.text("SELECT pg_sleep(60)"))
         with store._write() as call:
-            assert call.scalar(limit) == "3s"
+            assert tuple(call.execute(settings).one()) == ("3s", "off")
             driver = call.connection.dbapi_connection
         with psycopg2.extensions.cursor(driver) as cursor:
-            cursor.execute("SHOW statement_timeout")
-            assert cursor.fetchone() == ("0",)
+            cursor.execute("SELECT current_setting(%s), current_setting(%s)", names)
+            assert cursor.fetchone() == ("0", "on")
 
 
 def test_a_program_that_is_stopping_waits_less(
