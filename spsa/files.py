@@ -57,14 +57,14 @@ def content(path: Path, most: int, *, follow: bool = True) -> bytes:
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             what = f"it is a pipe or a device, and not a regular file of at most {most:,} bytes"
             raise OSError(errno.EINVAL, what, str(path))
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            found = file.read(most + 1)
+            found = file.read(min(most, max(status.st_size, MAX_TEXT)) + 1)  # of /proc it is 0
     finally:
         os.close(descriptor)
     if len(found) > most:
