@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     log_to_stderr(verbose=settings.verbose)
     namespaces = None
     with (
-        working_folders(wanted=settings.is_worker) as folders,
+        working_folders() if settings.is_worker else nullcontext() as folders,
         system.orphan_reaper(folders) as worker_id,
     ):
         if not settings.no_sandbox:

@@ -177,14 +177,11 @@ class EngineProcess:
 
     def close(self, last_command: bytes, seconds: float) -> None:
         """Send `last_command`, wait for the end of the output, then kill the group and reap."""
-        with self._end_all:
-            if seconds > 0:
-                self._quit(last_command, time.monotonic() + seconds)
-
-    def _quit(self, last_command: bytes, deadline: float) -> None:
+        deadline = time.monotonic() + seconds
         # The end of the output raises a fault, as in a game; here it is expected.
-        with suppress(EngineFault, Overdue, Stopped):
-            self.write(last_command)
+        with self._end_all, suppress(EngineFault, Overdue, Stopped):
+            if seconds > 0:
+                self.write(last_command)
             while time.monotonic() < deadline:
                 self.read(bytearray(), deadline)
 

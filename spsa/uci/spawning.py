@@ -68,13 +68,8 @@ class WorkingFolders:
 
 
 @contextmanager
-def working_folders(
-    *, wanted: bool = True, most_bytes: int = MAX_BYTES
-) -> Iterator[WorkingFolders | None]:
-    """Folders for the engines of this process; None leaves them in its working folder."""
-    if not wanted:
-        yield None
-        return
+def working_folders(most_bytes: int = MAX_BYTES) -> Iterator[WorkingFolders]:
+    """Folders for the engines of this process."""
     folders = WorkingFolders(Path(mkdtemp(prefix="spsa-engines-")), most_bytes)
     try:
         yield folders

@@ -17,7 +17,6 @@ from engines.faulty import (
 )
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
-from spsa.core.scoring import Tally
 from spsa.openings.book import Opening
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import (
@@ -33,7 +32,6 @@ from worker.runner.pool import (
 
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
-PLUS_WINS_BOTH = Tally.of_pair(2, 2)
 
 
 @pytest.fixture

@@ -176,9 +176,11 @@ class Worker(JobLoop):
 
     def _claim_batches(self) -> None:
         while self._wants_batches and time.monotonic() >= self._claim_at:
-            claim = self._client.claim()
-            if claim is None:
-                self._wait_for_work()
+            if (claim := self._client.claim()) is None:
+                self._claim_at = time.monotonic() + self._polls.next()
+                if self._settings.once and not self.active:
+                    plays_nothing = self._last_failure is not None and not self.done
+                    self._no_work_left = plays_nothing or not self._client.work_left()
                 return
             self._polls.reset()
             self._start(claim)
@@ -188,12 +190,6 @@ class Worker(JobLoop):
     def _wants_batches(self) -> bool:
         leaves = self._is_leaving or self._updates.is_wanted
         return not leaves and self.wanted > 0
-
-    def _wait_for_work(self) -> None:
-        self._claim_at = time.monotonic() + self._polls.next()
-        if self._settings.once and not self.active:
-            plays_nothing = self._last_failure is not None and not self.done
-            self._no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
         self._claims[claim.claim_id] = claim  # its lease is renewed while its files are fetched

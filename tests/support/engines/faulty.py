@@ -16,9 +16,6 @@ SCRIPT = Path(__file__).with_name("scripted.py")
 PATIENT = EngineLimits(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
 """A test that waits for one of these to pass shortens that one only."""
 
-FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
-SHUFFLE = "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
-
 
 def engine(folder: Path, name: str, **switches: object) -> Path:
     """An executable that is the scripted engine with these switches."""
