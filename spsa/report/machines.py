@@ -49,11 +49,10 @@ _SLOW = 0.5  # of the median speed
 class MachineReport:
     """One machine beside those that do not stand out.
 
-    `pairs` were even, won by one point and won by two; `chi_square` compares them with the others',
-    and `chance` is that of as large a difference between equal machines. `void_batches` and
-    `late_batches` have a void game, or one that was lost on time. `speed` is its nodes a second
-    over the median of all machines, None where unknown. `alarms` say by what it stands
-    out.
+    `pairs` were even, won by one point and won by two; `chi_square` compares them with the others'.
+    `void_batches` and `late_batches` have a void game, or one that was lost on time. `speed` is its
+    nodes a second over the median of all machines, None where unknown. `alarms` say by what it
+    stands out.
     """
 
     machine: str
@@ -62,7 +61,6 @@ class MachineReport:
     void_batches: int
     late_batches: int
     chi_square: float
-    chance: float
     speed: float | None = None
     alarms: tuple[Alarm, ...] = ()
 
@@ -149,7 +147,7 @@ def _report(
     speeds: dict[str, float],
     alarms: tuple[Alarm, ...],
 ) -> MachineReport:
-    value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+    value, _ = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
     even, half, whole, sound, void, _, late, *_ = (int(n) for n in own.sum(axis=0))
     return MachineReport(
         machine=name,
@@ -158,7 +156,6 @@ def _report(
         void_batches=void,
         late_batches=late,
         chi_square=value,
-        chance=chance,
         speed=speeds[name] / median(speeds.values()) if speeds.get(name) else None,
         alarms=alarms,
     )
@@ -276,4 +273,4 @@ MACHINES = View(
         Column("", "stands out by", "differs_by", kind="text", alarm=lambda one: bool(one.alarms)),
     ),
 )
-"""A line a machine, those that stand out first; chances are those of a look at equal machines."""
+"""A line a machine, those that stand out first."""

@@ -69,13 +69,6 @@ def test_validations_say_which_theta_they_measured(store: Store, space: Space) -
     assert "present" in match.measured
 
 
-def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:
-    found = history(store, tuned(store, space, 4).now())
-    assert found.gain is not None
-    assert len(found.gain) == len(found.ks)
-    assert found.gain[0] == 0.0 != found.gain[-1]
-
-
 def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, space: Space) -> None:
     for name in ("mixture", "spsa", "bspsas"):
         found = status(store, tuned(store, space, 3, algorithm=name, name=name).now()).parameters
