@@ -14,10 +14,11 @@ from asking import Store
 from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
-from trials import trial
+from trials import UNHURRIED, OneIteration
 from tuner import ENDLESS, PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
+from spsa.core.scoring import Tally
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 
@@ -99,34 +100,36 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: 
         assert_all_is_well(tuner)
 
 
+@pytest.fixture
+def fleet(sqlite_url: str, tmp_path: Path) -> OneIteration:
+    return OneIteration(sqlite_url, tmp_path)
+
+
 @pytest.mark.slow
 def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
-    small_disk: Path, sqlite_url: str, tmp_path: Path
+    small_disk: Path, fleet: OneIteration, tmp_path: Path
 ) -> None:
-    with trial(tmp_path / "trial", sqlite_url) as on:
-        fill(small_disk)
-        unlucky = on.worker("--max-batches", "1", "--engines-cache", str(small_disk / "cache"))
-        assert unlucky.wait(PATIENCE) == 1, on.words()
-        assert "cannot be written: No space left on device" in on.words(), on.words()
-        other = str(tmp_path / "another machine")  # has a secret of its own
-        assert on.worker(XDG_CACHE_HOME=other).wait(PATIENCE) == 0, on.words()
-        on.assert_counted()
-
-
-@pytest.fixture
-def temporary(tmp_path: Path) -> Path:
-    """Where a worker makes the folders of its engines."""
-    made = tmp_path / "temporary"
-    made.mkdir()
-    return made
+    fleet.open(UNHURRIED)
+    fill(small_disk)
+    unlucky = fleet.start("--max-batches", 1, "--engines-cache", small_disk / "cache")
+    _, told = unlucky.communicate(timeout=PATIENCE)
+    assert unlucky.returncode == 1 and "cannot be written: No space left on device" in told, told
+    other = str(tmp_path / "another machine")  # has a secret of its own
+    lucky = fleet.start("--max-batches", 2, XDG_CACHE_HOME=other)
+    _, told = lucky.communicate(timeout=PATIENCE)
+    assert lucky.returncode == 0, told
+    with Store(fleet.url) as store, closing(Shell(fleet.url)) as sql:
+        assert store.iterations(store.run().id)[0].tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
+        assert check_run(store, store.run()) == [] and broken(sql) == []
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_no_folders(
-    sqlite_url: str, tmp_path: Path, temporary: Path
-) -> None:
-    with trial(tmp_path / "trial", sqlite_url, gate=tmp_path / "closed") as on:
-        worker = on.worker(TMPDIR=str(temporary))
-        wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, PATIENCE)
-        worker.kill()
-        wait_until(lambda: not list(temporary.iterdir()), PATIENCE)
+def test_a_killed_worker_leaves_no_folders(fleet: OneIteration, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    fleet.open(UNHURRIED, gate=tmp_path / "closed")
+    worker = fleet.start(TMPDIR=str(temporary))
+    wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, PATIENCE)
+    worker.kill()
+    worker.communicate()
+    wait_until(lambda: not list(temporary.iterdir()), PATIENCE)

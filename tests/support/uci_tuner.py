@@ -1,9 +1,9 @@
 """A real tuner whose engine needs no build: started in a second, and all its processes findable."""
 
 import sys
-import time
 from pathlib import Path
 
+from engines.faulty import running_with, wait_until
 from tuner import PATIENCE, Tuner
 
 ENGINE = Path(__file__).parent / "engines" / "optional.py"
@@ -70,21 +70,9 @@ def uci_tuner(
 
 def engines_of(folder: Path) -> list[int]:
     """The engines of a tuner that run."""
-    script = str(folder / "optional.py").encode()
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if script in words:
-            found.append(int(process.name))
-    return found
+    return running_with(str(folder / "optional.py"))
 
 
-def wait_for_engines(tuner: Tuner, seconds: float = PATIENCE) -> None:
+def wait_for_engines(tuner: Tuner) -> None:
     """Wait until games are played."""
-    end = time.monotonic() + seconds
-    while not engines_of(tuner.folder):
-        assert time.monotonic() < end, f"no engine was ever started\n{tuner.account()}"
-        time.sleep(0.05)
+    wait_until(lambda: bool(engines_of(tuner.folder)), PATIENCE)
