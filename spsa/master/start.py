@@ -14,7 +14,12 @@ from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.smoke import declared_options
 from spsa.config import missing_files, readable_params
 from spsa.config.settings import Config
-from spsa.config.source import check_against_engine, check_against_source, read_sources
+from spsa.config.source import (
+    check_against_engine,
+    check_against_source,
+    other_values,
+    read_sources,
+)
 from spsa.core.json_values import as_written
 from spsa.core.params import Parameter, Space, differences
 from spsa.db import Store
@@ -152,9 +157,9 @@ def _created(
     origin: Origin | None,
 ) -> Prepared:
     """Create the run that the files describe, instead of `old`, which has opened no iteration."""
-    settings, begins = settings_from(config), tuple[str, ...]()
+    settings = settings_from(config)
     if origin is None:
-        rules = _tuning(config, space, seed)
+        rules, begins = _tuning(config, space, seed), _elsewhere(config, space)
     else:
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
@@ -167,6 +172,18 @@ def _created(
     )
     notes = (*begins, *more)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+
+
+def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
+    """A note about values that are not those of the source."""
+    if config.delivery.engine is not None:
+        return ()
+    constants = config.build.constants_file
+    texts = read_sources(space, source_of(config), constants)
+    others = other_values(space, texts, constants)
+    told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
+    named = ", ".join([*told[:4], *["..."] * (len(told) > 4)])
+    return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()
 
 
 def _row(

@@ -142,6 +142,15 @@ def next_run(
     return prepare(load_config(folder / "config.toml", {}), store, "next", origin=origin)
 
 
+def test_values_that_are_not_those_of_the_source_are_told(project: Path, store: Store) -> None:
+    write_project(project, CONFIG, PARAMS.replace("value = 200", "value = 210"))
+    found = prepare(load_config(project / "config.toml", {}), store)
+    assert (
+        found.notes[0]
+        == "starts elsewhere than the source, whose values follow: margin at 210 (200)"
+    )
+
+
 def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store: Store) -> None:
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     parent = store.run("small")
