@@ -119,15 +119,6 @@ def test_shifting_all_values_by_10000_changes_nothing(kind: type[Bspsas]) -> Non
     assert there.theta(walked(there, results)) - (START + 10_000) == pytest.approx(steps, abs=1e-8)
 
 
-def test_a_parameter_that_was_not_perturbed_moves_by_its_correlation_alone() -> None:
-    rule = told(Bspsa)
-    asked = rule.ask(rule.start(), 1, generator())
-    all_moved = outcome(asked, (0, 9, 20, 11, 7))
-    still = replace(all_moved, difference=2 * asked.offset * np.array([1, 1, 0, 1, 1]))
-    assert after(rule, still).mean[2] == START[2]
-    assert after(rule, all_moved, still).mean[2] != after(rule, all_moved).mean[2]
-
-
 def test_pairs_played_together_say_what_they_say_one_by_one() -> None:
     rule = told(prior=Prior(sigma=7.0, distance=1.5, tau=0.6), start=np.array([2.0]))
     asked = rule.ask(rule.start(), 1, generator())
