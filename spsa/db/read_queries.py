@@ -189,7 +189,7 @@ class ReadQueries(Database):
                 raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
             names = ("id", "iteration_id", "seq", "attempt", "first_pair", "games", "seed")
             own = {name: getattr(batch, name) for name in names}
-            claim = claim_of({**shared(connection, batch.iteration_id), **own}, _NO_CLAIM)
+            claim = claim_of(shared(connection, batch.iteration_id), own, _NO_CLAIM)
         return claim, batch.tally if batch.status is BatchStatus.DONE else None, batch.scale
 
     def void_games(self, run_id: int, last: int) -> list[VoidGame]:

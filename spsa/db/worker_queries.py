@@ -91,7 +91,7 @@ class WorkerQueries(Database):
         row = leased(connection, request) or claimed_before(connection, request)
         if row is None:
             return None
-        return claim_of({**self._details_of(connection, row["iteration_id"]), **row}, request)
+        return claim_of(self._details_of(connection, row["iteration_id"]), row, request)
 
     def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         known = self._details.get(iteration_id)
@@ -104,8 +104,7 @@ class WorkerQueries(Database):
 
 def _register(connection: sa.Connection, info: WorkerInfo, machine: str | None) -> RegisteredWorker:
     """Insert or update the worker's row."""
-    facts = {name: getattr(info, name) for name in _FACTS}
-    facts |= {"provides": provided_text(info.provides)}
+    facts = {**to_json(info), "provides": provided_text(info.provides)}
     facts |= {name: _keys(getattr(info, name)) for name in ("only_runs", "not_runs")}
     own = machine or _own_machine(connection, info)
     _refuse_namesake(connection, info.name, own)
@@ -201,7 +200,6 @@ _ANSWERS: Mapping[type, Callable[[sa.Connection, Any], Any]] = {
     BuildResult: publish_build,
 }
 
-_FACTS = ("name", "platform", "cores", "concurrency", "version", "sandbox")
 _NOTHING = {"reason": None, "void_games": 0, "void_log": None, "has_log": False}
 _DETAILS_KEPT = 64
 
@@ -295,33 +293,21 @@ def _in_order(
             if slots is None and len(runs) > 1:
                 slots = {row.run_id: row.slots for row in execute(connection, "claim.slots")}
             shares = {run: own[0].share for run, own in runs.items()}
-            yield from runs.pop(next_run(shares, slots or {}, chance.random()))
+            yield from runs.pop(_next_run(shares, slots or {}, chance))
 
 
-def next_run(shares: Mapping[int, float], slots: Mapping[int, int], draw: float) -> int:
+def _next_run(shares: Mapping[int, float], slots: Mapping[int, int], chance: Random) -> int:
     """The run that is served next, drawn at random among those with free batches.
 
-    A run is entitled to its share of all slots in use; its deficit is its weight in the draw, so
-    that no run starves if there are fewer slots than runs.
-
-    Args:
-        shares: of the runs.
-        slots: that each of them uses now.
-        draw: a number in [0, 1).
+    A run is entitled to its share of all slots in use, of which it uses `slots`; its deficit is its
+    weight in the draw, so that no run starves if there are fewer slots than runs.
     """
-    used = sum(slots.get(run, 0) for run in shares)
-    whole = sum(shares.values())
-    reached = 0.0
+    used, whole = sum(slots.get(run, 0) for run in shares), sum(shares.values())
     deficits = {
         run: max(0.0, (1 + used) * share / whole - slots.get(run, 0))
         for run, share in sorted(shares.items())
     }
-    goal = draw * sum(deficits.values())
-    for run, deficit in deficits.items():
-        reached += deficit
-        if reached > goal:
-            return run
-    return max(shares)
+    return chance.choices(list(deficits), list(deficits.values()))[0]
 
 
 def _lease(
@@ -386,19 +372,16 @@ def _variant(side: Mapping[str, str], options: Mapping[str, str]) -> Engine:
 
 
 _SHARED = ("run_id", "iteration_number", "purpose", "game_settings")
-_NAMED = (
-    *_SHARED,
-    *("run_name", "run_seed", "plus", "minus", "variants"),
-    *("iteration_id", "seq", "attempt", "first_pair", "seed"),
-)
+_OF_BATCH = ("iteration_id", "seq", "attempt", "first_pair", "seed")
 
 
-def claim_of(row: Mapping[str, Any], request: ClaimRequest) -> Claim:
+def claim_of(details: Mapping[str, Any], row: Mapping[str, Any], request: ClaimRequest) -> Claim:
     return Claim(
+        **details,
+        **{name: row[name] for name in _OF_BATCH},
         claim_id=request.claim_id,
         worker_id=request.worker_id,
         batch_id=row["id"],
         pairs=row["games"] // 2,
         lease_seconds=request.lease_seconds,
-        **{name: row[name] for name in _NAMED},
     )
