@@ -42,6 +42,7 @@ BUSY_SECONDS = 30
 _RETRY_SECONDS = 0.01
 
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
+_READ_ONLY_SQL_TRANSACTION = "25006"
 _INSUFFICIENT_PRIVILEGE = "42501"
 
 
@@ -162,7 +163,9 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
         return refused(f"cannot be used: {message}")
     if code == _INSUFFICIENT_PRIVILEGE:
         return NotPermitted(f"{said}; use a login that owns the tables of the tuner")
-    if isinstance(error, DriverError | InterfaceError) or error.connection_invalidated:
+    is_unreachable = isinstance(error, DriverError | InterfaceError) or error.connection_invalidated
+    # a server that only reads now may be a standby, which will write
+    if is_unreachable or code == _READ_ONLY_SQL_TRANSACTION:
         about_tls = "SSL" in message or "certificate" in message
         return DatabaseUnreachable(said + (TLS_REMEDY if about_tls else ""))
     return TuningError(said)

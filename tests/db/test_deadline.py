@@ -128,6 +128,16 @@ def test_a_program_that_is_stopping_waits_less(
             store.runs()
 
 
+def test_a_server_that_only_reads_now_may_soon_write(postgresql_url: str) -> None:
+    """As a standby does once it is the primary."""
+    engine = create_engine(parse_url(postgresql_url), durable=True)
+    refused = pytest.raises(DatabaseUnreachable, match="read-only")
+    with refused, translated(parse_url(postgresql_url)), engine.begin() as connection:
+        connection.execute(sa.text("SET TRANSACTION READ ONLY"))
+        connection.execute(sa.text("DELETE FROM spsa_event"))
+    engine.dispose()
+
+
 COMMANDS = {
     "run": master("run"),
     "status": master("status"),
