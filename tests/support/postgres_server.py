@@ -26,8 +26,10 @@ from benches.cluster import (
 __all__ = ["CrashingServer", "account", "binaries", "running_server"]
 
 ROOM = 1 << 30
-_WATCHED = '"$@" & server=$!; cat >/dev/null; kill -INT $server; wait $server; rm -rf "$FOLDER"'
-_CRASHED = '"$@" & server=$!; cat >/dev/null; kill -QUIT $server; wait $server'
+_WATCHED = (
+    '"$@" & server=$!; cat >/dev/null; kill -QUIT $server; wait $server; '
+    'test -z "$FOLDER" || rm -rf "$FOLDER"'
+)
 _SETTINGS = (
     "fsync=off",
     "full_page_writes=off",
@@ -41,23 +43,12 @@ _SETTINGS = (
 def running_server(folder_of_binaries: Path) -> Iterator[str]:
     """The URL of a fresh server, without a database's name."""
     folder = Path(tempfile.mkdtemp(prefix="spsa-postgresql-", dir=_memory()))
-    data, port = make_cluster(folder_of_binaries, folder), free_port()
-    watched = subprocess.Popen(
-        ["sh", "-c", _WATCHED, "sh", *_command(folder_of_binaries, data, port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={"PATH": os.defpath, "FOLDER": str(folder)},
-        cwd="/",
-        start_new_session=True,  # Ctrl-C is for the tests; the server ends after their clean-up
-        **account(),
-    )
+    server = CrashingServer(folder_of_binaries, folder, is_removed=True)
     try:
-        await_answer(port)
-        yield address(port)
+        server.start()
+        yield server.url
     finally:
-        watched.stdin.close()
-        watched.wait(START_SECONDS)
+        server.crash()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -68,8 +59,11 @@ class CrashingServer:
     process that made it, whatever ends that.
     """
 
-    def __init__(self, folder_of_binaries: Path, folder: Path, *settings: str) -> None:
-        self._binaries, self._settings = folder_of_binaries, settings
+    def __init__(
+        self, folder_of_binaries: Path, folder: Path, *settings: str, is_removed: bool = False
+    ) -> None:
+        self._binaries, self._settings = folder_of_binaries, (*_SETTINGS, *settings)
+        self._removed = str(folder) if is_removed else ""
         self._data = make_cluster(folder_of_binaries, folder, "--wal-segsize=1")
         self.port = free_port()
         self._watched: subprocess.Popen[bytes] | None = None
@@ -82,15 +76,15 @@ class CrashingServer:
     def start(self) -> None:
         """Start, and recover from the crash before; returns once it answers."""
         self.crash()
-        command = _command(self._binaries, self._data, self.port, *self._settings)
+        words = command(self._binaries, self._data, self.port, self._settings)
         self._watched = subprocess.Popen(
-            ["sh", "-c", _CRASHED, "sh", *command],
+            ["sh", "-c", _WATCHED, "sh", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={"PATH": os.defpath},
+            env={"PATH": os.defpath, "FOLDER": self._removed},
             cwd="/",
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C is for the tests; the server ends after their clean-up
             **account(),
         )
         await_answer(self.port)
@@ -101,10 +95,6 @@ class CrashingServer:
             self._watched.stdin.close()
             self._watched.wait(START_SECONDS)
             self._watched = None
-
-
-def _command(folder_of_binaries: Path, data: Path, port: int, *more: str) -> list[str]:
-    return command(folder_of_binaries, data, port, (*_SETTINGS, *more))
 
 
 def _memory() -> str | None:
