@@ -1,14 +1,14 @@
 """Checks params.toml against the engine: its source, or the options that it declares."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 
 from spsa.builds.sources.constant import ConstantRefused, Element, Kind, SourceFile
 from spsa.builds.sources.reading import parse
 from spsa.builds.sources.rewriting import constant, elements, sources_of
 from spsa.builds.sources.rewriting import element as element_at
-from spsa.config.document import read_document
+from spsa.config.document import Found, Key, read_document
 from spsa.config.settings import Config
 from spsa.core.params import Number, Parameter, Role, Space
 from spsa.core.params.parameter import assignments, by_location
@@ -54,12 +54,15 @@ def check_against_source(
     range that the Rust type cannot hold.
     """
     files = {name: parse(text, name) for name, text in texts.items()}
-    faults = (
-        Fault(file=file, line=knobs[0].line, name=knobs[0].name, found=found, remedy=remedy)
-        for knobs in by_location(space.parameters).values()
-        for found, remedy in _refusals(knobs, files, constants_file)
-    )
-    return tuple(islice(faults, MAX_FAULTS))
+    faults: list[Fault] = []
+    for knobs in by_location(space.parameters).values():
+        p = knobs[0]
+        try:
+            _check_bounds(knobs, files[p.place.location.file or constants_file])
+        except ConstantRefused as error:
+            found, remedy = error.found, error.remedy
+            faults.append(Fault(file=file, line=p.line, name=p.name, found=found, remedy=remedy))
+    return tuple(faults[:MAX_FAULTS])
 
 
 def source_lines(
@@ -101,20 +104,6 @@ def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     """The line in which a number stands: its number from 1 and its text."""
     row = file.text.encode("utf-8", "surrogatepass")[: element.start].count(b"\n")
     return row + 1, file.text.split("\n")[row].strip()
-
-
-def _refusals(
-    knobs: Sequence[Parameter], files: Mapping[str, SourceFile], constants_file: str
-) -> Iterator[tuple[str, str]]:
-    """At most one refusal for each place: further ones would repeat it."""
-    name = knobs[0].place.location.file or constants_file
-    if name not in files:
-        yield f"{name} is not among the sources", "name a file inside the source tree"
-        return
-    try:
-        _check_bounds(knobs, files[name])
-    except ConstantRefused as refused:
-        yield refused.found, refused.remedy
 
 
 def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
@@ -163,25 +152,22 @@ def check_against_engine(
 
     Checks every parameter at both ends of its range.
     """
-    return (*_of_options(config, declarations), *_of_parameters(space, declarations, config))
+    of_config = read_document(config.path).faults(_of_options(config, declarations))
+    return (*of_config, *_of_parameters(space, declarations, config))
 
 
-def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
-    lines, settings = read_document(config.path).lines, config.game_settings
+def _of_options(config: Config, declarations: Declarations) -> Iterator[Found]:
+    settings = config.game_settings
     files = {name: file.path for name, file in settings.engine_files.items()}
     for table, values in {"options": settings.engine_options, "files": files}.items():
         for name, value in values.items():
             if objection := declarations.objection(name, value):
-                of_game = name == CHESS960 and settings.book.chess960
-                yield Fault(
-                    file=str(config.path),
-                    line=lines.get(("engine", table, name)),
-                    name=f"engine.{table}",
-                    found=_NOT_ACCEPTED + objection,
-                    remedy="remove chess960 from [games], or let the engine declare the option"
-                    if of_game
-                    else "write the option as the engine declares it in its reply to `uci`",
-                )
+                key: Key = ("engine", table, name)
+                remedy = "write the option as the engine declares it in its reply to `uci`"
+                if name == CHESS960:
+                    key = ("games", "chess960")
+                    remedy = "remove it, or let the engine declare the option"
+                yield key, _NOT_ACCEPTED + objection, remedy
 
 
 def _of_parameters(space: Space, declarations: Declarations, config: Config) -> Iterator[Fault]:

@@ -233,7 +233,6 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
         (table("max_depth"), "MAX_DEPTH is of type u8 and cannot hold 400; keep min and max"),
         (table("margin", min=50.5), "cannot hold 50.5"),
         (table("a", constant='"LMP[7]"'), "LMP[7] is not among the 4 numbers of LMP"),
-        (table("a", constant='"other.rs::A"'), "other.rs is not among the sources"),
         (
             table("b", array='"LMP"', knob='"base"', max=300)
             + table("s", array='"LMP"', knob='"per_index"', value=0, min=0, max=1, step=1),

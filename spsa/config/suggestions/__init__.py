@@ -158,9 +158,7 @@ def _of_constant(file: SourceFile, one: SourceConstant, makers: set[str]) -> Ite
         return
     location, name = file.location_of(one), _name(one)
     numbers = {
-        replace(location, accesses=e.location.accesses): e
-        for e in one.numbers()
-        if _can_stay(e) and abs(e.number) <= _MAX_NUMBER
+        replace(location, accesses=e.location.accesses): e for e in one.numbers() if _can_stay(e)
     }
     declared = {place: e for place, e in numbers.items() if is_declared(one, e, makers)}
     if declared:
@@ -189,11 +187,8 @@ def _is_found(file: SourceFile, one: SourceConstant) -> bool:
 
 def _can_stay(element: Element) -> bool:
     """Whether its type, as far as the file tells, can hold the number that it has."""
-    try:
-        element.check(element.number)
-    except ConstantRefused:
-        return False
-    return True
+    low, high = element.limits or (-_MAX_NUMBER, _MAX_NUMBER)
+    return low <= element.number <= high and abs(element.number) <= _MAX_NUMBER
 
 
 def _name(one: SourceConstant) -> str:

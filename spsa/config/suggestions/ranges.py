@@ -10,7 +10,7 @@ of the value, and the range goes from half of it to twice it. A person edits the
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil, floor, inf
 from statistics import median
 
 from spsa.builds.sources.constant import Element, SourceConstant
@@ -240,18 +240,13 @@ def suggest_options(declarations: Declarations, lines: Iterable[str] = ()) -> tu
 
 def _as_listed(one: Suggested, line: re.Match[str]) -> Suggested:
     """An option with the range and the step that its author gave."""
-    read = int if line["type"] == "int" else float
-    value, low, high = (read(float(line[key])) for key in ("value", "min", "max"))
-    keys = {key: text for key, text in one.keys.items() if key == "option"}
-    return Suggested(
-        name=one.name,
-        value=value,
-        minimum=low,
-        maximum=high,
-        step=float(line["step"]) or 1,
-        declared=True,
-        keys={**keys, "type": line["type"]},
-    )
+    is_real = line["type"] == "float"
+    value, low, high, step = (float(line[key]) for key in ("value", "min", "max", "step"))
+    read = float if is_real else int
+    bounds = (read(low), read(high))
+    found = _declared_range(one.name, read(value), bounds, real=is_real, limit=inf)
+    option = {key: text for key, text in one.keys.items() if key == "option"}
+    return replace(found, step=step or found.step, keys={**option, "type": line["type"]})
 
 
 def _of_option(option: Declared, taken: set[str]) -> Suggested:
