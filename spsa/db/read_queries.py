@@ -305,23 +305,15 @@ def _void_game(iteration: Iteration, batch: Batch, machine: str | None, kept: Ke
 
 
 def _match_sums(run_id: int) -> sa.Select[*tuple[Any, ...]]:
-    """The newest match first: its number, its sums and how many rounds it has of each status."""
+    """The newest match first: its number, its sums, how many rounds are open and how many kept."""
     kept = Iteration.status != IterationStatus.ABANDONED
-
-    def rounds(*status: IterationStatus) -> sa.ColumnElement[int]:
-        return func.sum(sa.case((Iteration.status.in_(status), 1), else_=0))
-
-    sums = [
-        func.sum(sa.case((kept, getattr(Iteration, name)), else_=0)).label(name)
-        for name in _COUNTED
-    ]
+    summed = {"open": (IS_OPEN, 1), "kept": (kept, 1)}
+    summed |= {name: (kept, getattr(Iteration, name)) for name in _COUNTED}
     number = func.coalesce(Iteration.match_number, Iteration.iteration_number)
     return (
         select(
             number.label("number"),
-            *sums,
-            rounds(IterationStatus.PENDING, IterationStatus.IN_PROGRESS).label("open"),
-            rounds(IterationStatus.COMPLETE).label("complete"),
+            *(func.sum(sa.case(which, else_=0)).label(name) for name, which in summed.items()),
             func.max(Iteration.completed_at).label("completed_at"),
         )
         .where(Iteration.run_id == run_id, IS_VALIDATION)
@@ -332,11 +324,11 @@ def _match_sums(run_id: int) -> sa.Select[*tuple[Any, ...]]:
 
 def _match(first: Iteration, sums: Any) -> Iteration:
     """A match as one iteration; one whose rounds are all abandoned is its first round."""
-    if not sums.open and not sums.complete:
+    if not sums.kept:
         return first
-    status = IterationStatus.COMPLETE if not sums.open else first.status
-    if sums.open and status is not IterationStatus.PENDING:
-        status = IterationStatus.IN_PROGRESS
+    status, ended = IterationStatus.COMPLETE, sums.completed_at
+    if sums.open:
+        is_pending = first.status is IterationStatus.PENDING
+        status, ended = first.status if is_pending else IterationStatus.IN_PROGRESS, None
     counts: dict[str, Any] = {name: int(getattr(sums, name)) for name in _COUNTED}
-    ended = None if sums.open else sums.completed_at
     return replace(first, status=status, completed_at=ended, **counts)
