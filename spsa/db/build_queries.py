@@ -230,16 +230,15 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
 
 def _engines(connection: sa.Connection, build: Build) -> tuple[EngineFile, EngineFile] | None:
     """Plus and minus of an order, with what its worker says of their bench."""
-    plus = _engine(connection, build.plus_sha256, build.plus_bench)
-    minus = _engine(connection, build.minus_sha256, build.minus_bench)
-    return None if plus is None or minus is None else (plus, minus)
-
-
-def _engine(connection: sa.Connection, sha256: str | None, bench: int | None) -> EngineFile | None:
-    columns = (EngineFile.sha256, EngineFile.build_key, EngineFile.target, EngineFile.size)
-    kept = sa.and_(EngineFile.sha256 == sha256, EngineFile.content.is_not(None))
-    row = connection.execute(select(*columns, EngineFile.path).where(kept)).one_or_none()
-    return None if row is None else EngineFile(bench=bench, **row._mapping)
+    names = ("sha256", "build_key", "target", "size", "path")
+    kept = select(*(getattr(EngineFile, name) for name in names))
+    kept = kept.where(EngineFile.content.is_not(None))
+    kept = kept.where(EngineFile.sha256.in_((build.plus_sha256, build.minus_sha256)))
+    found = {row.sha256: row._mapping for row in connection.execute(kept)}
+    if build.plus_sha256 not in found or build.minus_sha256 not in found:
+        return None
+    plus = EngineFile(bench=build.plus_bench, **found[build.plus_sha256])
+    return plus, EngineFile(bench=build.minus_bench, **found[build.minus_sha256])
 
 
 def _builders(connection: sa.Connection, build: Build) -> int:
@@ -317,9 +316,7 @@ def publish_build(
             raise OutOfRange(f"{field} is not the engine of {len(sent)} bytes that was sent", field)
         facts = {"build_key": build.build_key, "target": result.target, "bytes": content}
         execute(connection, "publish_build.engine", **facts, **to_json(built))
-    place = {"build_id": result.build_id, "claim_id": result.claim_id}
-    columns = _columns(result)
-    execute(connection, "publish_build", **place, worker_id=result.worker_id, **columns)
+    execute(connection, "publish_build", **to_json(result), **_columns(result))
     return "accepted"
 
 
