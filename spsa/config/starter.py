@@ -20,9 +20,7 @@ from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.planning.plan_inputs import Shape
 
-_MAX_BYTES = 2**19
-"""Of one file: a person does not write a longer one, and its tree takes seconds."""
-
+_MAX_BYTES = 2**19  # of one file: a person does not write a longer one
 _FOREIGN = re.compile(
     "tests?|unit|unittests|bench|benches|benchmarks|examples|fuzz|target|build|tools|scripts|vendor"
     "|node_modules|third_?party|3rdparty|extern|external|dependencies|deps|submodules|fathom"
@@ -40,7 +38,7 @@ _CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
 _FEATURE = re.compile(r'\bfeature\s*=\s*"(\w*(?:tun(?:e|ing|able)|spsa)\w*)"')
 _DEFINE = re.compile(r"#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(\w*(?:TUNE\b|TUNING|SPSA)\w*)")
 
-Table = Mapping[str, object]
+Table = Mapping[str, Any]
 """Values by key; None is the default of the model."""
 
 
@@ -89,8 +87,8 @@ def _package(folder: Path) -> str | None:
         found = f"has no Cargo.toml that can be read: {getattr(error, 'strerror', None) or error}"
         remedy = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
         raise InvalidInput.of(folder, "SOURCE", found, remedy) from None
-    name = manifest.get("package", {}).get("name")
-    return None if name is None else str(name)
+    name: str | None = manifest.get("package", {}).get("name")
+    return name
 
 
 def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
@@ -148,8 +146,7 @@ def _text(path: Path) -> str | None:
 
 _HEAD = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.
-# These are defaults, but for the size of the run: `spsa-master plan` says what that costs and
-# recovers on your machines. docs/configuration.md has all keys.
+# `spsa-master plan` says what it costs and recovers. docs/configuration.md has all keys.
 """
 _WIDTH = 100
 _MOVETIME: Table = {"kind": None, "timelow": None, "timehigh": None}
@@ -173,8 +170,7 @@ class Setup:
     @property
     def command(self) -> tuple[str, ...]:
         """What builds it; empty for cargo and for a finished engine."""
-        command = self.build.get("command")
-        return command if isinstance(command, tuple) else ()
+        return tuple(self.build.get("command", ()))
 
     def with_build(self, **keys: object) -> "Setup":
         """With these keys in [build]."""
@@ -300,4 +296,4 @@ def _table(p: Suggested) -> str:
 
 
 def _number(number: float) -> str:
-    return str(number) if isinstance(number, int) else repr(float(f"{number:.6g}"))
+    return repr(number if isinstance(number, int) else float(f"{number:.6g}"))
