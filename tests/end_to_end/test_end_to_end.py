@@ -1,23 +1,28 @@
 """The whole path, for real: parameters, builds, rows, games, counts, theta, params.toml.
 
 The undisturbed run on SQLite is the reference. At fixed nodes every other way to the end has to
-come to the same theta, bit for bit.
+come to the same theta, bit for bit: on PostgreSQL, with several workers, and through kills.
 """
 
+import random
 import signal
 import subprocess
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import Store
+from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
 from spsa.db.tables import Iteration, Run
 
 pytestmark = pytest.mark.timeout(1200)
+
+KILLS = 5
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +161,61 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
     worker = tuner.worker()
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert outcome(tuner)[0].status == "finished"
+
+
+@pytest.mark.long_on("sqlite")
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
+    tuner: Tuner,
+    database: str,
+    request: pytest.FixtureRequest,
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    if database == "postgresql":
+        tuner.url = request.getfixturevalue("postgresql_url")
+    chance = random.Random(11)
+    before = None
+    for _ in range(KILLS):
+        master = tuner.master()
+        tuner.wait_for_tables()
+        workers = [tuner.worker(), tuner.worker()]
+        wait_until(lambda before=before: is_taken_on(tuner, before))
+        time.sleep(chance.uniform(0.0, 2.0))
+        for victim in chance.sample([master, *workers], 3):
+            victim.send_signal(signal.SIGKILL)
+            time.sleep(chance.uniform(0.0, 0.3))
+        tuner.kill_all()
+        tuner.expire()
+        before = outcome(tuner)[0].master_id
+        if outcome(tuner)[0].status == "finished":
+            break
+    if outcome(tuner)[0].status != "finished":
+        finish(tuner, workers=2)
+    assert_same_as(reference, tuner)
+
+
+def is_taken_on(tuner: Tuner, before: str | None) -> bool:
+    """Whether another master than the one before moves the run, or has ended it already."""
+    run, _ = outcome(tuner)
+    return run.status == "finished" or run.master_id not in (None, before)
+
+
+def params_of(tuner: Tuner) -> Mapping[str, Any]:
+    return tomllib.loads((tuner.folder / "params.toml").read_text())
+
+
+@pytest.mark.slow
+def test_params_toml_is_repaired_from_the_database(
+    reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
+) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    tuner.worker("--max-batches", "6")  # more than one iteration has, and less than the run
+    tuner.wait_until("iterations_applied", 1)
+    tuner.kill_all()
+    tuner.expire()
+    assert master.returncode == -signal.SIGKILL
+    tuner.write_files()  # as if the master had died before it could write its theta
+    finish(tuner, workers=1)
+    assert params_of(tuner) == params_of(reference[0])

@@ -36,6 +36,33 @@ def start(tmp_path: Path) -> Iterator[Start]:
         tuner.kill_all()
 
 
+@pytest.mark.slow
+def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> None:
+    alone = start("alone", "alone.db", iterations=2)
+    master = alone.master()
+    alone.wait_for_tables()
+    worker = alone.worker()
+    assert (alone.ended(master), alone.ended(worker)) == (0, 0), alone.account()
+    with Store(alone.url) as store:
+        theta = store.run().theta  # the seed, and not the name, decides it
+    usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
+    masters = [usual.master()]
+    usual.wait_for_tables()
+    masters.append(urgent.master())
+    changed = ("set", "--run", "urgent", "--priority", "1", "--share", "2")
+    wait_until(lambda: usual.ask(*changed).returncode == 0)  # its row comes a moment later
+    worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
+    ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
+    assert ended == [0, 0], usual.account() + urgent.account()
+    worker.send_signal(signal.SIGTERM)
+    assert usual.ended(worker) == 0, usual.account()
+    with Store(usual.url) as store:
+        found = {run.name: run.theta for run in store.runs()}
+        assert found == {"usual": theta, "urgent": theta}
+        assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
+    assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
+
+
 def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
     start: Start, tmp_path: Path
 ) -> None:
