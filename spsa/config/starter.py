@@ -118,14 +118,17 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
     From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`.
     """
-    for folder in _FOLDERS:
+    below = sorted({name.split("/")[0] for name in sources if "/" in name})
+    is_cmake = (root / "CMakeLists.txt").exists()
+    for folder in _FOLDERS if is_cmake else (*_FOLDERS, *below):
         for name in _MAKEFILES:
             if (text := _text(root / folder / name)) is not None:
                 inside = () if folder == "." else ("-C", folder)
                 return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
     if (text := _text(root / "CMakeLists.txt")) is not None:
         made = sorted(_CMAKE_PROGRAM.finditer(text), key=lambda found: found[0][0])
-        return ("sh", "-c", _CMAKE), f"build/{made[0][1] if made else 'engine'}"
+        names = (found[1] for found in made if not re.search("(?i)test|tune|bench", found[1]))
+        return ("sh", "-c", _CMAKE), f"build/{next(names, 'engine')}"
     units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
@@ -133,7 +136,7 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 
 def _made_by(makefile: str) -> str:
-    named = [one for one in _PROGRAM.findall(makefile) if not one[1].endswith((")", ".exe"))]
+    named = [one for one in _PROGRAM.findall(makefile) if not re.search(r"\$|\.exe$", one[1])]
     return next((program for known in _NAMES for name, program in named if name == known), "engine")
 
 
@@ -287,7 +290,8 @@ def _tables(suggestions: Iterable[Suggested]) -> Iterator[str]:
 
 def _table(p: Suggested) -> str:
     keys = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
-    lines = [f"[{p.name}]", *(f"{key} = {_number(number)}" for key, number in keys.items())]
+    numbers = (f"{key} = {_number(number, p.value)}" for key, number in keys.items())
+    lines = [f"[{p.name}]", *numbers]
     texts = {**p.keys, **({"group": p.group} if p.group else {})}
     lines += [f"{key} = {_toml(text)}" for key, text in texts.items()]
     if p.reason:
@@ -295,5 +299,7 @@ def _table(p: Suggested) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _number(number: float) -> str:
-    return repr(number if isinstance(number, int) else float(f"{number:.6g}"))
+def _number(number: float, exact: float) -> str:
+    """Six digits, but for what is the source's number: that has its own."""
+    is_exact = isinstance(number, int) or number == exact
+    return repr(number if is_exact else float(f"{number:.6g}"))
