@@ -267,6 +267,41 @@ def test_a_number_keeps_its_style(file, numbers, line):
     assert [new for old, new in zip(before, after, strict=True) if old != new] == [line]
 
 
+def test_of_a_float_that_is_the_same_but_for_rounding_the_digits_stay():
+    text = "const A: f64 = -1.805; const B: f64 = 2.8;"
+    after = rewrite(text, {at("A"): -1.8050000000000002, at("B"): 2.80001})
+    assert after == "const A: f64 = -1.805; const B: f64 = 2.80001;"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lengths"),
+    [
+        (
+            "a.rs",
+            "fn f() { t[A]; t[s.b.c]; t[m::D]; x << E; [F, G]; #[H] g(); t[A + I] }",
+            "AcmDE",
+        ),
+        ("a.c", "int f() { // [A]\n return t[B] + t[s->c] + (1 << D) + t[e + F]; }", "BcD"),
+        (
+            "a.h",
+            "int t[A] = {[B] = 1}; int f() { return t[n::C] + [D](){ return s << E; }(); }",
+            "ABnC",
+        ),
+    ],
+)
+def test_lengths_are_what_stands_alone_in_brackets_or_behind_a_shift(name, text, lengths):
+    assert parse(text, name).lengths == set(lengths)
+
+
+def test_macros_before_a_type_are_passed_over():
+    text = (
+        "TUNED CONST std::array<int, 2> margin = { 0, 391 };\nEXPORT short bonus = 5;\nU64 X = 3;"
+    )
+    file = parse(text, "a.h")
+    assert {str(file.location_of(one)) for one in file.constants} == {"margin", "bonus", "X"}
+    assert number_of(text, "margin[1]", "a.h") == 391
+
+
 @pytest.mark.parametrize("file", [*FILES, "engine_constants.rs"])
 def test_every_number_has_one_place_and_all_change_at_once(file):
     text = TEXTS.get(file) or ENGINE.read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.sources.reading import parse
-from spsa.builds.sources.rewriting import element, elements
+from spsa.builds.sources.rewriting import element, elements, render
 from spsa.config import load_config
-from spsa.config.source import check_against_source
+from spsa.config.source import check_against_source, other_values
 from spsa.config.space import load_space
 from spsa.config.starter import read_source, setup_of_source, starter_config, starter_params
 from spsa.config.suggestions import Suggested, select
@@ -32,6 +32,10 @@ def suggest(text: str) -> tuple[Suggested, ...]:
 
 def suggested(text: str) -> dict[str, Suggested]:
     return {one.name: one for one in suggest(text)}
+
+
+def suggest_in(path: str, text: str) -> dict[str, Suggested]:
+    return {one.name: one for one in select({path: text}).suggestions[path]}
 
 
 def one(declaration: str) -> tuple[float, float, float, float]:
@@ -219,6 +223,106 @@ def test_a_range_that_does_not_hold_its_value_is_as_wide_as_both_need():
     assert last.keys["note"] == "its author has 10 to 50"
 
 
+RANGES_ELSEWHERE = """\
+class History { static constexpr int scale = 40; };
+TUNED float slope = -1.805;
+TUNED std::array<int, 3> margin = { 0, 150, 300 };
+TUNED int tt_no_age = 7;
+const int other = 9;
+"""
+CALLS = """\
+void options() {
+    add(slope, -2.5, -0.5); add(margin[ONE], 0, 90); add(margin[TWO], 100, 400);
+    add(margin[2], 200, 800); add(tt_no_age, 2, 20); add(History::scale, 20, 60);
+    clamp(other, 0, 3);
+}
+"""
+
+
+def test_ranges_may_stand_apart_from_the_constants():
+    chosen = select({"src/tune.h": RANGES_ELSEWHERE, "src/uci.cpp": CALLS}).suggestions
+    ranges = {
+        one.keys.get("constant", one.name): (one.value, one.minimum, one.maximum)
+        for one in chosen["src/tune.h"]
+        if not one.reason
+    }
+    assert ranges == {
+        "slope": (-1.805, -2.5, -0.5),
+        "margin[0]": (0, 0, 90),
+        "margin[1]": (150, 100, 400),
+        "margin[2]": (300, 200, 800),
+        "tt_no_age": (7, 2, 20),
+        "History::scale": (40, 20, 60),
+    }
+
+
+def test_a_range_behind_a_table_is_of_each_of_its_numbers():
+    text = (
+        "tunable! { factors = [-300, 4, 17], -1024..=1024; base = 40, 20..=80; top = 9, 4..=18; }"
+    )
+    found = select({"src/params.rs": text}).suggestions["src/params.rs"]
+    assert [(one.value, one.minimum, one.maximum) for one in found[:3]] == [
+        (value, -1024, 1024) for value in (-300, 4, 17)
+    ]
+
+
+def test_numbers_that_only_look_like_a_range_declare_none():
+    text = "constexpr std::array Fit = {86.5, -259.8, 205.3, 127.5}; Entry empty(0, -100, 1);"
+    text += "const int Margin = 80;"
+    assert not any(one.declared for one in suggest_in("src/eval.h", text).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("TUNE({}, 20, 10, 50, false);\n", "leaves it out"),
+        ("TUNE_DISABLED({}, 20, 10, 50, true);\n", "leaves it out"),
+        ("TUNE_TM({}, 20, 10, 50, true);\n", "about the clock"),
+    ],
+)
+def test_what_its_author_does_not_tune_is_a_comment(text, reason):
+    rows = "".join(f"TUNE(p{i}, 20, 10, 50, true);\n" for i in range(3))
+    named = "int sum() { return p0 + p1 + p2 + Other; }\n"
+    found = suggest_in("src/search.h", rows + text.format("Other") + named)
+    assert reason in found["other"].reason and not found["other"].left_out
+    assert not any(found[f"p{i}"].reason for i in range(3))
+
+
+def test_a_name_that_occurs_nowhere_else_changes_nothing():
+    text = "const MARGIN: i32 = 80; const OLD: i32 = 70; tune! { LMR = 3; } // OLD\n"
+    text += "".join(
+        f"const A{i}: i32 = {i + 9}; fn f{i}() -> i32 {{ A{i} + f{i}() }}" for i in range(3)
+    )
+    found = suggest_in("src/search.rs", text + "fn f() -> i32 { MARGIN + lmr() + f() }")
+    assert {name for name, one in found.items() if one.reason} == {"old"}
+
+
+def test_brackets_in_comments_are_no_indexes():
+    text = "const MARGIN: i32 = 80; const ROWS: usize = 7; // [MARGIN]\n"
+    text += "fn f(t: &T) -> i32 { t[self::ROWS] + MARGIN + (1 << OFF) } const OFF: u8 = 6;"
+    found = suggest_in("src/search.rs", text)
+    assert {name for name, one in found.items() if one.reason} == {"rows", "off"}
+
+
+def test_the_files_of_init_have_the_numbers_of_the_source(tmp_path):
+    """Each by a name that is found, with its digits, whatever types other files declare."""
+    numbers = (1.3983208308938992, -1.805, 0.7001)
+    texts = {
+        "src/types.h": "typedef int four __attribute__((vector_size(16)));",
+        "src/eval.h": "four Open = {28, 41, 37, 12}; Score Tempo = 3; double Scale = 192.5f;"
+        + "".join(f"const double Rate{i} = {number};" for i, number in enumerate(numbers)),
+        "src/uci.cpp": "int f() { return a(Open, Tempo, Rate0, Rate1, Rate2); add(Scale, 80, 320);"
+        "add(Rate0, 0, 3); add(Rate1, -9, 0); }",
+    }
+    chosen = select(texts)
+    (tmp_path / "params.toml").write_text(starter_params(chosen.suggestions), encoding="utf-8")
+    space, file = load_space(tmp_path / "params.toml"), chosen.constants_file
+    assert check_against_source(space, texts, file) == () and len(space.parameters) > 2
+    assert other_values(space, texts, file) == {}
+    values = space.rounded(space.steps({p.name: p.value for p in space.parameters}))
+    assert render(space, values, {file: texts[file]}, file) == {file: texts[file]}
+
+
 def test_a_range_as_wide_as_a_type_is_no_range():
     rows = ", ".join(f'Option("p{i}", 20, 10, 50)' for i in range(3))
     wide = f'Option options[] = {{{rows}, Option("temperature", 100, 0, 131072)}};'
@@ -278,6 +382,12 @@ def test_what_the_author_declares_with_a_step_alone_stays():
         ("src/search.h", "int LowestElo = 1320, ONE_SECOND = 1000, contempt = 10;"),
         ("src/search.h", "enum { MIN_DEPTH = -8 }; static const int MAX_ELEMENTS = 16;"),
         ("src/search.h", "constexpr int ThreatenedSqOffset = 8, ScoreToCp = 200, EvalRes = 1000;"),
+        ("src/search.cpp", "enum Options { useNull = 1, allowFutility = 1 };"),
+        ("src/search.h", "struct Limits { int margin = -1; int verboseScore = 900; };"),
+        ("src/order.h", "const int lvaValue[] = {5, 4, 3, 2};"),
+        ("src/engine.h", "int Perft() { static const int expected[] = {20, 400, 8902}; }"),
+        ("enginetuning/search.h", "const double LearnMargin = 0.3;"),
+        ("src/selfplay.c", "const int DrawScore = 10;"),
         ("src/eval.cpp", "class WDL { static constexpr double as = 13.6; };"),
         (
             "src/movepick.rs",
@@ -424,3 +534,24 @@ def test_what_turns_options_for_tuning_on_is_found(tmp_path):
     assert list(found.texts) == ["src/search.c"], "and nothing of other programs"
     assert found.switches == ["-DSPSA_TUNE", "-DTUNING"]
     assert found.build["command"][:2] == ("cc", "-O3")
+
+
+@pytest.mark.parametrize(
+    ("files", "binary"),
+    [
+        ({"src/Makefile": "BINARY = $(DIR)/$(NAME)-debug\nNAME = crow\n"}, "src/crow"),
+        ({"Crow/makefile": "EXE := crow\n"}, "Crow/crow"),
+        (
+            {
+                "CMakeLists.txt": "project(Crow)\nadd_executable(CrowTest a)\n",
+                "Crow/makefile": "EXE := other\n",
+            },
+            "build/Crow",
+        ),
+    ],
+)
+def test_the_program_of_a_makefile_is_a_whole_name_and_no_test(tmp_path, files, binary):
+    for name, text in {**files, "Crow/search.cpp": "int A = 5;\n"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert read_source(tmp_path).build["binary"] == binary

@@ -26,6 +26,8 @@ _MARKS = r"""
 (expression_statement (call_expression function: (_) @callee arguments:
   (argument_list . [(identifier) (string_literal)] @name . (_) @value) @body)) @macro
 (type_definition type: (_) @type declarator: (type_identifier) @name) @alias
+(call_expression function: (identifier) @callee arguments:
+  (argument_list . [(identifier) (subscript_expression)] @name . (_) . (_)) @arguments) @bounds
 
 (struct_specifier name: (_) @name) @scope
 (compound_statement) @block
@@ -56,10 +58,17 @@ _MARKS = r"""
 
 (comment) @aside
 (array_declarator size: (_) @length)
+(subscript_designator (identifier) @length)
+(binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
+(binary_expression operator: ">>" right: (identifier) @length)
 """
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
+"""
+_MARKS_OF_C = r"""
+(subscript_expression index: (identifier) @length)
+(subscript_expression index: (field_expression field: (_) @length))
 """
 _MARKS_OF_CPP = r"""
 (declaration type: (_) @type declarator: (init_declarator
@@ -76,6 +85,10 @@ _MARKS_OF_CPP = r"""
 (qualified_identifier name: (_) @value) @same
 [(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]
   @bare
+(subscript_argument_list . [(identifier) (qualified_identifier)] @length .)
+(subscript_argument_list . (field_expression field: (_) @length) .)
+(call_expression function: (identifier) @callee arguments:
+  (argument_list . (qualified_identifier) @name . (_) . (_)) @arguments) @bounds
 (for_range_loop declarator: (_) @bare)
 (for_range_loop right: (_) @bare)
 """
@@ -106,7 +119,7 @@ _NOTATION = Notation(
 C = Language(
     suffixes=("c",),
     grammar=tree_sitter.Language(tree_sitter_c.language()),
-    marks=_MARKS + _UNIT,
+    marks=_MARKS + _UNIT + _MARKS_OF_C,
     notation=_NOTATION,
     frame=(b"int x = ", b"\n;"),
 )

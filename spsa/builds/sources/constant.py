@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite
+from typing import NamedTuple
 
 from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
@@ -215,12 +216,20 @@ class SourceConstant:
         return (item for item in self.items if isinstance(item, Element))
 
 
+class Bounds(NamedTuple):
+    """The numbers that a call has behind a name: `tuneable(margin[2], 40, 120)`."""
+
+    maker: str
+    place: str
+    numbers: tuple[Number, ...]
+
+
 @dataclass(frozen=True, kw_only=True)  # no slots: the look-up by name is computed once
 class SourceFile:
     """All that is known of one file's text.
 
     `broken` is the first line that is not Rust; no file of C or C++ has one, because a macro may
-    stand for any text. `lengths` are the names of array lengths.
+    stand for any text. `lengths` are the names of array lengths, indexes and shifts.
     """
 
     name: str
@@ -228,6 +237,7 @@ class SourceFile:
     constants: tuple[SourceConstant, ...]
     broken: int | None
     lengths: frozenset[str]
+    bounds: tuple[Bounds, ...] = ()
 
     @cached_property
     def by_name(self) -> Mapping[str, list[SourceConstant]]:

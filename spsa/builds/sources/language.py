@@ -59,7 +59,8 @@ class Language:
     `marks` is a query with these marks, and the parts of the marked nodes in brackets.
 
     Of what has a name: @constant, @variable (name, type, value), @function (name, type, body),
-    @macro (callee, body; also name, value), @alias and @structure (name, type: what it is made of).
+    @macro (callee, body; also name, value), @bounds (callee, name, arguments), @alias and
+    @structure (name, type: what it is made of).
     Of what is around that: @scope (name), @block (a function without a name), @test, @range (with a
     minimum and a maximum) and @above (below: what an attribute is about).
     Of values: @number, @inner (brackets around a value), @same (value: that of another node),
@@ -67,7 +68,7 @@ class Language:
     value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
     @text (to be parsed) and @bare (its numbers have no strength).
     And @array_of (value: the name of an array of C), @aside (a comment and the like, which is
-    passed over), @length (of an array), @broken.
+    passed over), @length (of an array, an index or a shift), @broken.
 
     `frame` stands before and behind a value in a text that declares nothing else. `entries` are
     those in the body of a macro.

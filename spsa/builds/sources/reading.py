@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
-from spsa.builds.sources.constant import Kind, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.constant import Bounds, Kind, Opaque, SourceConstant, SourceFile
 from spsa.builds.sources.language import (
     Entry,
     Mark,
@@ -27,6 +28,13 @@ from spsa.core.params.placement import MAX_SCOPES
 LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 
+_MACROS = re.compile(
+    r"^[ \t]*(?:[A-Z][A-Z0-9_]+[ \t]+)+"
+    r"(?=(?:\w+[ \t]+)*[\w:]+(?:<[^=;\n]*>)?[ \t*&]+\w+[ \t]*(?:\[[^=\n]*\][ \t]*)*=)",
+    re.MULTILINE,
+)
+"""Macros before the type of a declaration, which a parser takes for the type."""
+
 
 def parse(
     text: str,
@@ -38,30 +46,41 @@ def parse(
     `known` are types that other files declare, by name what they are made of.
     """
     tree = _tree(name, text)
+    values = Values(tree, {**known, **tree.types()})
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
     lengths = (_words(mark.node) for mark in tree.marked("length"))
     return SourceFile(
         name=name,
         text=text,
-        constants=tuple(_constants(Values(tree, {**known, **tree.types()}))),
+        constants=tuple(_constants(values)),
         broken=min(broken, default=None),
         lengths=frozenset(word for words in lengths for word in words if not word[0].isdigit()),
+        bounds=tuple(_bounds(values, mark.parts) for mark in tree.marked("bounds")),
     )
 
 
 def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Read files by their names. A type of one may be declared in another.
+    """Read files by their names. In Rust a type of one may be declared in another.
 
-    Each is parsed twice: the syntax trees of all are too large to be kept.
+    Such a type says what a number may be; in C it could change the location, which `parse` of one
+    file has to find again.
     """
+    rust = {name: text for name, text in texts.items() if name.endswith(RUST.suffixes)}
     known = unambiguous(
-        named for name, text in texts.items() for named in _tree(name, text).types().items()
+        named for name, text in rust.items() for named in _tree(name, text).types().items()
     )
     return {name: parse(text, name, known) for name, text in texts.items()}
 
 
+def _bounds(values: Values, parts: Parts) -> Bounds:
+    numbers = values.numbers_of(values.tree.content(parts["arguments"])[1:])
+    return Bounds(text_of(parts["callee"]), text_of(parts["name"]), tuple(numbers))
+
+
 def _tree(name: str, text: str) -> Tree:
     language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
+    if language is not RUST:
+        text = _MACROS.sub(lambda found: " " * len(found[0]), text)
     return Tree(language, text.encode("utf-8", "surrogatepass"))
 
 
@@ -149,7 +168,9 @@ def _named(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConstant
         for name, scope, type_name, value, beside in told:
             inside = here._replace(scope=(*here.scope, *scope))
             found = values.snippet(value, Place(_location(name), values.type_of(type_name)))
-            items = with_beside(_written_out(found), beside, text_of(parts["callee"]))
+            callee = text_of(parts["callee"])
+            each = (with_beside([one], beside, callee) for one in _written_out(found))
+            items = [*chain.from_iterable(each)]
             yield from _constant(Kind.MACRO, name, inside, items)
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches, unified_diff
+from math import isclose
 from textwrap import shorten
 
 from spsa.builds.sources.constant import (
@@ -22,6 +23,8 @@ from spsa.text import plural
 
 _MAX_LISTED = 4
 """Constants or numbers that a message lists."""
+_SAME = 1e-13
+"""Of a number, what counting in steps may change."""
 
 
 def constant(file: SourceFile, location: Location) -> SourceConstant:
@@ -146,6 +149,8 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
     places = ((element(before, location), number) for location, number in numbers.items())
     for place, number in sorted(places, key=lambda pair: pair[0].start):
         place.check(number)
+        if place.real and isclose(number, place.number, rel_tol=_SAME):
+            number = place.number  # its digits stay
         wanted[place.start] = number
         if place.number != number:  # 0xFF stays as it is written
             new = place.notation.write(number, place.text, real=place.real)

@@ -45,7 +45,8 @@ _MARKS = r"""
 (arguments . (string_literal) @name . (_) @value . (_) . (_)) @row
 (struct_expression body: (_) @body) @record
 (field_initializer field: (_) @name value: (_) @value) @field
-(call_expression function: (_) @callee arguments: (_) @arguments (#not-match? @callee "\\.")) @call
+(call_expression function: (_) @callee arguments: (_) @arguments
+  (#not-match? @callee "\\.|capacity")) @call
 (macro_invocation) @text
 
 [(function_item) (macro_definition) (macro_invocation) (parameters) (range_expression)
@@ -62,6 +63,9 @@ _MARKS = r"""
 [(line_comment) (block_comment) (attribute_item) (mutable_specifier) (visibility_modifier)] @aside
 (array_type length: (_) @length)
 (array_expression length: (_) @length)
+(index_expression (_) . [(identifier) (scoped_identifier)] @length)
+(index_expression (_) . (field_expression field: (_) @length))
+(binary_expression operator: ["<<" ">>"] right: [(identifier) (scoped_identifier)] @length)
 (ERROR) @broken
 (MISSING) @broken
 """

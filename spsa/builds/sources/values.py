@@ -48,7 +48,7 @@ class Type(NamedTuple):
 
     @property
     def is_array(self) -> bool:
-        return "[" in self.text or "array<" in self.text
+        return re.search(r"\[|\b(array|vector)\b", self.text) is not None
 
 
 class Place(NamedTuple):

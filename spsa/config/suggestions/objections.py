@@ -18,6 +18,9 @@ APART = "far from the others of its table, as a king's value is"
 LONG_TABLE = "a long table"
 IN_TABLE = "one number of a table: alone it hardly changes a game"
 NOT_DECLARED = "the author declares the ranges of others"
+LEFT_OUT = "its author leaves it out, by what stands beside its range"
+UNUSED = "its name occurs nowhere else"
+STATE = "-1 in a variable: most often nothing yet"
 OTHER_TYPE = "no number: set it in [engine.options]"
 NO_RANGE = "without a default between a minimum and a maximum"
 
@@ -31,7 +34,9 @@ _PHASE = "the phase of the game: a step of it moves all evaluations"
 _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
-COMMENTED = frozenset({IN_TABLE, NOT_DECLARED, PERHAPS_SIZE, ZERO, _CLOCK, _PHASE, _ROUND, _UNIT})
+COMMENTED = frozenset(
+    {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO, _CLOCK, _PHASE, _ROUND, _UNIT}
+)
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -63,10 +68,13 @@ _OF_USE = _Rule(
     _CLOCK,
     whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND",
     word=r"CLOCK|TIMER?|STABILITY|TM\d*|\w{3,}TM|[BW]INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
-    r"|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|VOT(E|ES|ING)",
+    r"|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(_PHASE, whole=r"\w*PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
-_OF_SCOPE = (_OF_PHASE, _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"HASH|DEBUG"))
+_OF_SCOPE = (
+    _OF_PHASE,
+    _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"HASH|DEBUG|\w*PERFTS?|SELFPLAY|TEXEL"),
+)
 _OF_NAME = (
     _Rule(
         _SIZE,
@@ -89,7 +97,7 @@ _OF_NAME = (
         _SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
         r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPSILON|FLAGS?|HASH|HEIGHT|HIDDEN|IDS?"
-        r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
+        r"|CURRMOVE|FREQUENCY|VERBOSE|INDENT|(MVV)?LVA|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]E|NUM"
         r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFT|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNDEFINED|UNITS?|VERSION|WON|WIN|ZOBRIST",
@@ -142,6 +150,7 @@ _ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _SIZES = {2**n for n in range(12, 21)}
 _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255}
 _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
+_SWITCH = r"USE|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
 _OF_GRAIN = r"GRAIN|SCALE|PRECISION|RES|RESOLUTION|ONE"
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
@@ -156,6 +165,10 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         "0 inside an array: most often a place that is not used",
         lambda e, size: size == 0 and any(not access.field for access in e.location.accesses),
+    ),
+    (
+        "on or off, by its name",
+        lambda e, size: size <= 1 and _holds(_SWITCH, words(e.location.name)[:1]),
     ),
     (ZERO, lambda _, size: size == 0),
     (
@@ -185,15 +198,18 @@ _STRENGTH_FILES = re.compile(
 )
 _OTHER_FILES = re.compile(
     r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
-    r"|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
+    r"|nnue|network|numa|perft|pgn|position|selfplay|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
     r"|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
-_OTHER_FOLDERS = r"nnue|networks?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+_OTHER_FOLDERS = (
+    r"nnue|networks?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+    r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
+)
 """Folders whose files do other work whatever they are called."""
 _CLEAR = (
     r"ASPIRATION|ASP|BACKWARDS?|BIAS|BLOCKADE|BONUS(ES)?|COEFF|CONTEMPT|CONNECTED|CONTINUATION"
     r"|COUNTERMOVE|DANGER|DEFEN[CS]E|DOUBLED|ENDGAME|EG|EVAL(UATION)?|EXTENSION|FP|FUTILITY"
-    r"|HANGING|HISTORIES|HISTORY|IID|IIR|IMPROVING|ISOLATED|KILLERS?|LEVER|LMP|LMR|LVA|MARGINS?"
+    r"|HANGING|HISTORIES|HISTORY|IID|IIR|IMPROVING|ISOLATED|KILLERS?|LEVER|LMP|LMR|MARGINS?"
     r"|MATERIAL|MG|MID(GAME)?|MOBILIT(Y|IES)|MUL(TIPLIER)?|MULTICUT|MVV|NMP|OUTPOSTS?|PASSED"
     r"|PASSERS?|PENALT(Y|IES)|PHALANX|PHASE|PROBCUT|PROTECT(ION|OR)|PRUNE|PRUNING|PST|PSQT?|RATIO"
     r"|RAZOR(ING)?|REDUC(E|TION|TIONS)|RFP|SAFE(TY)?|SCORES?|SEE|SEMI|SHELTER|SHIELD|SINGULAR"
@@ -220,6 +236,11 @@ def rank_of_file(path: str) -> int:
             if _OTHER_FILES.search(name):
                 return -1
     return 0
+
+
+def to_maker(name: str) -> str:
+    """Why what a macro of this name declares is not tuned."""
+    return _first((_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?")), name)
 
 
 def to_file(path: str) -> str:

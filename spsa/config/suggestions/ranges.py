@@ -24,6 +24,7 @@ _STEPS = 20
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 """A range of more than so many times the value is a limit, and no place to search in."""
 
+_LEAST_TOLD = 3
 _MAX_IN_ROW, _MAX_LISTED = 8, 32
 """Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
 
@@ -160,15 +161,19 @@ def _of_table(found: Numbers) -> str:
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
     """The macros, functions and tables by which the author declares ranges.
 
-    Nearly all numbers they are given lie between the next two.
+    Nearly all numbers they are given lie between the next two, and where names in quotes tell of
+    none, at least three.
     """
     found: dict[str, list[bool]] = {}
+    named = set[str]()
     for one in constants:
         for e in one.numbers():
             if len(e.beside) > 1 and not (one.test_only or one.computed):
                 holds = _may_be_range(e) and e.beside[0] <= e.number <= e.beside[1]
                 found.setdefault(_maker(one, e), []).append(holds)
-    return {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
+                named |= {_maker(one, e)} if e.label or not e.maker else set()
+    makers = {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
+    return makers if sum(sum(found[maker]) for maker in makers) >= _LEAST_TOLD else makers & named
 
 
 def is_declared(one: SourceConstant, element: Element, makers: set[str]) -> bool:
@@ -189,9 +194,9 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     inner = place.accesses and place.accesses[-1].field
     outer = replace(place, accesses=place.accesses[:-1]) if inner else place
     called = name_of(element.label) or _own_name(name, outer)
-    found = _declared_range(
-        called, element.number, element.beside, real=element.real, limit=_LIMIT_OF_TYPE
-    )
+    of_table = place.accesses and not (inner or element.label)
+    limit = inf if of_table else _LIMIT_OF_TYPE
+    found = _declared_range(called, element.number, element.beside, real=element.real, limit=limit)
     found = replace(found, keys={"constant": str(place), **found.keys})
     return _within(found, element).opposed(against.to_declared(called))
 
@@ -213,6 +218,8 @@ def _declared_range(
         nearest, farthest = _bounds(value, tenth, real=real)
         low, high, more = max(low, nearest), min(high, farthest), []
     step = more[0] if more and 0 < more[0] <= (high - low) / 2 else (high - low) / _STEPS
+    if real and not any(number % 1 for number in (low, high, step)):
+        keys["type"] = "float"
     if not real:
         low, high, step = ceil(low), floor(high), max(1, round(step))
     return Suggested(
