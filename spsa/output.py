@@ -67,7 +67,7 @@ def _echo_usage_error(error: click.ClickException) -> None:
     """Write what is wrong with a command line, in printable lines of bounded length."""
     text = StringIO()
     error.show(text)
-    lines = text.getvalue().rstrip("\n").split("\n")
+    lines = text.getvalue().expandtabs(2).rstrip("\n").split("\n")
     echo(*(_shortened(line) for line in lines), err=True)
 
 

@@ -66,7 +66,7 @@ COMMANDS: Table = {
     "purge": ("spsa.cli.purge", "Remove results and recompute theta without them."),
     "replay": ("spsa.cli.replay", "Show theta after any result."),
     "doctor": ("spsa.cli.db", "Check all invariants of the database, and theta by replay."),
-    "db": ("spsa.cli.db", "Create, upgrade, check or back up the tables."),
+    "db": ("spsa.cli.db", "Create, upgrade or back up the tables."),
     "demo": ("spsa.cli.demo", "Tune the bundled engine in a few minutes, start to result."),
 }
 

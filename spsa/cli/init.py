@@ -174,7 +174,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
         declarations = declared_options(engine, arguments=arguments)
     except BuildFailed as error:
         remedy = "name a program that speaks UCI, with the arguments it needs"
-        raise InvalidInput.of(engine, "--engine", str(error), remedy) from None
+        raise InvalidInput.of(engine, "--engine", " ".join(str(error).split()), remedy) from None
     suggestions = suggest_options(declarations, tuning_lines(engine.absolute(), arguments))
     chosen = Selection("", {f"options of {engine.name}": suggestions})
     if not chosen.active:

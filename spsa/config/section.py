@@ -95,7 +95,8 @@ def read_table(
 ) -> Table | None:
     """The model of the table at `at`; None after adding what is wrong in it to `faults`.
 
-    Paths in it start at `folder`. What is wrong between keys is told once each is right by itself.
+    Paths in it start at `folder`. What is wrong between the keys of a table is told once each of
+    them is right by itself.
     """
     table: Table | None = None
     try:
@@ -104,6 +105,8 @@ def read_table(
     except ValidationError as error:
         errors = _errors(error, data).items()
         told = [(path, *_said(model, data, path, one)) for path, one in errors]
+        for name in model.model_fields.keys() - {path[0] for path, *_ in told if path}:
+            told += _between_alone(model, name, data.get(name), folder)
     faults += [((*at, *path), found, remedy) for path, found, remedy in told]
     return None if told else table
 
@@ -113,6 +116,15 @@ def _between(table: Section, at: Key = ()) -> Iterator[Found]:
         if isinstance(inner, Section):
             yield from _between(inner, (*at, name))
     yield from (((*at, *key), found, remedy) for key, found, remedy in table.faults())
+
+
+def _between_alone(
+    model: type[Section], name: str, table: object, folder: Path | None
+) -> Iterator[Found]:
+    """What is wrong between the keys of an inner table, whatever the other tables are."""
+    kind = model.model_fields[name].annotation
+    if isinstance(kind, type) and issubclass(kind, Section) and table is not None:
+        yield from _between(kind.model_validate(table, context=folder), (name,))
 
 
 def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, ErrorDetails]:

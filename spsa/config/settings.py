@@ -90,6 +90,13 @@ class SpsaSection(Section, extra="allow"):
         """The keys of the rule, as they are written."""
         return self.model_extra or {}
 
+    def faults(self) -> Iterator[Found]:
+        for key, found, remedy in settings_faults(self.algorithm, self.settings):
+            near = get_close_matches(key, SpsaSection.model_fields, n=1, cutoff=0.8)
+            is_misspelt = near and near[0] != key
+            said = f'did you mean "{near[0]}"?' if is_misspelt else remedy
+            yield (key,), f"{key}: {found}", said
+
     @model_validator(mode="before")
     @classmethod
     def _named(cls, table: Any) -> Any:
@@ -285,11 +292,6 @@ class Sections(Section):
             yield ("build", "source_path"), "source_path is missing", remedy
         if self.delivery.kind == "uci" and build.where == "worker":
             yield ("build", "where"), 'where = "worker", and nothing is built', "remove where"
-        for key, found, remedy in settings_faults(self.spsa.algorithm, self.spsa.settings):
-            near = get_close_matches(key, SpsaSection.model_fields, n=1, cutoff=0.8)
-            is_misspelt = near and near[0] != key
-            said = f'did you mean "{near[0]}"?' if is_misspelt else remedy
-            yield ("spsa", key), f"{key}: {found}", said
 
 
 class Config(Sections):

@@ -42,6 +42,7 @@ MAX_ALARMS = 5
 _LEAST_ROWS = 4
 _TABLE_HEAD = 2  # lines of its title and its headings
 QUIET_SECONDS = 60.0
+_FIRST_SECONDS = 5.0  # for a worker that is started together with the master
 _COST = 20.0  # looks take a twentieth of the time at most
 _LOOK_SECONDS = 0.5
 
@@ -151,7 +152,8 @@ class Progress:
     def __init__(self, console: Console, store: Store, run: Run) -> None:
         self._display = LiveDisplay(console)
         self._store = store
-        self._next_look = self._last_line = 0.0
+        self._next_look = 0.0
+        self._next_line = time.monotonic() + _FIRST_SECONDS
         self._result = ""
 
     def __enter__(self) -> Self:
@@ -183,7 +185,7 @@ class Progress:
                 self._display.show(view, left)
                 done = time.monotonic()
                 self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
-        elif now - self._last_line > QUIET_SECONDS and (found := self._look(run)) is not None:
+        elif now >= self._next_line and (found := self._look(run)) is not None:
             made = building(found.builds) if found.builds.iterations else ""
             *_, last = answer_lines(found)  # the pace, or why nothing is played
             self._say("; ".join(part for part in (headline(found), last, made) if part))
@@ -196,7 +198,7 @@ class Progress:
             return None
 
     def _say(self, line: str) -> None:
-        self._last_line = time.monotonic()
+        self._next_line = time.monotonic() + QUIET_SECONDS
         self._display.say(printable(line, LINE_LENGTH))
 
 

@@ -338,8 +338,8 @@ def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):
         "timehigh = 3\n[spsa]\nmax_iterations = -1\n[oops]\n"
     )
     assert [fault.split("[")[0] for fault in faults(write(text))] == [
-        f"config.toml:{line}: " for line in (3, 8, 9)
-    ]  # and what is wrong between keys once each is right by itself
+        f"config.toml:{line}: " for line in (3, 5, 8, 9)
+    ]  # and what is wrong between the keys of [games] once each is right by itself
 
 
 @pytest.mark.parametrize("key", ["[build]\nsource_path", "[games]\nbook", "[run]\nparams"])
