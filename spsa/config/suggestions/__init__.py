@@ -1,19 +1,14 @@
 """Which numbers of an engine `init` suggests, and what the user reads about the others. Pure."""
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from spsa.builds.sources.constant import (
-    Bounds,
     ConstantRefused,
     Element,
     Kind,
-    Opaque,
     SourceConstant,
     SourceFile,
 )
@@ -25,12 +20,12 @@ from spsa.config.suggestions.ranges import (
     Suggested,
     free_name,
     is_declared,
-    makers_of,
     of_declaration,
     of_numbers,
     snake,
     suggest_options,
 )
+from spsa.config.suggestions.together import Told, switch, told_by, with_bounds
 from spsa.core.params import Number
 
 __all__ = ["Selection", "Suggested", "select", "suggest_options"]
@@ -38,9 +33,6 @@ __all__ = ["Selection", "Suggested", "select", "suggest_options"]
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
 _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
-_MOST_UNUSED = 0.2
 _MAX_IN_FUNCTIONS = 500
 """Numbers inside functions that are listed, of all files together."""
 _LONGEST = 80
@@ -89,9 +81,8 @@ class Selection:
 
 def select(texts: Mapping[str, str]) -> Selection:
     """Choose from all files, the likeliest first."""
-    files = parse_all(texts)
-    files = _bounded(files)
-    known = _known(files.values())
+    files = with_bounds(parse_all(texts))
+    known = told_by(files.values())
     found = {path: [*_of_file(file, known)] for path, file in files.items()}
     if sum(one.declared and not one.reason for each in found.values() for _, one in each) > 2:
         found = {path: [*map(_after_declared, each)] for path, each in found.items()}
@@ -110,90 +101,18 @@ def select(texts: Mapping[str, str]) -> Selection:
     )
 
 
-class _Known(NamedTuple):
-    """What all files together say: of names, and of the macros that declare ranges.
-
-    `once` are the constants of which nothing else speaks; none where there are many, as macros may
-    make other names of theirs.
-    `left_out` are macros with the word, `true` or `false`, that fewer of their numbers have.
-    """
-
-    lengths: set[str]
-    once: set[str]
-    makers: set[str]
-    left_out: set[tuple[str, str]]
-
-
-def _known(files: Collection[SourceFile]) -> _Known:
-    texts = (_COMMENT.sub("", file.text) for file in files)
-    names = Counter(_plain(name) for text in texts for name in re.findall(r"[^\W\d]\w*", text))
-    constants = [(file, one) for file in files for one in file.constants]
-    own = {_plain(one.name) for _, one in constants}
-    once = {name for name in own if names[name] == 1}
-    numbers = [(file, e) for file, one in constants for e in one.numbers()]
-    switches = Counter(_switch(file, e) for file, e in numbers if e.beside)
-    other = {"true": "false", "false": "true"}
-    return _Known(
-        lengths={name for file in files for name in file.lengths},
-        once=once if len(once) < _MOST_UNUSED * len(own) else set(),
-        makers=makers_of(one for _, one in constants),
-        left_out={
-            (maker, word)
-            for (maker, word), uses in switches.items()
-            if word and uses < switches[maker, other[word]]
-        },
-    )
-
-
-def _plain(name: str) -> str:
-    """A name as a macro may write it anew: MARGIN_MAX as margin_max or MarginMax."""
-    return name.replace("_", "").lower()
-
-
-def _switch(file: SourceFile, element: Element) -> tuple[str, str]:
-    """What declares a number, and the `true` or `false` behind it in its line, or ""."""
-    row, _, _ = file.text.encode("utf-8", "surrogatepass")[element.end :].partition(b"\n")
-    word = re.search(rb"\b(?:true|false)\b", row)
-    return element.maker, word[0].decode() if word else ""
-
-
-def _bounded(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
-    """With the ranges that calls give, in any file; an index by name counts from 0."""
-    told: dict[str, Bounds] = {}
-    for bounds in (each for file in files.values() for each in file.bounds):
-        places = (_NAMED_INDEX.sub(f"[{n}]", bounds.place) for n in range(_MAX_IN_FUNCTIONS))
-        last = bounds.place
-        told[next((each for each in places if each not in told), last)] = bounds
-
-    def items(one: SourceConstant) -> Iterator[Element | Opaque]:
-        for item in one.items:
-            place = str(item.location)
-            found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
-            if found is None or isinstance(item, Opaque) or item.beside:
-                yield item
-            else:
-                yield replace(item, beside=found.numbers, maker=found.maker)
-
-    return {
-        path: replace(
-            file, constants=tuple(replace(one, items=tuple(items(one))) for one in file.constants)
-        )
-        for path, file in files.items()
-    }
-
-
 def _after_declared(found: _Found) -> _Found:
     one, suggested = found
     is_told = suggested.declared or one.kind is Kind.MACRO
     return one, suggested if is_told else suggested.opposed(against.NOT_DECLARED)
 
 
-def _of_file(file: SourceFile, known: _Known) -> Iterator[_Found]:
+def _of_file(file: SourceFile, known: Told) -> Iterator[_Found]:
     """All the numbers of a file."""
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         alone = one.single.number if isinstance(one.single, Element) else None
-        unused = against.UNUSED if _plain(one.name) in known.once else ""
+        unused = against.UNUSED if known.is_unused(one.name) else ""
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         reasons = (
             against.NUMBERED if id(one) in numbered else "",
@@ -231,7 +150,7 @@ def _numbered(file: SourceFile) -> set[int]:
     return found
 
 
-def _of_constant(file: SourceFile, one: SourceConstant, known: _Known) -> Iterator[Suggested]:
+def _of_constant(file: SourceFile, one: SourceConstant, known: Told) -> Iterator[Suggested]:
     """Parameters with the ranges that the author declared, else with guessed ones."""
     if one.test_only or not _is_settled(one) or not _is_found(file, one):
         return
@@ -243,7 +162,7 @@ def _of_constant(file: SourceFile, one: SourceConstant, known: _Known) -> Iterat
     if declared:
         own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
         for place, e in declared.items():
-            left_out = against.LEFT_OUT if _switch(file, e) in known.left_out else ""
+            left_out = against.LEFT_OUT if switch(file, e) in known.left_out else ""
             told = of_declaration(snake(own), place, e)
             yield told.opposed(left_out, against.to_maker(e.maker))
     elif numbers:

@@ -73,7 +73,7 @@ _OF_USE = _Rule(
 _OF_PHASE = _Rule(_PHASE, whole=r"\w*PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
 _OF_SCOPE = (
     _OF_PHASE,
-    _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"HASH|DEBUG|\w*PERFTS?|SELFPLAY|TEXEL"),
+    _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|DEBUG|HASH|\w*PERFTS?|PRINT|SELFPLAY|TEXEL"),
 )
 _OF_NAME = (
     _Rule(
