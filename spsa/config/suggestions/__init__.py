@@ -25,7 +25,7 @@ from spsa.config.suggestions.ranges import (
     snake,
     suggest_options,
 )
-from spsa.config.suggestions.together import Told, switch, told_by, with_bounds
+from spsa.config.suggestions.together import Told, plain, switch, told_by, with_bounds
 from spsa.core.params import Number
 
 __all__ = ["Selection", "Suggested", "select", "suggest_options"]
@@ -112,7 +112,7 @@ def _of_file(file: SourceFile, known: Told) -> Iterator[_Found]:
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         alone = one.single.number if isinstance(one.single, Element) else None
-        unused = against.UNUSED if known.is_unused(one.name) else ""
+        unused = against.UNUSED if plain(one.name) in known.unused else ""
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         reasons = (
             against.NUMBERED if id(one) in numbered else "",

@@ -97,7 +97,8 @@ _OF_NAME = (
         _SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
         r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPSILON|FLAGS?|HASH|HEIGHT|HIDDEN|IDS?"
-        r"|CURRMOVE|FREQUENCY|VERBOSE|INDENT|(MVV)?LVA|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
+        r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
+        r"|CURRMOVE|FREQUENCY|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]E|NUM"
         r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFT|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNDEFINED|UNITS?|VERSION|WON|WIN|ZOBRIST",
@@ -198,8 +199,8 @@ _STRENGTH_FILES = re.compile(
 )
 _OTHER_FILES = re.compile(
     r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
-    r"|nnue|network|numa|perft|pgn|position|selfplay|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
-    r"|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
+    r"|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
+    r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
 _OTHER_FOLDERS = (
     r"nnue|networks?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"

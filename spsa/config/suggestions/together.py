@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,15 +27,12 @@ class Told(NamedTuple):
     makers: set[str]
     left_out: set[tuple[str, bool | None]]
 
-    def is_unused(self, name: str) -> bool:
-        return _plain(name) in self.unused
-
 
 def told_by(files: Collection[SourceFile]) -> Told:
     texts = (_COMMENT.sub("", file.text) for file in files)
-    names = Counter(_plain(name) for text in texts for name in re.findall(r"[^\W\d]\w*", text))
+    names = Counter(plain(name) for text in texts for name in re.findall(r"[^\W\d]\w*", text))
     constants = [(file, one) for file in files for one in file.constants]
-    own = {_plain(one.name) for _, one in constants}
+    own = {plain(one.name) for _, one in constants}
     unused = {name for name in own if names[name] == 1}
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
     return Told(
@@ -48,7 +45,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
     )
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name as a macro may write it anew: MARGIN_MAX as margin_max or MarginMax."""
     return name.replace("_", "").lower()
 
@@ -66,10 +63,7 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
     for bounds in (each for file in files.values() for each in file.bounds):
         places = (_NAMED_INDEX.sub(f"[{n}]", bounds.place) for n in range(_LONGEST_TABLE))
         told.setdefault(next((each for each in places if each not in told), bounds.place), bounds)
-    return {path: _with_bounds(file, told) for path, file in files.items()}
 
-
-def _with_bounds(file: SourceFile, told: Mapping[str, Bounds]) -> SourceFile:
     def known(one: SourceConstant, item: Element | Opaque) -> Element | Opaque:
         place = str(item.location)
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
@@ -77,7 +71,7 @@ def _with_bounds(file: SourceFile, told: Mapping[str, Bounds]) -> SourceFile:
             return item
         return replace(item, beside=found.numbers, maker=found.maker)
 
-    constants = (
-        replace(one, items=tuple(known(one, item) for item in one.items)) for one in file.constants
-    )
-    return replace(file, constants=tuple(constants))
+    def constants(file: SourceFile) -> Iterator[SourceConstant]:
+        return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
+
+    return {name: replace(file, constants=tuple(constants(file))) for name, file in files.items()}
