@@ -163,8 +163,7 @@ def _of_constant(file: SourceFile, one: SourceConstant, known: Told) -> Iterator
         own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
         for place, e in declared.items():
             left_out = against.LEFT_OUT if switch(file, e) in known.left_out else ""
-            told = of_declaration(snake(own), place, e)
-            yield told.opposed(left_out, against.to_maker(e.maker))
+            yield of_declaration(snake(own), place, e).opposed(left_out)
     elif numbers:
         yield from of_numbers(snake(name), numbers, computed=one.computed)
 

@@ -113,6 +113,7 @@ _OF_NAME = (
     _OF_PHASE,
     _OF_USE,
 )
+_OF_MAKER = (_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?"))
 _OF_OPTION = (
     _Rule(
         _STANDARD,
@@ -134,12 +135,13 @@ def to_scope(scope: Sequence[str]) -> str:
     return _first(_OF_SCOPE, scope[-1]) if scope else ""
 
 
-def to_declared(name: str) -> str:
+def to_declared(name: str, maker: str = "") -> str:
     """Why a number with a range of its author is not tunable: an option that every engine has.
 
-    And one of which games with a limit for each move, or with one thread, show nothing.
+    And one of which games with a limit for each move, or with one thread, show nothing. Also by
+    the name of the macro that declares it.
     """
-    return _first(_OF_OPTION, name.replace(" ", "_"))
+    return _first(_OF_OPTION, name.replace(" ", "_")) or _first(_OF_MAKER, maker)
 
 
 def _first(rules: Iterable[_Rule], name: str) -> str:
@@ -237,11 +239,6 @@ def rank_of_file(path: str) -> int:
             if _OTHER_FILES.search(name):
                 return -1
     return 0
-
-
-def to_maker(name: str) -> str:
-    """Why what a macro of this name declares is not tuned."""
-    return _first((_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?")), name)
 
 
 def to_file(path: str) -> str:

@@ -198,7 +198,7 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     limit = inf if of_table else _LIMIT_OF_TYPE
     found = _declared_range(called, element.number, element.beside, real=element.real, limit=limit)
     found = replace(found, keys={"constant": str(place), **found.keys})
-    return _within(found, element).opposed(against.to_declared(called))
+    return _within(found, element).opposed(against.to_declared(called, element.maker))
 
 
 def _declared_range(
