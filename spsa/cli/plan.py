@@ -221,7 +221,8 @@ def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
     draws = min(max(1 - null_variance(costs.tally) / 2, 0.0), 0.99)
-    return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs:,} pairs: measured"
+    by = f"by the spread of {costs.tally.pairs:,} pairs"
+    return draws, f"as noisy as {draws:.0%} draws, {by}: measured"
 
 
 def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
