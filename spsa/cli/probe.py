@@ -59,8 +59,9 @@ def probe(
             start, reproducible = prober.start()
         if not reproducible:
             echo(
-                "warning: the same engine finds something else when asked twice; "
-                "set Threads = 1, and trust no finding below",
+                "warning: the same engine finds something else when asked twice, because of the "
+                "clock, of several threads (set Threads = 1), or of what it searched before; "
+                "trust no finding below",
                 err=True,
             )
         probed: list[Probed] = []

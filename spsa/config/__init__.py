@@ -81,14 +81,18 @@ def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
 
 
 def missing_files(config: Config) -> tuple[Fault, ...]:
-    """A fault if the book, the engine or a file of an option is missing or cannot be read.
+    """A fault if the source, the book, the engine or a file of an option is not there.
 
-    Who reads params.toml or the source says so.
+    Who reads params.toml or a file of the source says so.
     """
     settings, engine = config.game_settings, config.delivery.engine
+    source = config.build.source_path
     needed: list[tuple[Key, str, str]] = []
     if not settings.book.sha256:
         needed.append((("games", "book"), settings.book.name, NAME_A_BOOK))
+    if source is not None and not source.is_dir():
+        remedy = "name the folder of the engine's Cargo.toml or Makefile"
+        needed.append((("build", "source_path"), str(source), remedy))
     if engine is not None and not engine.exists():
         needed.append((("delivery", "engine"), str(engine), "build the engine first"))
     for option, file in settings.engine_files.items():

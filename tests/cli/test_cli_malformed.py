@@ -89,7 +89,7 @@ THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("=
         (
             CONFIG.replace('"engine"\n', '"gone"\n'),
             FAULTY,
-            ["gone/src/engine_constants.rs: ", "[margin]"],
+            ["[build]", "gone/src/engine_constants.rs: ", "[margin]"],
         ),
     ],
 )

@@ -172,7 +172,8 @@ def test_files_that_are_not_there_are_all_named(write, tmp_path):
     text = '[games]\nbook = "none.epd"\n[engine.files]\nEvalFile = "net"\n'
     path = write(BUILD + text)
     found = [(one.line, one.name) for one in missing_files(load_config(path, {}))]
-    assert found == [(4, "games"), (6, "engine.files")]
+    assert found == [(2, "build"), (4, "games"), (6, "engine.files")]
+    (tmp_path / "engine").mkdir()
     for name in ("none.epd", "net"):
         (tmp_path / name).touch()
     assert missing_files(load_config(path, {})) == ()
