@@ -1,7 +1,6 @@
 """A real master and real workers on one SQLite file, in two time zones, with clocks that step."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from asking import Store
 from invariants import broken
 from shell import Shell
-from tuner import PATIENCE, Tuner
+from tuner import Tuner
 from uci_tuner import uci_tuner
 
 from spsa.history.doctor import check_run
@@ -81,22 +80,3 @@ def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path)
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
         assert check_run(store, run) == [] and broken(sql) == []
-
-
-@pytest.mark.slow
-def test_masters_with_clocks_a_day_apart_do_not_take_the_run_from_each_other(
-    tuner: Tuner, tmp_path: Path
-) -> None:
-    """The second one sees a lease that ends in a day, and that it is renewed."""
-    with WrongClock(tmp_path / "ahead", "+1d").inside("UTC"):
-        first = tuner.master()
-    tuner.wait_for_work()
-    second = tuner.master()
-    end = time.monotonic() + PATIENCE
-    while "standing by to take over" not in tuner.words():
-        assert time.monotonic() < end, tuner.words()
-        time.sleep(0.1)
-    time.sleep(5)
-    assert (first.poll(), second.poll()) == (None, None), tuner.words()
-    with Store(tuner.url) as store:
-        assert store.run().epoch == 1
