@@ -13,6 +13,8 @@ from console import compete as run_compete
 from engines.faulty import engine
 
 from spsa.core.game_settings import (
+    DrawRule,
+    ResignRule,
     TimeControl,
     TimeKind,
 )
@@ -165,8 +167,11 @@ def refused(done: Any, said: str) -> None:
 
 
 def test_what_is_right_is_taken() -> None:
-    found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "0", "1", "0", "--resign", "1", "1"])
+    found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "7", "2", "9", "--resign", "4", "300"])
     assert isinstance(found, Match) and found.bounds == (-5, 5)
+    rules = found.conditions.adjudication
+    assert rules.draw == DrawRule(move_number=7, count=2, score=9)
+    assert rules.resign == ResignRule(count=4, score=300)
     found = ready(
         [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
     )
