@@ -102,7 +102,7 @@ def other_values(
 
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     """The line in which a number stands: its number from 1 and its text."""
-    row = file.text.encode("utf-8", "surrogatepass")[: element.start].count(b"\n")
+    row = file.content.count(b"\n", 0, element.start)
     return row + 1, file.text.split("\n")[row].strip()
 
 

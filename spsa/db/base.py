@@ -28,7 +28,7 @@ from spsa.protocol import ACTIVE_SECONDS
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
-    """A row; nobody changes the attributes of one that was read."""
+    """A row; the attributes of one that was read are not changed."""
 
     metadata = sa.MetaData(
         naming_convention={

@@ -211,7 +211,7 @@ class EngineProcess:
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process that nobody has reaped yet, and its group."""
+    """Kill a process that is not reaped yet, and its group."""
     # For an empty group Linux raises the first of these errors, macOS the second.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The loop that has jobs played, whoever they are for; and the signals that end it.
+"""The loop that plays the jobs of a tune, a match or a replay, and the signals that end it.
 
 It runs in the main thread. The slots play.
 """
@@ -124,7 +124,7 @@ class JobLoop:
         self._drain, self._drain_ends_at = drain, inf
 
     def play(self) -> None:
-        """Play until `is_over`. Games are broken off before an error, so that nobody waits."""
+        """Play until `is_over`. Before an error, games are broken off."""
         self._interrupts.wake = self._pool.wake
         try:
             while not self._is_over_after_a_turn():

@@ -240,6 +240,11 @@ class SourceFile:
     bounds: tuple[Bounds, ...] = ()
 
     @cached_property
+    def content(self) -> bytes:
+        """The bytes in which the places of numbers are counted."""
+        return self.text.encode("utf-8", "surrogatepass")
+
+    @cached_property
     def by_name(self) -> Mapping[str, list[SourceConstant]]:
         """The constants of each name, in the order of the text."""
         found: dict[str, list[SourceConstant]] = {}

@@ -11,6 +11,7 @@ from spsa.config.suggestions.ranges import makers_of
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
+_TRUTH = re.compile(rb"\b(?:true|false)\b")
 _LONGEST_TABLE = 64
 _MOST_UNUSED = 0.2
 """Of all names; where more occur only once, macros make other names of theirs."""
@@ -52,8 +53,8 @@ def plain(name: str) -> str:
 
 def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
     """What declares a number, and whether the next word of that kind in its line is `true`."""
-    row, _, _ = file.text.encode("utf-8", "surrogatepass")[element.end :].partition(b"\n")
-    word = re.search(rb"\b(?:true|false)\b", row)
+    end = file.content.find(b"\n", element.end)
+    word = _TRUTH.search(file.content, element.end, len(file.content) if end < 0 else end)
     return element.maker, word and word[0] == b"true"
 
 
