@@ -12,9 +12,10 @@ from shell import Shell
 from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db.migrate import upgrade
-from spsa.errors import IllegalTransition, NothingToDo, UnusableState
+from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
+from spsa.master.delivery_setup import delivery_of
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
 from spsa.master.start import Origin, Prepared, prepare
@@ -140,6 +141,16 @@ def next_run(
     write_project(folder, config, params)
     origin = Origin(run=store.run("small"), k=k, doubt=doubt)
     return prepare(load_config(folder / "config.toml", {}), store, "next", origin=origin)
+
+
+def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_options(
+    project: Path, store: Store
+) -> None:
+    found = prepared(project, store, iterations=4, in_flight=1, rule="")
+    (project / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "e"\n')
+    config = load_config(project / "config.toml", {})
+    with pytest.raises(InvalidInput, match=r"source_path\] is missing"):
+        delivery_of(config, found.tuning.space, found.settings.delivery, None)
 
 
 def test_values_that_are_not_those_of_the_source_are_told(project: Path, store: Store) -> None:
