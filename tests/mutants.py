@@ -19,7 +19,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import compress
+from functools import partial
+from itertools import accumulate, compress
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
@@ -178,6 +179,11 @@ def draw(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
     return Random(seed).sample(found, min(number, len(found)))
 
 
+def pytest_configure() -> None:
+    """As a plugin: a child between fork and exec is not traced, or it waits for coverage's lock."""
+    os.register_at_fork(after_in_child=partial(sys.settrace, None))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """As a plugin of the run under coverage: write down which tests pass, and their seconds."""
     if report.when == "call" and report.passed and DURATIONS in os.environ:
@@ -189,13 +195,11 @@ class Tests:
     """Which quick tests execute a line, and how long they take."""
 
     def __init__(self, tree: Path, folders: Sequence[str]) -> None:
-        data, settings = tree / "coverage.data", tree / "coverage.ini"
-        settings.write_text(f"[run]\ndata_file = {data}\nsource = spsa,worker\n")
-        options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
+        options = ["--cov=spsa", "--cov=worker", "--cov-context=test", "--cov-report="]
         _pytest(tree, [*options, "-n", "2", *folders], 3600)
         durations = (tree / "durations").read_text().splitlines()
         self.seconds: dict[str, float] = dict(map(json.loads, durations))
-        self._data = coverage.CoverageData(str(data))
+        self._data = coverage.CoverageData(str(tree / "coverage"))
         self._data.read()
         self._tree = tree
 
@@ -208,13 +212,11 @@ class Tests:
             for line in range(mutant.line, last + 1)
             for context in contexts.get(line, ())
         }
-        chosen, total = [], 0.0
-        for name in sorted(found & self.seconds.keys(), key=lambda one: self.seconds[one]):
-            total += self.seconds[name]
-            if total > JUDGED_SECONDS:
-                break
-            chosen.append(name)
-        return chosen
+        ordered = sorted(found & self.seconds.keys(), key=self.seconds.__getitem__)
+        totals = accumulate(map(self.seconds.__getitem__, ordered))
+        return [
+            name for name, total in zip(ordered, totals, strict=True) if total <= JUDGED_SECONDS
+        ]
 
 
 def _pytest(tree: Path, arguments: Sequence[str], seconds: float) -> str | None:
@@ -223,7 +225,8 @@ def _pytest(tree: Path, arguments: Sequence[str], seconds: float) -> str | None:
     listed.write_text("\n".join(arguments))
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow"]
     command += ["-p", "no:cacheprovider", "-p", "tests.mutants"]
-    own = {"PYTHONPATH": str(tree), DURATIONS: str(tree / "durations")}
+    files = {DURATIONS: "durations", "COVERAGE_FILE": "coverage"}
+    own = {"PYTHONPATH": str(tree)} | {name: str(tree / file) for name, file in files.items()}
     try:
         ended = subprocess.run(
             [*command, f"@{listed}"],
@@ -250,15 +253,13 @@ def _killer(mutant: Mutant, tree: Path, tests: Tests) -> str | None:
         file.write_text(mutant.mutated)
         failed = _pytest(tree, ["-x", *arguments], LIMIT_SECONDS) if passing else None
         file.write_text(mutant.text)
-        if failed is None:
-            continue
-        if "::" not in failed or _pytest(tree, [failed], LIMIT_SECONDS) is None:
+        if failed and ("::" not in failed or not _pytest(tree, [failed], LIMIT_SECONDS)):
             return failed
     return None
 
 
-def _judge_all(sample: Sequence[Mutant], tests: Tests, trees: Sequence[Path]) -> list[Mutant]:
-    """The mutants that survive; each copy of the tree judges one at a time."""
+def _judge_all(sample: Sequence[Mutant], tests: Tests, trees: Sequence[Path]) -> list[str]:
+    """The names of the mutants that survive; each copy of the tree judges one at a time."""
     free: SimpleQueue[Path] = SimpleQueue()
     for tree in trees:
         free.put(tree)
@@ -271,7 +272,7 @@ def _judge_all(sample: Sequence[Mutant], tests: Tests, trees: Sequence[Path]) ->
         return killer is None
 
     with ThreadPoolExecutor(len(trees)) as pool:
-        return list(compress(sample, pool.map(survives, sample)))
+        return [one.name for one in compress(sample, pool.map(survives, sample))]
 
 
 def main() -> int:
@@ -290,9 +291,8 @@ def main() -> int:
         tests = Tests(trees[0], options.tests.split(","))
         click.echo(f"{len(tests.seconds)} quick tests pass without a mutant")
         survived = _judge_all(sample, tests, trees)
-    names = [mutant.name for mutant in survived]
-    click.echo("\n".join(["", *names, f"{len(names)} of {len(sample)} survived"]))
-    return int(len(names) > SURVIVORS * len(sample))
+    click.echo("\n".join(["", *survived, f"{len(survived)} of {len(sample)} survived"]))
+    return int(len(survived) > SURVIVORS * len(sample))
 
 
 if __name__ == "__main__":
