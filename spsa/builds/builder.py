@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from queue import PriorityQueue
-from typing import Any, Self
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
@@ -24,7 +23,7 @@ from spsa.builds.smoke import examine, longest_search
 from spsa.builds.source import Checkout, Pinned
 from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.game_settings import TimeControl
-from spsa.core.json_values import as_written, from_json, to_json
+from spsa.core.json_values import Column
 from spsa.errors import BuildFailed, TuningError
 
 _DAY = 86_400.0
@@ -140,11 +139,13 @@ def _explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOrder:
+class BuildOrder(Column):
     """Two engines for one kind of machine.
 
     `kind` are words of `requirements.kind_of`, `source_sha256` is the hash of the source's archive.
     """
+
+    column = "recipe"
 
     kind: tuple[str, ...]
     source_sha256: str
@@ -155,13 +156,7 @@ class BuildOrder:
     @property
     def key(self) -> str:
         """The same for equal orders: the name under which the database keeps the two engines."""
-        return digest_of(to_json(self))
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The order in the column `recipe`; UnusableState if it has another form."""
-        with as_written("a column `recipe`"):
-            return from_json(cls, data)
+        return digest_of(self.to_json())
 
 
 def archive_of(pinned: Pinned) -> bytes:

@@ -171,7 +171,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
             project=project,
             stopping=held.stopping,
             background=_background(held.config, prepared.run),
-            usual_build=Builds.from_json(prepared.run.builds).usual,
+            usual_build=(prepared.run.builds or Builds()).usual,
         ).run()
         project(store.run(name))
         return ended

@@ -81,7 +81,7 @@ def _of_runs(store: Store, config: Config) -> Measured:
     control, delivery = config.game_settings.time_control, delivery_settings(config)
     alike = next((one for one in enough if one[0].game_settings.time_control == control), None)
     same = (run for run in runs if run.settings.get("delivery") == delivery)
-    builds = (Builds.from_json(run.builds).usual for run in same)
+    builds = ((run.builds or Builds()).usual for run in same)
     return Measured(
         costs=None if alike is None else alike[1],
         book=None if alike is None else alike[0].game_settings.book,

@@ -21,7 +21,7 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     Only these numbers change: comments, order, line ends, mode and symbolic links stay. A value is
     rounded to four digits below its step and kept inside its bounds. The file is replaced
     atomically, so a reader sees the old or the new one, also after a crash. Names that the file
-    does not have are ignored; `spsa.core.params.differences` reports them.
+    does not have are ignored; a master reports them at its start.
 
     Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
     """

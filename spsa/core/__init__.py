@@ -5,10 +5,10 @@ Here is what the columns of a run say of its present state: theta, estimates, an
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, Self
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
-from spsa.core.json_values import Range, as_written, from_json
+from spsa.core.json_values import Column, Range
 
 Values = Mapping[str, float]
 Seconds = Annotated[float, Range(0, 7 * 86_400)]
@@ -57,28 +57,18 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Builds:
-    """The builds of a run at one moment, as the column `builds` of a run has them.
+class Builds(Column):
+    """The builds of a run at one moment.
 
     `iterations` are the k that are being built, the first of them for `seconds`. `usual` is what
     the last iterations took in seconds, the slowest of a few, None before the first.
     """
 
+    column = "builds"
+
     iterations: tuple[int, ...] = ()
     seconds: Seconds = 0.0
     usual: Seconds | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"seconds": round(self.seconds, 1)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Self:
-        """What the column says; nothing where it is empty.
-
-        Raises UnusableState for what no master writes.
-        """
-        with as_written("a column `builds`"):
-            return cls() if data is None else from_json(cls, data)
 
 
 def derived_seed(*parts: object) -> int:

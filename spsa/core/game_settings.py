@@ -8,11 +8,11 @@ shows which side is winning.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
-from spsa.core.json_values import as_written, from_json
+from spsa.core.json_values import Column
 
 MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
 MAX_NPS = 10**12  # nodes a second
@@ -196,12 +196,14 @@ class EngineFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameSettings:
+class GameSettings(Column):
     """The game settings: all that decides a game besides the engines, the seed and the opening.
 
     Both engines are started with `engine_arguments`. `engine_files` are by the options that take
     their paths.
     """
+
+    column = "game_settings"
 
     time_control: TimeControl
     adjudication: Adjudication = field(default_factory=Adjudication)
@@ -216,15 +218,6 @@ class GameSettings:
         """What both engines are sent on the machine that has the files at these paths."""
         files = {option: file.path for option, file in self.engine_files.items()}
         return {**self.engine_options, **files}
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
-        with as_written("a column `game_settings`"):
-            return from_json(cls, data)
 
 
 def clamped(text: str | bytes, most: int) -> int:

@@ -16,8 +16,10 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Literal,
     NoReturn,
+    Self,
     TypeVar,
     Union,
     get_args,
@@ -129,7 +131,7 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return _parts(value)
     if isinstance(value, Mapping):
         return {name: to_json(part) for name, part in value.items()}
     if isinstance(value, tuple | list):
@@ -274,6 +276,40 @@ _TYPES: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     tuple: ("array", (list, tuple)),
     list: ("array", (list, tuple)),
 }
+
+
+def differences(
+    run: Mapping[str, Any], files: Mapping[str, Any], within: str = ""
+) -> Iterator[str]:
+    """A sentence for every value of a run, such as `time_control.high`, that the files change."""
+    for name in sorted(run.keys() | files.keys()):
+        here, there = run.get(name), files.get(name)
+        if isinstance(here, Mapping) and isinstance(there, Mapping):
+            yield from differences(here, there, f"{within}{name}.")
+        elif here != there:
+            said = ["one" if isinstance(part, Mapping) else part for part in (here, there)]
+            own, new = ("none" if part is None else part for part in said)
+            yield f"{within}{name}: the run has {own}, the files say {new}"
+
+
+class Column:
+    """A dataclass that is a column of JSON of this name, in several tables perhaps."""
+
+    __slots__ = ()
+    column: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return _parts(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """What `to_json` gave; UnusableState if the JSON is anything else."""
+        with as_written(f"a column `{cls.column}`"):
+            return from_json(cls, data)
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
 
 
 @contextmanager

@@ -261,7 +261,7 @@ class RunViewQueries(Database):
         if lease_seconds is not None:
             changed["lease_expires_at"] = time_from_now(lease_seconds)
         if builds is not None:
-            changed["builds"] = builds.to_json()
+            changed["builds"] = builds
         own = (
             Run.id == master_lease.run_id,
             Run.epoch == master_lease.epoch,

@@ -6,17 +6,17 @@ query them.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
-from spsa.core import Estimates, Update
+from spsa.core import Builds, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
-from spsa.core.json_values import as_written, finite, from_json
+from spsa.core.json_values import Column, as_written, finite, from_json
 from spsa.db.base import (
     GAMES,
     HALF_POINTS_AGREE,
@@ -87,7 +87,7 @@ Values = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Column):
     """What a validation compares.
 
     `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
@@ -96,20 +96,13 @@ class Compared:
     master plays it while it tunes.
     """
 
+    column = "compared"
+
     theta: str = "final"
     against: str = "start"
     time_control: str | None = None
     sprt: tuple[float, float] | None = None
     background: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; UnusableState if the JSON is anything else."""
-        with as_written("a column `compared`"):
-            return from_json(cls, data)
 
 
 def theta_of(values: Any) -> Values:
@@ -152,7 +145,7 @@ class Run(Base, kw_only=True):
     master_id: Mapped[str | None] = optional()
     epoch: Mapped[int] = number_column(kind=sa.BigInteger)
     lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
-    builds: Mapped[Mapping[str, Any] | None] = optional(Json)  # see core.run_columns
+    builds: Mapped[Builds | None] = optional(Stored(Builds.from_json))
     created_at: Mapped[datetime] = now_column()
     finished_at: Mapped[datetime | None] = optional(UtcTime)
     # scheduling: the highest priority first, and equal ones by their shares of the slots

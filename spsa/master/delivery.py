@@ -170,7 +170,7 @@ class BuildThreads:
         begun = dict(self._begun)
         return Builds(
             iterations=tuple(sorted(begun)),
-            seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
+            seconds=round(time.monotonic() - min(begun.values()), 1) if begun else 0.0,
             usual=max(self._seconds, default=None),
         )
 

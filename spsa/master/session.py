@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, Protocol, Self
 
 from spsa.algorithms import settings_faults
@@ -16,7 +16,7 @@ from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.config.settings import Config
 from spsa.core import Builds, Update
 from spsa.core.game_settings import GameSettings
-from spsa.core.json_values import as_written, from_json
+from spsa.core.json_values import as_written, from_json, to_json
 from spsa.core.params import Space
 from spsa.core.scoring import elo
 from spsa.core.uci_options import whole_option
@@ -65,26 +65,15 @@ class RunSettings:
     origin: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the game settings, which have the column `terms`."""
-        data = asdict(self)
-        del data["game_settings"]
-        return data
+        """Everything but the game settings, which have a column of their own."""
+        own = (field.name for field in fields(self) if field.name != "game_settings")
+        return {name: to_json(getattr(self, name)) for name in own}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], game_settings: GameSettings) -> Self:
         """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `settings`"):
             return from_json(cls, {**data, "game_settings": game_settings})
-
-    def differences(self, wanted: "RunSettings") -> list[str]:
-        """One sentence for every setting that is different in the files now."""
-        both = (self, replace(wanted, origin=self.origin))
-        here, there = (dict(_leaves({**s.to_json(), **s.game_settings.to_json()})) for s in both)
-        return [
-            f"{name}: the run has {_shown(here.get(name))}, the files say {_shown(there.get(name))}"
-            for name in sorted(here.keys() | there.keys())
-            if here.get(name) != there.get(name)
-        ]
 
 
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
@@ -122,19 +111,6 @@ def tuning_of(run: Run) -> Tuning:
     if run.start_state is None:
         return started
     return replace(started, begun=(run.start_theta, run.start_state))
-
-
-def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names such as `time_control.high`, with their values; an empty table has none."""
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, list(value) if isinstance(value, tuple) else value
-
-
-def _shown(value: Any) -> str:
-    return "none" if value is None else str(value)
 
 
 MASTER_LEASE_SECONDS = 30.0

@@ -6,7 +6,7 @@ its copy.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from spsa.config.source import (
     other_values,
     read_sources,
 )
-from spsa.core.json_values import as_written
-from spsa.core.params import Parameter, Space, differences
+from spsa.core.json_values import as_written, differences
+from spsa.core.params import Parameter, Space
 from spsa.db import Store
 from spsa.db.tables import Run, Values
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
@@ -267,23 +267,32 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     settings = RunSettings.from_json(run.settings, run.game_settings)
     notes: tuple[str, ...] = ()
     if file_space is not None:
-        notes = tuple(f"params.toml: {text}" for text in differences(space, file_space))
-        notes += tuple(f"config.toml: {text}" for text in _edited(config, run, settings))
-    if notes:
-        kept = "the run keeps its own settings; `spsa-master run --run NAME` starts another"
-        notes = (*notes, kept)
+        notes = tuple(_edited(config, run, settings, space.fixed(), file_space.fixed()))
     delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256, store)
     notes += more
     rules = tuning_of(run)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
 
-def _edited(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
-    """How config.toml differs from the settings of the run."""
-    if config.spsa.algorithm != run.algorithm:
-        yield f"algorithm is {config.spsa.algorithm}, the run has {run.algorithm}"
-    yield from settings.differences(settings_from(config, settings.planned_iterations))
-    changeable = {"max_iterations": config.spsa.max_iterations, "priority": config.run.priority}
-    for name, there in {**changeable, "share": config.run.share}.items():
-        if (here := getattr(run, name)) != there:
-            yield (f"{name} is {there:.12g}, the run has {here:.12g}; `spsa-master set` changes it")
+def _edited(
+    config: Config,
+    run: Run,
+    settings: RunSettings,
+    space: Mapping[str, Any],
+    file_space: Mapping[str, Any],
+) -> Iterator[str]:
+    """How the files differ from the run."""
+    wanted = replace(settings_from(config, settings.planned_iterations), origin=settings.origin)
+    here, there = ({**one.to_json(), **one.game_settings.to_json()} for one in (settings, wanted))
+    changeable = ("max_iterations", "priority", "share")
+    here |= {name: getattr(run, name) for name in ("algorithm", *changeable)}
+    there |= {"algorithm": config.spsa.algorithm, "max_iterations": config.spsa.max_iterations}
+    there |= {"priority": config.run.priority, "share": config.run.share}
+    found = [f"params.toml: {text}" for text in differences(space, file_space)]
+    found += [f"config.toml: {text}" for text in differences(here, there)]
+    yield from found
+    if found:
+        yield (
+            "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
+            f"`spsa-master set` changes {', '.join(changeable)}"
+        )

@@ -227,7 +227,7 @@ def said_stop(store: Store, run: Run) -> bool:
 
 def _builds(run: Run, overviews: Sequence[RunOverview]) -> Builds:
     """What the master builds; one that was killed builds nothing."""
-    found = Builds.from_json(run.builds)
+    found = run.builds or Builds()
     has_master = any(one.has_master for one in overviews if one.name == run.name)
     return found if has_master else Builds(usual=found.usual)
 

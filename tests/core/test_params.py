@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.params import Constraint, Location, Parameter, Place, Space, differences
+from spsa.core.json_values import differences
+from spsa.core.params import Constraint, Location, Parameter, Place, Space
 from spsa.core.params.parameter import circle, feasible
 
 
@@ -166,25 +167,25 @@ def test_a_space_survives_json_to_the_bit():
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
 
 
+def told(run: Space, file: Space) -> list[str]:
+    return list(differences(run.fixed(), file.fixed()))
+
+
 def test_differences_name_what_changed_and_ignore_values_that_move():
-    moved = replace(MARGIN, value=211.5, group="search", note="hm")
-    assert differences(SPACE, Space((moved, FROZEN, DEPTH, RATIO, REAL))) == []
+    moved = replace(MARGIN, value=211.5, group="search", note="hm", line=7)
+    assert told(SPACE, Space((FROZEN, moved, DEPTH, RATIO, REAL))) == []
+    wider, other = replace(MARGIN, maximum=500), replace(FROZEN, value=8)
     changed = Space(
-        (
-            replace(MARGIN, maximum=500),
-            replace(FROZEN, value=8),
-            RATIO,
-            REAL,
-            replace(REAL, name="x"),
-        ),
+        (wider, other, RATIO, replace(REAL, active=False), replace(REAL, name="x")),
         (Constraint("real", "margin"),),
     )
-    assert differences(SPACE, changed) == [
-        "depth is gone; the run tunes it",
-        "x is new; the run does not know it",
-        "margin: maximum is 500; the run has 400",
-        "frozen: value is 8; the run has 7",
-        "constraint real < margin is new",
+    assert told(SPACE, changed) == [
+        "constraint real < margin: the run has none, the files say one",
+        "depth: the run has one, the files say none",
+        "frozen.frozen: the run has 7, the files say 8",
+        "margin.maximum: the run has 400, the files say 500",
+        "real.frozen: the run has none, the files say 2.5",
+        "x: the run has none, the files say one",
     ]
 
 

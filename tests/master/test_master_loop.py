@@ -20,7 +20,6 @@ from masters import (
 )
 
 from spsa.algorithms import algorithms
-from spsa.core import Builds
 from spsa.errors import (
     BuildFailed,
     Fault,
@@ -239,6 +238,6 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
     tested.master(FakeSleep(lambda: play(store)), delivery=delivery, usual_build=70.0).run()
     assert re.fullmatch(r"  building iteration 1, [0-9.]+s of about 1m 10s", seen[0])
     assert seen[1].startswith("  building iteration 2, ")
-    kept = Builds.from_json(tested.now().builds)
+    kept = tested.now().builds
     assert kept.iterations == () and kept.usual == 70.0
     assert not any("build" in line for line in sentences(status(store, tested.now())))

@@ -84,9 +84,13 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(
 def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, store: Store) -> None:
     before = prepared(project, store, iterations=99, in_flight=1, rule="algorithm = 'spsa'")
     opened(store, before)
-    after = prepared(project, store, iterations=99, in_flight=1, rule="")
+    after = prepared(project, store, iterations=98, in_flight=2, rule="")
     assert after.run.algorithm == after.tuning.rule.name == "spsa"
-    assert "config.toml: algorithm is mixture, the run has spsa" in after.notes
+    assert after.notes[:-1] == (
+        "config.toml: algorithm: the run has spsa, the files say mixture",
+        "config.toml: iterations_in_flight: the run has 1, the files say 2",
+        "config.toml: max_iterations: the run has 99, the files say 98",
+    )
 
 
 def test_a_run_of_an_unknown_rule_is_said(

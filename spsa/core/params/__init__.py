@@ -5,7 +5,7 @@ step), so that no algorithm depends on the units of params.toml. Theta itself is
 values for engines always are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -43,7 +43,6 @@ __all__ = [
     "Space",
     "Values",
     "Vector",
-    "differences",
     "round_together",
     "straddle",
 ]
@@ -204,6 +203,18 @@ class Space:
             "constraints": to_json(self.constraints),
         }
 
+    def fixed(self) -> dict[str, Any]:
+        """All that a run keeps, whatever its files become, as JSON.
+
+        Not the values of active parameters, which move, nor groups, notes, lines and order.
+        """
+        fixed: dict[str, Any] = {f"constraint {c}": "one" for c in self.constraints}
+        for p in self.parameters:
+            own = {**to_json(p), "frozen": None if p.active else p.value}
+            moves = ("name", "value", "active", "group", "note", "line")
+            fixed[p.name] = {key: part for key, part in own.items() if key not in moves}
+        return fixed
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Space":
         """The space that `to_json` gave; UnusableState if the JSON is anything else.
@@ -260,33 +271,3 @@ def _reaching(parameter: Parameter, value: float) -> Parameter:
         minimum=min(parameter.minimum, near),
         maximum=max(parameter.maximum, near),
     )
-
-
-_ATTRIBUTES = (
-    "minimum", "maximum", "step", "integral", "scale", "active", "place", "option"
-)  # fmt: skip
-
-
-def differences(run: Space, file: Space) -> list[str]:
-    """One sentence for every difference between the space of a run and that of a file.
-
-    The value of an active parameter is not compared, because it moves; that of a frozen one is.
-    Groups, notes, lines and the order in the file are not compared.
-    """
-    here = {parameter.name: parameter for parameter in run.parameters}
-    there = {parameter.name: parameter for parameter in file.parameters}
-    return [
-        *(f"{name} is gone; the run tunes it" for name in here if name not in there),
-        *(f"{name} is new; the run does not know it" for name in there if name not in here),
-        *(text for n in here if n in there for text in _changes(here[n], there[n])),
-        *(f"constraint {c} is gone" for c in run.constraints if c not in file.constraints),
-        *(f"constraint {c} is new" for c in file.constraints if c not in run.constraints),
-    ]
-
-
-def _changes(run: Parameter, file: Parameter) -> Iterator[str]:
-    attributes = _ATTRIBUTES if run.active or file.active else (*_ATTRIBUTES, "value")
-    for attribute in attributes:
-        was, now = getattr(run, attribute), getattr(file, attribute)
-        if was != now:
-            yield f"{run.name}: {attribute} is {now}; the run has {was}"
