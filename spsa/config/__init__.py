@@ -29,19 +29,16 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
         parsed(url)
         data = {**data, "database": {"url": with_absolute_path(url, Path.cwd())}}
     faults: list[Found] = []
-    config = _config(document.path, data, faults)
-    if config is None:
-        raise InvalidInput(document.faults(faults))
-    return config
-
-
-def _config(path: Path, data: Mapping[str, object], faults: list[Found]) -> Config | None:
     tables = read_table(Sections, data, faults, folder=path.resolve().parent)
     if tables is None:
-        return None
+        raise InvalidInput(document.faults(faults))
+    return Config(path=path, game_settings=_game_settings(tables), **dict(tables))
+
+
+def _game_settings(tables: Sections) -> GameSettings:
     games, engine = tables.games, tables.engine
     chess960 = {CHESS960: "true"} if games.chess960 else {}
-    game_settings = GameSettings(
+    return GameSettings(
         time_control=tables.time_control.limits,
         adjudication=tables.adjudication.rules,
         book=Book(
@@ -58,7 +55,6 @@ def _config(path: Path, data: Mapping[str, object], faults: list[Found]) -> Conf
             for option, file in engine.files.items()
         },
     )
-    return Config(path=path, game_settings=game_settings, **dict(tables))
 
 
 def _hash(path: Path) -> str:

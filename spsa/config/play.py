@@ -18,6 +18,7 @@ from spsa.config.section import (
     refusal,
 )
 from spsa.core import game_settings as core
+from spsa.core.json_values import from_json
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 
@@ -229,13 +230,7 @@ class AdjudicationSection(Section):
 
     @property
     def rules(self) -> core.Adjudication:
-        draw, resign, syzygy = self.draw, self.resign, self.syzygy
-        tables = dict(syzygy or {})
-        return core.Adjudication(
-            max_moves=self.max_moves,
-            draw=core.DrawRule(**dict(draw)) if draw else None,
-            resign=core.ResignRule(**dict(resign)) if resign else None,
-            syzygy=core.TablebaseRule(**tables | {"folder": str(tables["folder"] or "")})
-            if syzygy
-            else None,
-        )
+        rules = self.model_dump(mode="json")
+        if self.syzygy is not None and self.syzygy.folder is None:
+            rules["syzygy"]["folder"] = ""
+        return from_json(core.Adjudication, rules)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -37,6 +38,12 @@ class Section(BaseModel):
     def faults(self) -> Iterator[Found]:
         """What is wrong between the keys of this table, each of which is right by itself."""
         return iter(())
+
+    @model_validator(mode="after")
+    def _between(self) -> Self:
+        if told := [*self.faults()]:
+            raise PydanticCustomError("between", "keys do not go together", {"faults": told})
+        return self
 
 
 def folder_of(info: ValidationInfo) -> Path:
@@ -98,63 +105,41 @@ def read_table(
     Paths in it start at `folder`. What is wrong between the keys of a table is told once each of
     them is right by itself.
     """
-    table: Table | None = None
     try:
-        table = model.model_validate(data, context=folder)
-        told = [*_between(table)]
+        return model.model_validate(data, context=folder)
     except ValidationError as error:
-        errors = _errors(error, data).items()
-        told = [(path, *_said(model, data, path, one)) for path, one in errors]
-        for name in model.model_fields.keys() - {path[0] for path, *_ in told if path}:
-            told += _between_alone(model, name, data.get(name), folder)
-    faults += [((*at, *path), found, remedy) for path, found, remedy in told]
-    return None if told else table
+        told = (((*at, *path), found, remedy) for path, found, remedy in _told(model, data, error))
+        faults += told
+    return None
 
 
-def _between(table: Section, at: Key = ()) -> Iterator[Found]:
-    for name, inner in table:
-        if isinstance(inner, Section):
-            yield from _between(inner, (*at, name))
-    yield from (((*at, *key), found, remedy) for key, found, remedy in table.faults())
-
-
-def _between_alone(
-    model: type[Section], name: str, table: object, folder: Path | None
+def _told(
+    model: type[Section], data: Mapping[str, object], error: ValidationError
 ) -> Iterator[Found]:
-    """What is wrong between the keys of an inner table, whatever the other tables are."""
-    kind = model.model_fields[name].annotation
-    if isinstance(kind, type) and issubclass(kind, Section) and table is not None:
-        yield from _between(kind.model_validate(table, context=folder), (name,))
-
-
-def _errors(error: ValidationError, data: Mapping[str, object]) -> dict[Key, ErrorDetails]:
-    """One error for each path; of the parts of a union the one that the value looks like."""
-    found: dict[Key, ErrorDetails] = {}
+    """One fault for each path; of the parts of a union the one that the value looks like."""
+    told: dict[Key, tuple[ErrorDetails, object]] = {}
     for one in error.errors(include_url=False):
-        path = _path(one, data)
-        is_text = isinstance(_value(data, path), str)
+        path, value = _place(one, data)
         if one["type"] == "default_factory_not_called":
             continue
-        if path not in found or one["type"] != "literal_error" or is_text:
-            found[path] = one
-    return found
+        if path not in told or one["type"] != "literal_error" or isinstance(value, str):
+            told[path] = one, value
+    for path, (one, value) in told.items():
+        if one["type"] == "between":
+            yield from (((*path, *key), *said) for key, *said in one["ctx"]["faults"])
+        else:
+            yield path, *_said(model, path, one, value)
 
 
-def _path(error: ErrorDetails, data: Any) -> Key:
-    """The keys of an error's location, without the parts of a list or a union."""
+def _place(error: ErrorDetails, data: Any) -> tuple[Key, object]:
+    """The keys of an error's location, without the parts of a list or union; what stands there."""
     path: list[str] = []
     for part in map(str, error["loc"]):
         if not isinstance(data, dict) or (part not in data and error["type"] != "missing"):
             break
         path.append(part)
         data = data.get(part)
-    return tuple(path)
-
-
-def _value(data: Any, path: Key) -> object:
-    for part in path:
-        data = data.get(part) if isinstance(data, dict) else None
-    return data
+    return tuple(path), data
 
 
 def _known(model: type[Section], path: Key) -> Collection[str]:
@@ -180,11 +165,9 @@ _SAID: Mapping[str, tuple[str, str]] = {
 """What is said of an error, and what would be right, where pydantic's own words do not suit."""
 
 
-def _said(
-    model: type[Section], data: Mapping[str, object], path: Key, error: ErrorDetails
-) -> tuple[str, str]:
+def _said(model: type[Section], path: Key, error: ErrorDetails, value: object) -> tuple[str, str]:
     """What was found at `path`, and what would be right."""
-    value, kind = _value(data, path), error["type"]
+    kind = error["type"]
     if kind == "extra_forbidden":
         return f"unknown key {path[-1]!r}", suggestion(path[-1], _known(model, path[:-1]))
     if kind == "string_type" and isinstance(error["loc"][-1], int):  # in a list

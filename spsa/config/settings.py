@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, InstanceOf, ValidationInfo, model_validator
 
 from spsa.algorithms import rule_entry, settings_faults
-from spsa.builds.requirements import LEVELS, WORD
+from spsa.builds.requirements import WORD
 from spsa.config.document import Found, shown
 from spsa.config.play import (
     AdjudicationSection,
@@ -110,12 +110,7 @@ class SpsaSection(Section, extra="allow"):
         return {**table, "algorithm": "spsa"}
 
 
-def _levels(levels: tuple[str, ...]) -> tuple[str, ...]:
-    """The levels in ascending order, each once."""
-    if unknown := [level for level in levels if level not in LEVELS]:
-        remedy = f"name some of {', '.join(LEVELS)}"
-        raise refusal(f"{shown(unknown[0])} is no level of x86-64", remedy)
-    return tuple(level for level in LEVELS if level in levels)
+Level = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
 
 
 class BuildSection(Section):
@@ -137,7 +132,9 @@ class BuildSection(Section):
     """arguments of `cargo build`"""
     target: OptionalText = None
     """target triple, if not this machine's"""
-    levels: Annotated[Texts, AfterValidator(_levels)] = ()
+    levels: Annotated[
+        tuple[Level, ...], Field(strict=False), AfterValidator(lambda each: (*sorted({*each}),))
+    ] = ()
     """the level of x86-64 to build for, as `["x86-64-v3"]`; of workers, several"""
     timeout: Annotated[float, Field(gt=0.0, le=7 * 86_400)] = 900.0
     """seconds for the build of one side"""

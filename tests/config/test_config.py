@@ -270,7 +270,7 @@ FAULTS = [
     ("[build]", f'{C}binary = "x"\n{TWO}', "several levels and no {level} in command"),
     ("[build]", f'source_path = "a"\nbench = false\n{TWO}', "are compared by bench"),
     ("[build]", 'source_path = "a"\nlevels = ["x86-64", "x86-64-v2"]', "a master builds for one"),
-    ("[build]", 'source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of'),
+    ("[build]", 'source_path = "a"\nlevels = ["v3"]', 'it has to be "x86-64", "x86-64-v2"'),
     ("[build]", 'source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
     ("[build]", 'source_path = "a"\nflags = ["x", 5]', "is not a list of texts"),
     ("[build]", 'source_path = "a"\nwhere = "cloud"', 'it has to be "master" or "worker"'),
