@@ -12,8 +12,9 @@ import tomlkit
 from spsa.config import load_config
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
-from spsa.config.source import read_sources, source_values
+from spsa.config.source import other_values, read_sources
 from spsa.config.space import load_space
+from spsa.core.params import Role
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
@@ -162,8 +163,12 @@ def _paths(document: Any) -> Iterator[tuple[str, str, str]]:
 
 def _values_in_the_source(config: Config) -> dict[str, float]:
     """The values in the engine's source of the parameters that are single numbers."""
-    space, constants = checked_space(config), config.build.constants_file
-    texts = read_sources(space, source_of(config), constants)
-    scales = {p.name: p.scale or 1 for p in space.parameters}
-    found = source_values(space, texts, constants)
-    return {name: number / scales[name] for name, number in found.items()}
+    space = checked_space(config)
+    others = other_values(
+        space, read_sources(space, source_of(config), config.build.constants_file)
+    )
+    return {
+        p.name: others.get(p.name, (p.to_engine(p.value),))[0] / (p.scale or 1)
+        for p in space.parameters
+        if p.place.role is Role.VALUE
+    }

@@ -71,10 +71,8 @@ def show(config: Config, as_json: bool) -> None:
         return
     lines, others = None, {}  # the values are options
     if config.delivery.kind == "build":
-        constants = config.build.constants_file
-        texts = read_sources(space, source_of(config), constants)
-        lines = source_lines(space, texts, constants)
-        others = other_values(space, texts, constants)
+        texts = read_sources(space, source_of(config), config.build.constants_file)
+        lines, others = source_lines(space, texts), other_values(space, texts)
     terminal().print(
         space_table(space, lines, {name: there for name, (there, _) in others.items()})
     )
@@ -98,9 +96,8 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
         return
-    constants = config.build.constants_file
-    texts = read_sources(space, source_of(config), constants)
-    rendered = render(space, values, texts, constants)
+    texts = read_sources(space, source_of(config), config.build.constants_file)
+    rendered = render(space, values, texts)
     patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw("".join(patches))
 

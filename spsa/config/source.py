@@ -5,8 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from spsa.builds.sources.constant import ConstantRefused, Element, Kind, SourceFile
-from spsa.builds.sources.reading import parse
-from spsa.builds.sources.rewriting import constant, elements, sources_of
+from spsa.builds.sources.rewriting import constant, elements, parsed, sources_of
 from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import Found, Key, read_document
 from spsa.config.settings import Config
@@ -45,65 +44,59 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
 
 
 def check_against_source(
-    space: Space, texts: Mapping[str, str], constants_file: str, file: str = "params.toml"
+    space: Space, texts: Mapping[str, str], file: str = "params.toml"
 ) -> tuple[Fault, ...]:
     """The reasons why parameters cannot be written into these sources.
 
-    `texts` are the sources by path inside the tree; faults are reported in `file`. Finds constants
-    that are missing, ambiguous or computed, indexes out of range, and values within a parameter's
-    range that the Rust type cannot hold.
+    `texts` are what `read_sources` gives; faults are reported in `file`. Finds constants that are
+    missing, ambiguous or computed, indexes out of range, and values within a parameter's range that
+    the type of the number cannot hold.
     """
-    files = {name: parse(text, name) for name, text in texts.items()}
+    files, usual = parsed(texts)
     faults: list[Fault] = []
     for knobs in by_location(space.parameters).values():
         p = knobs[0]
         try:
-            _check_bounds(knobs, files[p.place.location.file or constants_file])
+            _check_bounds(knobs, files[p.place.location.file or usual])
         except ConstantRefused as error:
             found, remedy = error.found, error.remedy
             faults.append(Fault(file=file, line=p.line, name=p.name, found=found, remedy=remedy))
     return tuple(faults[:MAX_FAULTS])
 
 
-def source_lines(
-    space: Space, texts: Mapping[str, str], constants_file: str
-) -> dict[str, tuple[int, str]]:
+def source_lines(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[int, str]]:
     """The line of each parameter's constant in its source, by name: its number from 1 and its text.
 
     A constant of several numbers has the line of the first one that is meant.
     """
-    files = {name: parse(text, name) for name, text in texts.items()}
-    found = {}
-    for parameter in space.parameters:
-        location = parameter.place.location
-        file = files[location.file or constants_file]
-        found[parameter.name] = line_of(file, next(iter(elements(file, location).values())))
-    return found
+    return {p.name: line_of(file, one) for p, file, one in _places(space, texts)}
 
 
-def source_values(space: Space, texts: Mapping[str, str], constants_file: str) -> dict[str, Number]:
-    """The numbers in the source of the parameters that are single numbers, by name."""
-    files = {name: parse(text, name) for name, text in texts.items()}
-    places = {p.name: p.place.location for p in space.parameters if p.place.role is Role.VALUE}
-    return {
-        name: element_at(files[location.file or constants_file], location).number
-        for name, location in places.items()
-    }
-
-
-def other_values(
-    space: Space, texts: Mapping[str, str], constants_file: str
-) -> dict[str, tuple[Number, Number]]:
+def other_values(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[Number, Number]]:
     """The number in the source, and the one that stands for `value`, where these differ."""
-    there = source_values(space, texts, constants_file)
-    own = {p.name: p.to_engine(p.value) for p in space.parameters if p.name in there}
-    return {name: (there[name], own[name]) for name in own if there[name] != own[name]}
+    both = {
+        p.name: (one.number, p.to_engine(p.value))
+        for p, _, one in _places(space, texts)
+        if p.place.role is Role.VALUE
+    }
+    return {name: (there, own) for name, (there, own) in both.items() if there != own}
+
+
+def _places(
+    space: Space, texts: Mapping[str, str]
+) -> Iterator[tuple[Parameter, SourceFile, Element]]:
+    """Each parameter with its file and the first of its numbers there."""
+    files, usual = parsed(texts)
+    for p in space.parameters:
+        file = files[p.place.location.file or usual]
+        yield p, file, next(iter(elements(file, p.place.location).values()))
 
 
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     """The line in which a number stands: its number from 1 and its text."""
-    row = file.content.count(b"\n", 0, element.start)
-    return row + 1, file.text.split("\n")[row].strip()
+    begin = file.content.rfind(b"\n", 0, element.start) + 1
+    line = file.content[begin:].partition(b"\n")[0]
+    return file.content.count(b"\n", 0, begin) + 1, line.decode(errors="replace").strip()
 
 
 def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:

@@ -79,16 +79,14 @@ class UciDelivery(Delivery):
 
 @dataclass(frozen=True, slots=True)
 class EngineSource:
-    """A pinned source; `texts` are its files that hold parameters, by path."""
+    """A pinned source; `texts` are what `read_sources` finds in it."""
 
     space: Space
     pinned: Pinned
-    constants_file: str
     texts: Mapping[str, str]
 
     def rendered(self, values: Values) -> Rendered:
-        files = render(self.space, values, self.texts, self.constants_file)
-        return Rendered(files=files, values=dict(values))
+        return Rendered(files=render(self.space, values, self.texts), values=dict(values))
 
 
 @dataclass(frozen=True, slots=True)

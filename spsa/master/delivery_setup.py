@@ -87,8 +87,8 @@ def delivery_of(
     if store is None:
         wanted = _possible_here(config, wanted)
     pinned, notes = _pinned(config, wanted, source_sha256)
-    constants = wanted["constants_file"]
-    source = EngineSource(space, pinned, constants, read_sources(space, pinned.path, constants))
+    texts = read_sources(space, pinned.path, wanted["constants_file"])
+    source = EngineSource(space, pinned, texts)
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes

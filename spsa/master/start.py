@@ -97,9 +97,8 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
         arguments = config.game_settings.engine_arguments
         declarations = declared_options(config.delivery.engine, arguments=arguments)
         return check_against_engine(space, declarations, config)
-    constants = config.build.constants_file
-    texts = read_sources(space, source_of(config), constants)
-    return check_against_source(space, texts, constants, str(config.run.params))
+    texts = read_sources(space, source_of(config), config.build.constants_file)
+    return check_against_source(space, texts, str(config.run.params))
 
 
 def prepare(
@@ -178,9 +177,9 @@ def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
     """A note about values that are not those of the source."""
     if config.delivery.engine is not None:
         return ()
-    constants = config.build.constants_file
-    texts = read_sources(space, source_of(config), constants)
-    others = other_values(space, texts, constants)
+    others = other_values(
+        space, read_sources(space, source_of(config), config.build.constants_file)
+    )
     told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
     named = ", ".join([*told[:4], *["..."] * (len(told) > 4)])
     return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()

@@ -208,7 +208,7 @@ HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8")
 
 
 def against(path: Path, text: str = HOSTILE) -> list[str]:
-    found = check_against_source(load_space(path), {"src/c.rs": text}, "src/c.rs")
+    found = check_against_source(load_space(path), {"src/c.rs": text})
     return [str(fault) for fault in found]
 
 

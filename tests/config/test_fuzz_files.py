@@ -276,7 +276,7 @@ def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
         except InvalidInput as refused:
             hold_refusal(refused)
             return
-        if not check_against_source(space, {"c.rs": SOURCE}, "c.rs"):
+        if not check_against_source(space, {"c.rs": SOURCE}):
             for values in (space.rounded(space.lower), space.rounded(space.upper)):
                 render(space, values, {"c.rs": SOURCE})
 
@@ -289,4 +289,4 @@ def test_what_init_would_write_is_accepted_as_it_is(folder: Path, text: str) -> 
         suggestions = select({"eval.rs": text}).suggestions["eval.rs"]
         if any(not proposal.reason for proposal in suggestions):
             path = written(folder, "params.toml", starter_params({"eval.rs": suggestions}))
-            assert not check_against_source(load_space(path), {"c.rs": text}, "c.rs")
+            assert not check_against_source(load_space(path), {"c.rs": text})

@@ -37,7 +37,7 @@ def built(folder: Path, *flags: str, values: dict[str, int] | None = None) -> Pa
         )
         texts = {CONSTANTS: (folder / CONSTANTS).read_text()}
         named = {p.name: p.value for p in space.parameters}
-        (folder / CONSTANTS).write_text(render(space, named, texts, CONSTANTS)[CONSTANTS])
+        (folder / CONSTANTS).write_text(render(space, named, texts)[CONSTANTS])
     subprocess.run(
         ["cargo", "build", "--release", "--offline", "--quiet", *flags],
         cwd=folder,

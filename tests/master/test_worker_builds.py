@@ -50,7 +50,7 @@ def delivery(
     recipes = {
         level: Recipe(command=("sh", "build.sh", level), binary="engine") for level in levels
     }
-    engine_source = EngineSource(Space((MARGIN,)), pinned, constants, texts)
+    engine_source = EngineSource(Space((MARGIN,)), pinned, texts)
     return WorkerDelivery(sqlite_store, engine_source, recipes)
 
 

@@ -172,19 +172,18 @@ def _numbers(file: SourceFile, wanted: Mapping[int, Number]) -> tuple[object, ..
     return (file.broken, *found)
 
 
-def render(
-    space: Space,
-    values: Mapping[str, float],
-    texts: Mapping[str, str],
-    constants_file: str | None = None,
-) -> dict[str, str]:
+def parsed(texts: Mapping[str, str]) -> tuple[dict[str, SourceFile], str]:
+    """The files by their names, and the name of the first: where no location names a file."""
+    return {name: parse(text, name) for name, text in texts.items()}, next(iter(texts))
+
+
+def render(space: Space, values: Mapping[str, float], texts: Mapping[str, str]) -> dict[str, str]:
     """The sources of an engine that has `values`: file -> text, for every file of `texts`.
 
-    `texts` are the untouched sources by path inside the tree, as `sources_of` names them; the
-    constants file is the first when it is not given. Raises as `rewrite` does.
+    `texts` are the untouched sources by path inside the tree, as `sources_of` names them. Raises as
+    `rewrite` does.
     """
-    usual = next(iter(texts)) if constants_file is None else constants_file
-    files = {name: parse(text, name) for name, text in texts.items()}
+    files, usual = parsed(texts)
 
     def current(location: Location) -> dict[Location, Number]:
         found = elements(files[location.file or usual], location)
