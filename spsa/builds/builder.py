@@ -25,8 +25,10 @@ from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, u
 from spsa.core.game_settings import TimeControl
 from spsa.core.json_values import Column
 from spsa.errors import BuildFailed, TuningError
+from spsa.files import MAX_TEXT, content, write_whole
 
 _DAY = 86_400.0
+_SECONDS = "build-seconds"
 
 
 class Builder:
@@ -93,9 +95,12 @@ class Builder:
             with work_copy.locked(compiler.commands.wait):
                 if (found := self._artifacts.find(key)) is not None:
                     return found
+                began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
                 limit = longest_search(recipe.time_control)
                 bench = examine(made, recipe.bench, first_search=limit, options=recipe.options)
+                seconds = time.monotonic() - began
+                write_whole(compiler.work / _SECONDS, f"{seconds:.3f}\n".encode())
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
 
     def cancel(self) -> None:
@@ -105,6 +110,14 @@ class Builder:
     def discard(self, hashes: Collection[str]) -> None:
         """Remove published engines that no iteration needs; they can be built again."""
         self._artifacts.evict(hashes)
+
+
+def last_build_seconds(work: Path) -> float | None:
+    """How long the last build in this folder took; None before the first."""
+    try:
+        return float(content(work / _SECONDS, MAX_TEXT))
+    except (OSError, ValueError):
+        return None
 
 
 def adopt(

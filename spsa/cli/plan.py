@@ -17,7 +17,7 @@ from spsa.db import Store
 from spsa.db.history_queries import Costs
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
-from spsa.master.delivery_setup import delivery_settings, usual_builds
+from spsa.master.delivery_setup import built_in_seconds, delivery_settings, usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.planning.games_needed import cut, in_flight_limit
@@ -210,6 +210,8 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
         return assumed.build_seconds, ()
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
+    if (seconds := built_in_seconds(config)) is not None:
+        return seconds, (f"two builds take {seconds:.3g} s, as the last one here: measured",)
     found = f"two builds take {USUAL_BUILD_SECONDS:g} s: assumed (--build-seconds)"
     return USUAL_BUILD_SECONDS, (found,)
 

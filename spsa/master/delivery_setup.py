@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
-from spsa.builds.builder import Builder, adopt
+from spsa.builds.builder import Builder, adopt, last_build_seconds
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
@@ -112,6 +112,11 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
         build = config.build.model_copy(update={"engines_path": Path(folder)})
         own = config.model_copy(update={"build": build})
         yield delivery_of(own, space, delivery_settings(own), None)[0]
+
+
+def built_in_seconds(config: Config) -> float | None:
+    """How long the last build took here: of a run, `probe`, or the trial of `init`."""
+    return last_build_seconds(_work(config))
 
 
 def shared_files(config: Config) -> dict[str, bytes]:

@@ -74,7 +74,9 @@ def test_what_the_trial_teaches_is_written(
     assert {key: config["build"][key] for key in build} == build
     assert config["time_control"]["kind"] == kind
     assert config["engine"]["options"] == {"Threads": 1, "OwnBook": False}
-    assert ask("params", "show").code == 0
+    assert float(Path(".tuning/build-seconds").read_text()) > 0
+    Path(".tuning/build-seconds").write_text("55\n")
+    assert "builds take 55 s, as the last one here: measured" in ask("plan").out
 
 
 @pytest.mark.parametrize(
