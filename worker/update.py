@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 import worker
@@ -53,30 +54,18 @@ def running_zipapp() -> Path | None:
 
 
 class Updates:
-    """Whether another version of the worker is needed: never by a direct worker, which this is for.
+    """Compares a remote worker with what its server needs, and replaces it; never a direct worker.
 
     `due_at` is when to check, of the monotonic clock. With `is_wanted` the worker is to `install`
-    another version, and with `is_needed` this one cannot speak with the server.
-    """
-
-    due_at = inf
-    is_wanted = is_needed = False
-
-    def check(self) -> None:
-        """Find out which version is needed."""
-
-    def install(self) -> None:
-        """Become that version; returns only if this one has to go on."""
-
-
-class SelfUpdate(Updates):
-    """Compares a remote worker with what its server needs, and replaces it.
-
-    `environment` is for the new version, `zipapp` the file that this one runs from.
+    another version, and with `is_needed` this one cannot speak with the server. `environment` is
+    for the new version, `zipapp` the file that this one runs from.
     """
 
     def __init__(
-        self, store: "RemoteStore", zipapp: Path | None, environment: Mapping[str, str]
+        self,
+        store: "RemoteStore | None" = None,
+        zipapp: Path | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.store = store
         self._zipapp = zipapp
@@ -84,7 +73,8 @@ class SelfUpdate(Updates):
         self._environment = environment
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
-        self.due_at = time.monotonic()
+        self.is_wanted = self.is_needed = False
+        self.due_at = time.monotonic() if store else inf
 
     def check(self) -> None:
         """Ask the server which version it needs.
@@ -94,6 +84,7 @@ class SelfUpdate(Updates):
             OutdatedWorker: this worker cannot speak with the server, nor replace itself.
             TuningError: it cannot speak with the server, and what the server has does not help.
         """
+        assert self.store is not None
         self._server = server = self.store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
         self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL
@@ -120,7 +111,7 @@ class SelfUpdate(Updates):
             DatabaseUnreachable: the server does not respond; a later attempt may succeed.
             TuningError: the new version cannot be used, and the old one cannot play.
         """
-        assert self._zipapp is not None and self._server is not None
+        assert self.store and self._zipapp and self._server
         wanted = self._server.sha256
         try:
             data = self.store.worker_file()

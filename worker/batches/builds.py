@@ -7,17 +7,17 @@ meanwhile, and stops the compiler when the lease is lost or no master wants the 
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from spsa.builds.artifacts import BuiltEngine
-from spsa.builds.builder import BuildOrder, ordered
+from spsa.builds.builder import Builder, BuildOrder, ordered
 from spsa.builds.commands import BuildCancelled
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, NotPermitted, TuningError
+from spsa.errors import DatabaseUnreachable, LeaseLost, NotPermitted, TuningError
 from spsa.protocol import (
     BuildClaim,
     BuildRenewal,
@@ -26,12 +26,11 @@ from spsa.protocol import (
     BuiltFile,
     HeldBuild,
     LeasedBuild,
-    RegisteredWorker,
     WorkerInfo,
     WorkerStore,
 )
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.database_client import RECONNECT
+from worker.batches.database_client import RECONNECT, DatabaseClient
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +45,9 @@ class BuildThread:
 
     def __init__(self, store: WorkerStore, info: WorkerInfo, lease: float, work: Path) -> None:
         self._store = store
-        self._info = info
+        self._client = DatabaseClient(store, info, lease, RECONNECT)
         self._lease = lease
         self._work = work
-        self._worker: RegisteredWorker | None = None
-        self._claim_id = uuid4().hex
         self._backoff = replace(RECONNECT)
         self._cancel: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
@@ -66,11 +63,13 @@ class BuildThread:
         self._thread.join()
 
     def _run(self) -> None:
+        claim_id = uuid4().hex
         while not self._stopping.is_set():
             seconds = _POLL_SECONDS
             try:
-                if (build := self._claimed()) is not None:
-                    self._claim_id = uuid4().hex
+                build = self._client.ask(BuildClaim, claim_id=claim_id, lease_seconds=self._lease)
+                if build is not None:
+                    claim_id = uuid4().hex
                     self._carry_out(build)
                 self._backoff.reset()
             except DatabaseUnreachable as error:  # the loop that plays says so
@@ -83,18 +82,6 @@ class BuildThread:
                 seconds = self._backoff.next()
             self._stopping.wait(seconds)
 
-    def _claimed(self) -> LeasedBuild | None:
-        if self._worker is None:
-            self._worker = self._store.ask(self._info)
-        wanted = BuildClaim(
-            worker_id=self._worker.id, claim_id=self._claim_id, lease_seconds=self._lease
-        )
-        try:
-            return self._store.ask(wanted)
-        except IllegalTransition:  # a server that crashed may have lost this worker's row
-            self._worker = None
-            return None
-
     def _carry_out(self, build: LeasedBuild) -> None:
         try:
             order = BuildOrder.from_json(build.recipe)
@@ -103,12 +90,16 @@ class BuildThread:
             self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (
                 ordered(order, archive, self._work, os.environ) as builder,
-                self._renewed_lease(build, builder.cancel),
+                ThreadPoolExecutor(1, thread_name_prefix="order") as thread,
             ):
                 self._cancel = builder.cancel
                 if self._stopping.is_set():
                     raise BuildCancelled
-                self._publish(build, order, *builder.build(order.plus, order.minus))
+                publishing = thread.submit(self._publish, build, order, builder)
+                while not wait([publishing], self._lease / 4).done:
+                    if not self._is_held(build):
+                        builder.cancel()
+                publishing.result()
         except BuildCancelled:
             self._retried(self._store.ask, BuildReturn(**_held(build)))
         except DatabaseUnreachable:
@@ -118,35 +109,19 @@ class BuildThread:
             log.error("cannot build: %s", error)
             self._retried(self._store.ask, BuildReturn(**_held(build), reason=reason))
 
-    @contextmanager
-    def _renewed_lease(self, build: LeasedBuild, cancel: Callable[[], None]) -> Iterator[None]:
-        """Keep the lease in another thread, which cancels the build when the lease is lost."""
-        ended = threading.Event()
-        renewal = BuildRenewal(**_held(build), lease_seconds=self._lease)
-
-        def keep() -> None:
-            while not ended.wait(self._lease / 4):
-                try:
-                    if self._store.ask(renewal):
-                        continue
-                except DatabaseUnreachable:
-                    continue  # it may still be held; publishing will tell
-                except TuningError as error:  # a token that was revoked
-                    log.error("cannot build: %s", error)
-                cancel()
-                return
-
-        keeper = threading.Thread(target=keep, name="build-lease")
-        keeper.start()
+    def _is_held(self, build: LeasedBuild) -> bool:
+        """Renew the lease; whether it is held, as far as can be known."""
         try:
-            yield
-        finally:
-            ended.set()
-            keeper.join()
+            return self._store.ask(BuildRenewal(**_held(build), lease_seconds=self._lease))
+        except DatabaseUnreachable:
+            return True  # publishing will tell
+        except TuningError as error:  # a token that was revoked
+            log.error("cannot build: %s", error)
+            return False
 
-    def _publish(
-        self, build: LeasedBuild, order: BuildOrder, plus: BuiltEngine, minus: BuiltEngine
-    ) -> None:
+    def _publish(self, build: LeasedBuild, order: BuildOrder, builder: Builder) -> None:
+        """Build both engines and hand them over."""
+        plus, minus = builder.build(order.plus, order.minus)
         result = BuildResult(
             **_held(build),
             target=printable(plus.target, 100) or "unknown",

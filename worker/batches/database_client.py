@@ -142,11 +142,11 @@ class DatabaseClient:
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._warn_if_set_aside(self._ask_as_worker(Touch, **asdict(measured)))
+        self._warn_if_set_aside(self.ask(Touch, **asdict(measured)))
         held: Collection[str] = ()
         if claim_ids:
             ids = tuple(claim_ids)
-            held = self._ask_as_worker(RenewRequest, claim_ids=ids, lease_seconds=self._lease)
+            held = self.ask(RenewRequest, claim_ids=ids, lease_seconds=self._lease)
         else:
             self._say_why_idle()
         self._renew_at = now + self._lease / 4
@@ -187,7 +187,7 @@ class DatabaseClient:
         if time.monotonic() < self._claim_at:
             return None
         try:
-            claim: Claim | None = self._ask_as_worker(
+            claim: Claim | None = self.ask(
                 ClaimRequest, claim_id=self._claim_id, lease_seconds=self._lease
             )
         except LeaseLost:  # the id was used up: every other attempt with it fails, too
@@ -236,7 +236,7 @@ class DatabaseClient:
             return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
         return None
 
-    def _ask_as_worker(self, kind: Callable[..., Request[Any]], **values: Any) -> Any:
+    def ask(self, kind: Callable[..., Request[Any]], **values: Any) -> Any:
         """Ask with the id of this worker's row, which is made again if it is unknown.
 
         A database that crashed may have lost the row, which was not yet on disk.

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ from worker.machine import usable_cores
 from worker.runner.loop import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.settings import NO_DATABASE, Settings
-from worker.update import SelfUpdate, running_zipapp
+from worker.update import Updates, running_zipapp
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +38,11 @@ _TOKEN = re.compile(r"[!-~]{1,1000}")
 _OTHERS = 0o077
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """The URL of a server, and the token of this machine."""
+def server_of(settings: Settings, environment: MutableMapping[str, str]) -> tuple[str, str] | None:
+    """The URL of the server to play for, and this machine's token; None for a direct worker.
 
-    url: str
-    token: str = field(repr=False)
-
-
-def server_of(settings: Settings, environment: MutableMapping[str, str]) -> Server | None:
-    """The server to play for; None for a direct worker. The token leaves the environment."""
+    The token leaves the environment.
+    """
     token, file = environment.pop("SPSA_TOKEN", None), settings.token_file
     database, url = settings.database_url or settings.database_url_file, settings.server
     if url and database:
@@ -69,7 +64,7 @@ def server_of(settings: Settings, environment: MutableMapping[str, str]) -> Serv
         )
     if not _TOKEN.fullmatch(token):
         raise _token_fault(file or "SPSA_TOKEN", "has other characters than a token")
-    return Server(url=checked_url(url, plain_http=settings.plain_http), token=token)
+    return checked_url(url, plain_http=settings.plain_http), token
 
 
 def checked_url(text: str, *, plain_http: bool) -> str:
@@ -123,7 +118,7 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
     server = server_of(settings, os.environ)
     with interrupts() as received:
         service = Service(settings, limits, received)
-        return service.run_direct() if server is None else service.run_remote(server)
+        return service.run_direct() if server is None else service.run_remote(*server)
 
 
 class Service:
@@ -168,24 +163,22 @@ class Service:
                 received.wait(seconds)
             else:
                 with closing(found) as store:
-                    return self._play(store, store)
+                    return self._play(store, store, Updates())
         return received.exit_code
 
-    def run_remote(self, server: Server) -> int:
+    def run_remote(self, url: str, token: str) -> int:
         """Play for the server, as the version that it needs."""
         # Imported late: a direct worker needs no HTTP.
         from worker.remote import RemoteStore
 
         with (
-            closing(RemoteStore(server.url, server.token)) as store,
-            closing(RemoteStore(server.url, server.token)) as builds,  # for a thread of its own
+            closing(RemoteStore(url, token)) as store,
+            closing(RemoteStore(url, token)) as builds,  # for a thread of its own
         ):
-            environment = {**os.environ, "SPSA_TOKEN": server.token}
-            return self._play(store, builds, SelfUpdate(store, running_zipapp(), environment))
+            environment = {**os.environ, "SPSA_TOKEN": token}
+            return self._play(store, builds, Updates(store, running_zipapp(), environment))
 
-    def _play(
-        self, store: WorkerStore, builds: WorkerStore, updates: SelfUpdate | None = None
-    ) -> int:
+    def _play(self, store: WorkerStore, builds: WorkerStore, updates: Updates) -> int:
         """Play with `store`; `builds` is for the thread that builds."""
         settings = self._settings
         log.info("plays for %s, %d games at a time", store.where, settings.concurrency)
@@ -198,7 +191,7 @@ class Service:
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             jobs = job_maker(settings, store)
             worker = Worker(client, pool, jobs, settings, self._received, view, updates)
-            if updates is not None:
+            if updates.store is not None:
                 updates.store.meanwhile = worker.keep_leases
             return worker.run()
 
