@@ -65,25 +65,6 @@ def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
             return
 
 
-@pytest.mark.parametrize(
-    "blocked",
-    [
-        "7k/8/8/8/8/p7/P7/7K b - - 0 1",
-        "k7/8/8/8/8/8/p7/K7 b - - 0 1",
-        "4r2k/8/8/8/8/4P3/4K3/8 w - - 0 1",  # the pawn is on a line with its king, and may advance
-        "7k/8/8/8/b7/8/2P5/3K4 w - - 0 1",  # pinned
-        "8/8/8/8/k6q/8/4P3/4K3 w - - 0 1",  # in check
-    ],
-)
-def test_a_side_that_can_move_is_not_mated(blocked: str) -> None:
-    board = chess.Board(blocked)
-    for move in board.legal_moves:
-        position, after = Position(Opening(blocked)), board.copy()
-        after.push(move)
-        ending = ended_by(position, move.uci())
-        assert (ending and ending.termination) == expected(after)
-
-
 def test_the_position_command_tells_the_whole_game() -> None:
     position = Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e5")))
     assert position.command == b"position startpos moves e2e4 e7e5"

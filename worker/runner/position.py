@@ -4,20 +4,11 @@ After each move only the cheapest question that can settle a matter is asked.
 """
 
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 import chess
 
 from spsa.openings.book import Opening
-
-_QUEEN_LINES = tuple(
-    chess.BB_RANK_ATTACKS[square][0]
-    | chess.BB_FILE_ATTACKS[square][0]
-    | chess.BB_DIAG_ATTACKS[square][0]
-    for square in chess.SQUARES
-)
-"""By square: the squares that a queen attacks from it on an empty board."""
 
 _FIFTY_MOVES = 100  # plies
 _SHORTEST_REPETITION = 8  # plies from the first to the third occurrence
@@ -89,7 +80,7 @@ class Position:
     def ending(self) -> Ending | None:
         """The ending that the last move made, if it made one."""
         board = self.board
-        if not _can_move(board):
+        if not any(board.generate_legal_moves()):
             if board.is_check():
                 return won_by(not board.turn, Termination.CHECKMATE)
             return drawn(Termination.STALEMATE)
@@ -109,20 +100,9 @@ class Position:
         return (self.board.chess960 or not takes_own) and self.board.is_legal(move)
 
 
-@lru_cache(maxsize=4096)
 def _parsed(text: str) -> chess.Move:
     """The move that a text of UCI names; the null move, which is never legal, when it is none."""
     try:
         return chess.Move.from_uci(text)
     except chess.InvalidMoveError:
         return chess.Move.null()
-
-
-def _can_move(board: chess.Board) -> bool:
-    """Whether the side to move has a legal move; a pawn that can advance saves generating moves."""
-    turn = board.turn
-    king = board.king(turn)
-    assert king is not None
-    blocked = board.occupied >> 8 if turn else board.occupied << 8
-    free_pawns = board.pawns & board.occupied_co[turn] & ~blocked & ~_QUEEN_LINES[king]
-    return bool(free_pawns and not board.is_check()) or any(board.generate_legal_moves())
