@@ -10,8 +10,7 @@ the two it has. Nothing here repeats a request: `DatabaseClient` does, with the 
 import hashlib
 import json
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +35,7 @@ USUAL = urllib3.Timeout(connect=10.0, read=30.0)
 TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
 """Seconds of each read or write of a long transfer, not of all of them."""
 
-_MAX_JSON, _MAX_WORKER, _CHUNK = 2**24, 2**26, 2**18
+_CHUNK = 2**18
 _MAX_RETRY_AFTER = 3_600.0
 _BYTES = "application/octet-stream"
 _PUBLIC = ("/worker/version", "/worker.pyz")
@@ -89,7 +88,7 @@ class RemoteStore:
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if it has none."""
-        return self._file("/worker.pyz", _MAX_WORKER, lambda: None) or b""
+        return self._file("/worker.pyz", lambda: None) or b""
 
     def ask(self, request: Request[Reply]) -> Reply:
         path = f"/worker/{request.path}"
@@ -98,7 +97,7 @@ class RemoteStore:
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
-        return self._file(f"/worker/files/{sha256}", MAX_BYTES, self.meanwhile)
+        return self._file(f"/worker/files/{sha256}", self.meanwhile)
 
     def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
         path = f"/worker/builds/{held.build_id}/{held.claim_id}/{side}"
@@ -121,54 +120,52 @@ class RemoteStore:
         self, method: str, path: str, body: bytes | None = None, **options: Any
     ) -> Mapping[str, Any]:
         """The JSON object of the response."""
-        with self._response(method, path, body, **options) as response:
-            if response.status != 200:
-                raise self._refusal(response)[1]
-            found = _parsed(self._read(response, _MAX_JSON, lambda: None))
-        if found is None:
+        response, data = self._response(method, path, body, **options)
+        if response.status != 200:
+            raise self._refusal(response, data)[1]
+        if (found := _parsed(data)) is None:
             raise self._not_understood(path)
         return found
 
-    def _file(self, path: str, most: int, meanwhile: Callable[[], None]) -> bytes | None:
-        """At most so many bytes; None if there is no such file, or this machine may not have it."""
-        with self._response("GET", path, timeout=TRANSFER) as response:
-            if response.status == 200:
-                return self._read(response, most, meanwhile)
-            kind, error = self._refusal(response)
+    def _file(self, path: str, meanwhile: Callable[[], None]) -> bytes | None:
+        """None if there is no such file, or this machine may not have it."""
+        response, data = self._response("GET", path, timeout=TRANSFER, meanwhile=meanwhile)
+        if response.status == 200:
+            return data
+        kind, error = self._refusal(response, data)
         if response.status == 404 or (response.status == 403 and kind != "revoked"):
             return None
         raise error
 
-    @contextmanager
     def _response(
         self,
         method: str,
         path: str,
         body: bytes | None = None,
         kind: str = "application/json",
-        timeout: urllib3.Timeout | None = None,
-    ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """The response, of which nothing but the headers has been read.
-
-        No token is sent with what is public.
-        """
+        timeout: urllib3.Timeout = USUAL,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+        """The response and its content. No token is sent with what is public."""
         headers = self._public if path in _PUBLIC else self._private
         if body is not None:
             headers = {**headers, "Content-Type": kind}
+        data = bytearray()
         try:
             response = self._pool.request(
                 *(method, self.where + path),
                 body=body,
                 headers=headers,
-                timeout=timeout or USUAL,
+                timeout=timeout,
                 redirect=False,
                 preload_content=False,
             )
-            try:
-                yield response
-            finally:
-                # What was not read is not worth reading: the connection is closed, not used again.
-                response.close() if response.length_remaining else response.release_conn()
+            with response:  # closed, and not used again, where it is not read to its end
+                for chunk in response.stream(_CHUNK):
+                    data += chunk
+                    if len(data) > MAX_BYTES:
+                        raise DatabaseUnreachable(f"{self.where} sends more than {MAX_BYTES} bytes")
+                    meanwhile()
         except (HTTPError, OSError) as error:
             reason = f"{self.where} does not respond: {printable(str(error), 200)}"
             if isinstance(error, SSLError):
@@ -177,21 +174,11 @@ class RemoteStore:
                     f"{printable(str(error), 200)}; SSL_CERT_FILE may name the authority's"
                 )
             raise DatabaseUnreachable(reason) from None
+        return response, bytes(data)
 
-    def _read(
-        self, response: urllib3.BaseHTTPResponse, most: int, meanwhile: Callable[[], None]
-    ) -> bytes:
-        found = bytearray()
-        for chunk in response.stream(_CHUNK):
-            found += chunk
-            if len(found) > most:
-                raise DatabaseUnreachable(f"{self.where} sends more than {most} bytes")
-            meanwhile()
-        return bytes(found)
-
-    def _refusal(self, response: urllib3.BaseHTTPResponse) -> tuple[str, TuningError]:
+    def _refusal(self, response: urllib3.BaseHTTPResponse, data: bytes) -> tuple[str, TuningError]:
         """The kind of a response other than 200, and the error that it means."""
-        found, status = _parsed(response.read(_CHUNK)) or {}, response.status
+        found, status = _parsed(data) or {}, response.status
         reason = printable(str(found.get("error") or f"it responds {status}"), 1_000)
         text, kind = printable(f"{self.where}: {reason}", FAILURE_LENGTH), str(found.get("kind"))
         if status == 409:
