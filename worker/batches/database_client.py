@@ -93,8 +93,7 @@ class DatabaseClient:
         self._retries = replace(reconnect)
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
-        self._set_aside: str | None = None
-        self._idle_reason = ""
+        self._warned: dict[str, str] = {}
         self._claim_at = 0.0
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
@@ -142,7 +141,13 @@ class DatabaseClient:
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._warn_if_set_aside(self.ask(Touch, **asdict(measured)))
+        if (reason := self.ask(Touch, **asdict(measured))) is not None:
+            machine = self._registered().machine
+            reason = (
+                f"this machine is set aside and gets no batches: {reason}; "
+                f"`spsa-master workers release {machine}` ends that"
+            )
+        self._warn("set aside", reason or "")
         held: Collection[str] = ()
         if claim_ids:
             ids = tuple(claim_ids)
@@ -200,31 +205,25 @@ class DatabaseClient:
             return None
         if claim is not None:
             self._claim_id = uuid4().hex
-            self._idle_reason = ""
+            self._warned.clear()
         return claim
 
     def work_left(self) -> bool:
         """Whether any run may still have games that this worker can play."""
         return any(self._obstacle(left) is None for left in self._store.ask(WorkLeft()))
 
-    def _warn_if_set_aside(self, reason: str | None) -> None:
-        if reason is not None and reason != self._set_aside:
-            log.warning(
-                "this machine is set aside and gets no batches: %s; "
-                "`spsa-master workers release %s` ends that",
-                reason,
-                self._registered().machine,
-            )
-        self._set_aside = reason
-
     def _say_why_idle(self) -> None:
-        """Say why there is nothing that this worker may play; once for each reason."""
+        """Say why there is nothing that this worker may play."""
         found = [self._obstacle(left) for left in self._store.ask(WorkLeft())]
         reason = "; ".join(dict.fromkeys(filter(None, found))) or "no run needs games"
-        reason = "" if None in found else reason
-        if reason and reason != self._idle_reason:
-            log.warning("there is nothing that this worker may play: %s", printable(reason, 1000))
-        self._idle_reason = reason
+        text = f"there is nothing that this worker may play: {printable(reason, 1000)}"
+        self._warn("idle", "" if None in found else text)
+
+    def _warn(self, about: str, text: str) -> None:
+        """Say this of a matter, unless it was the last that was said of it."""
+        if text and text != self._warned.get(about):
+            log.warning("%s", text)
+        self._warned[about] = text
 
     def _obstacle(self, work: OpenWork) -> str | None:
         """Why this worker gets no batch of such an iteration; None if it may get one."""

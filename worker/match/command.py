@@ -26,7 +26,7 @@ from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
-from worker.match.report import Match, PlayedMatch, as_json, pgn_writer, report_lines
+from worker.match.report import Match, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Conditions, Pair, counts
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
@@ -50,14 +50,14 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
         jobs = map(match.job, range(match.pairs))
         loop = JobList(jobs, pool, received, partial(_is_decided, match, write))
         loop.play()
-    played = PlayedMatch(loop.played, time.monotonic() - began, loop.failure)
+    told = as_json(match, loop.played, time.monotonic() - began, loop.failure)
     if settings.json:
-        echo_json(as_json(match, played), indent=2)
+        echo_json(told, indent=2)
     else:
-        echo(*report_lines(match, played))
+        echo(*report_lines(match, loop.played.tally, told))
     if received.count:
         return received.exit_code or INTERRUPTED
-    return 0 if played.failure is None else 1
+    return 0 if loop.failure is None else 1
 
 
 def _is_decided(

@@ -74,18 +74,14 @@ class Match:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedMatch:
-    """A match as far as it was played; `failure` is why it ended early."""
+def as_json(
+    match: Match, count: BatchResult, seconds: float, failure: str | None
+) -> dict[str, Any]:
+    """A match as far as it was played; `failure` is why it ended early.
 
-    count: BatchResult
-    seconds: float
-    failure: str | None
-
-
-def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
-    """Counts are from the first engine's side; Elo errors are 95 % half-widths."""
-    count, tally = played.count, played.count.tally
+    Counts are from the first engine's side; Elo errors are 95 % half-widths.
+    """
+    tally = count.tally
     return {
         "first": match.first.name,
         "second": match.second.name,
@@ -99,20 +95,20 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
         "time_losses": [count.plus_time_losses, count.minus_time_losses],
         "moves": count.moves,
         "nodes": [count.plus_nodes, count.minus_nodes],
-        "seconds": round(played.seconds, 3),
-        "games_per_second": round(tally.games / played.seconds if played.seconds else 0.0, 3),
+        "seconds": round(seconds, 3),
+        "games_per_second": round(tally.games / seconds if seconds else 0.0, 3),
         "nps": round(nps(count) or 0),
         "seed": match.seed,
         "book_sha256": match.book.sha256,
         "sprt": None if (test := match.test(tally)) is None else asdict(test),
         "complete": tally.pairs == match.pairs or match.decided(tally),
-        "failure": played.failure,
+        "failure": failure,
     }
 
 
-def report_lines(match: Match, played: PlayedMatch) -> Iterator[str]:
-    """The same for people."""
-    told, test = as_json(match, played), match.test(played.count.tally)
+def report_lines(match: Match, tally: Tally, told: Mapping[str, Any]) -> Iterator[str]:
+    """What `as_json` tells of a match with this tally, for people."""
+    test = match.test(tally)
     voids = ", ".join(f"{n} x {reason}" for reason, n in sorted(told["voids"].items()))
     yield f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games"
     yield "W-L-D        {wins}-{losses}-{draws}".format(**told)
@@ -130,8 +126,8 @@ def report_lines(match: Match, played: PlayedMatch) -> Iterator[str]:
     yield "time losses  {} / {}".format(*told["time_losses"])
     speed = "{games_per_second:.2f} games/s, {moves} moves in {seconds:.1f} s, {nps} nodes/s"
     yield f"speed        {speed.format(**told)}"
-    if played.failure is not None:
-        yield f"ended early  {played.failure}"
+    if told["failure"] is not None:
+        yield f"ended early  {told['failure']}"
 
 
 def _estimates(tally: Tally) -> dict[str, Any]:
