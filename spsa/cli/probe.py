@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import click
@@ -9,10 +10,10 @@ import click
 from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
-from spsa.core.params import Number, Space
+from spsa.core.params import Number, Parameter, Space
 from spsa.live_display import working
 from spsa.master.delivery_setup import temporary_delivery
-from spsa.master.probe import A_GAME, Probed, Prober, proposed_steps
+from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
@@ -23,6 +24,9 @@ from spsa.uci.engine import Limit
 
 _GAMES = 4
 """Games that the engine plays with itself; six positions come from each."""
+
+_LEAST_GROUP = 3
+"""Fewer parameters are not worth a build for all of them at once."""
 
 
 @click.command()
@@ -64,13 +68,14 @@ def probe(
                 "trust no finding below",
                 err=True,
             )
-        probed: list[Probed] = []
+        probed = list(_dead_groups(prober, wanted, start))
+        dead = {one.parameter.name for one in probed}
+        living = [parameter for parameter in wanted if parameter.name not in dead]
         began = time.monotonic()
-        for name in wanted:
-            each = (time.monotonic() - began) / len(probed) if probed else None
-            echo(_progress(name, len(probed), len(wanted), each), err=True)
-            parameter = next(p for p in space.active if p.name == name)
-            with working(f"probing {name}"):
+        for done, parameter in enumerate(living):
+            each = (time.monotonic() - began) / done if done else None
+            echo(_progress(parameter.name, done, len(living), each), err=True)
+            with working(f"probing {parameter.name}"):
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
     proposed = proposed_steps(probed)
     if as_json:
@@ -82,17 +87,37 @@ def probe(
     return 1 if any(one.is_dead or one.fails for one in probed) else 0
 
 
+def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> Iterator[Probed]:
+    """The parameters of each group that changes nothing as a whole."""
+    for name, members in groupby(sorted(wanted, key=_group), _group):
+        group = list(members)
+        if len(group) < _LEAST_GROUP:
+            continue
+        with working(f"trying the {len(group)} parameters of the group {name!r} at once"):
+            dead = prober.group_if_dead(group, start)
+        if dead:
+            echo(
+                f"the group {name!r}: all {len(group)} parameters moved at once change nothing; "
+                "does the engine use them, or a network instead?",
+                err=True,
+            )
+        yield from dead
+
+
+def _group(parameter: Parameter) -> str:
+    return parameter.group
+
+
 def _progress(name: str, done: int, count: int, each: float | None) -> str:
     """`3 of 151: MARGIN, 12m 20s to go`, by the mean seconds of one so far."""
     left = "" if each is None else f", {duration(each * (count - done))} to go"
     return f"{done + 1} of {count}: {name}{left}"
 
 
-def _wanted(space: Space, only: Sequence[str]) -> list[str]:
-    names = [p.name for p in space.active]
-    if unknown := sorted(set(only) - set(names)):
+def _wanted(space: Space, only: Sequence[str]) -> list[Parameter]:
+    if unknown := sorted(set(only) - {p.name for p in space.active}):
         raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
-    return [name for name in names if not only or name in only]
+    return [p for p in space.active if not only or p.name in only]
 
 
 def _openings(config: Config, count: int) -> tuple[str, ...]:

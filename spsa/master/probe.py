@@ -2,6 +2,7 @@
 
 An engine that finds the same with another value does not use it there. A parameter is dead if
 plus and minus find what the start finds, and clamped if a bound finds no more than plus or minus.
+A group is moved by a step as a whole first: if that changes nothing, all its parameters are dead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,6 +173,16 @@ class Prober:
             tried |= self._built(parameter, Point.MAX, Point.MIN)
         return Probed(parameter=parameter, start=start, tried=tried)
 
+    def group_if_dead(self, group: Sequence[Parameter], start: Tried) -> list[Probed]:
+        """All of a group, moved by a step at once, if that changes nothing; else none of it."""
+        values = self._moved({p.name: _stepped(p) for p in group})
+        with suppress(BuildFailed):
+            sides = self.delivery.prepare(values, values)
+            found = self._searched(0, sides.plus, sides.plus_options)
+            if (found.bench, found.searches) == (start.bench, start.searches):
+                return [_dead(p, start, replace(found, value=values[p.name])) for p in group]
+        return []
+
     def _built(self, parameter: Parameter, *points: Point) -> dict[Point, Tried]:
         """Try two points that are built together; where that fails, each by itself."""
         values = [self._values(parameter, point) for point in points]
@@ -243,8 +254,22 @@ class Prober:
             Point.MIN: parameter.minimum,
             Point.MAX: parameter.maximum,
         }[point]
+        return self._moved({parameter.name: value})
+
+    def _moved(self, values: Values) -> Values:
+        """The start with other values of some parameters, within bounds and constraints."""
         start = self.space.rounded(self.space.start())
-        return self.space.rounded(self.space.steps({**start, parameter.name: value}))
+        return self.space.rounded(self.space.steps({**start, **values}))
+
+
+def _stepped(parameter: Parameter) -> Number:
+    """A step up, or down where the bound is nearer than a step."""
+    up = parameter.value + parameter.step
+    return up if up <= parameter.maximum else parameter.value - parameter.step
+
+
+def _dead(parameter: Parameter, start: Tried, moved: Tried) -> Probed:
+    return Probed(parameter=parameter, start=start, tried={Point.PLUS: moved})
 
 
 def _quicker(limit: Limit) -> Limit:

@@ -74,3 +74,22 @@ def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> N
     assert said.code == 0
     assert "finds something else when asked twice" in said.err
     assert "1 parameter probed, 0 dead" in said.out
+
+
+def test_a_group_that_changes_nothing_is_found_at_once(ask: Ask, folder: Path) -> None:
+    engine = folder / "engine.py"
+    engine.write_text(ENGINE.replace("OPTIONS = {", 'OPTIONS = {"w": 30, "x": 30, "y": 30, '))
+    groups = {"eval": {"w": 100, "x": 30, "y": 35}, "few": {"dead": 100, "alive": 100}}
+    groups["search"] = {"clamped": 100, "strong": 100, "crash": 100}
+    (folder / "params.toml").write_text(
+        "".join(
+            f'[{name}]\nvalue = 30\nmin = 0\nmax = {most}\nstep = 10\ngroup = "{group}"\n'
+            for group, members in groups.items()
+            for name, most in members.items()
+        )
+    )
+    heard = ask(*QUICK, "--no-bounds", "--json")
+    assert "the group 'eval': all 3 parameters moved at once change nothing" in heard.err
+    assert heard.err.count("the group") == 1 and "1 of 5: dead" in heard.err
+    found = [one["name"] for one in heard.json["parameters"] if one["dead"]]
+    assert (sorted(found), heard.code) == (["crash", "dead", "w", "x", "y"], 1)
