@@ -15,7 +15,9 @@ from spsa.report.report import POINTS, RunHistory, history
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 
-MIN_KEPT_SECONDS = 2.0
+MIN_KEPT_SECONDS = 5.0
+"""As long as a page waits before it asks again."""
+
 KEPT_PER_COST = 10.0
 """A value that took a second to read is kept for ten: reading never takes more than a tenth."""
 
