@@ -1,12 +1,12 @@
 """The parameters of a run as they stand: value, bounds, the way there, and what is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import ceil, fsum, sqrt
 
 from spsa.core.json_values import as_written
-from spsa.core.params import Space
+from spsa.core.params import Parameter, Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
@@ -21,27 +21,20 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterStatus:
-    """One parameter: where it started, where theta has it now, and what else is known of it.
+class ParameterStatus(Parameter):
+    """A parameter whose `value` is that of theta now, with what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
     parameter is frozen, or the games do not say them. `path` is theta at some results, the start
     first; it is empty where it was not read.
     """
 
-    name: str
-    group: str
-    active: bool
     start: float
-    value: float
     played: float
     averaged: float | None
     averaged_sd: float | None
     supported: float | None
     supported_sd: float | None
-    minimum: float
-    maximum: float
-    step: float
     path: tuple[float, ...] = ()
 
     @property
@@ -106,16 +99,11 @@ def parameters(run: Run, path: Sequence[ThetaPoint] = ()) -> tuple[ParameterStat
         played = space.rounded(space.steps(run.theta))
         return tuple(
             ParameterStatus(
-                name=p.name,
-                group=p.group,
-                active=p.active,
+                **{one.name: getattr(p, one.name) for one in fields(p)}
+                | {what: (values or {}).get(p.name) for what, values in known.items()}
+                | {"value": run.theta[p.name]},
                 start=run.start_theta[p.name],
-                value=run.theta[p.name],
                 played=played[p.name],
-                **{what: (values or {}).get(p.name) for what, values in known.items()},
-                minimum=p.minimum,
-                maximum=p.maximum,
-                step=p.step,
                 path=tuple(point.theta[p.name] for point in path if p.name in point.theta),
             )
             for p in space.parameters
