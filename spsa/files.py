@@ -2,8 +2,8 @@
 
 import errno
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from spsa.errors import TuningError
@@ -15,7 +15,6 @@ MAX_BOOK = 2**28
 """Bytes of a book of openings: the largest in use have about 200 MB."""
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_MODE = 0o644
 
 
 def cache_folder() -> Path:
@@ -83,27 +82,21 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)  # /dev/stdout takes no other file's place
         return
-    if mode is None:
-        mode = path.stat().st_mode if path.exists() else _MODE & ~_umask()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".spsa-")
-    temporary = Path(name)
+    if mode is None and path.exists():
+        mode = stat.S_IMODE(path.stat().st_mode)
+    temporary = path.with_name(f".spsa-{secrets.token_hex(8)}")
+    created = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(os.open(temporary, created, 0o666 if mode is None else 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(stat.S_IMODE(mode))
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
-
-
-def _umask() -> int:
-    """The process's mask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def sync_folder(folder: Path) -> None:
