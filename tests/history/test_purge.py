@@ -107,7 +107,7 @@ def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_correc
 @pytest.mark.slow
 def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
     tested = RunUnderTest(store, iterations=6)
-    before = moved(tested, fake_sleep=4)
+    before = moved(tested, sleeps=4)
     thetas = [before.start_theta, *(s.theta_after for s in store.steps(before.id))]
     purge(tested, Selection(iterations=(2,), worker=BAD))
     run = gone_on(tested)
@@ -203,9 +203,9 @@ def test_times_are_those_of_the_reports(store, sql):
 @pytest.mark.slow
 def test_a_run_that_moved_on_is_looked_at_again(store, sql):
     tested = RunUnderTest(store, iterations=6)
-    run = moved(tested, fake_sleep=2)
+    run = moved(tested, sleeps=2)
     planned = plan(store, run, tested.tuning, Selection(worker=BAD))
-    later = moved(tested, fake_sleep=2)
+    later = moved(tested, sleeps=2)
     assert later.applied > run.applied
     done = carry_out(store, tested.tuning, planned, "me", "why")
     assert done.applied == later.applied

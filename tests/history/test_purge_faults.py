@@ -1,14 +1,7 @@
-"""Purges among deaths, lost answers and everything else that a fleet does.
+"""Purges among lost answers and everything else that a fleet does."""
 
-SPSA_TEST_LONG=1 searches through more histories, SPSA_TEST_SEED=n repeats a search.
-"""
-
-import os
-import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import count
 from threading import Event
 
 import pytest
@@ -23,62 +16,12 @@ from sqlalchemy import event
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
-from spsa.master.session import tuning_of
-
-LONG = bool(os.environ.get("SPSA_TEST_LONG"))
-SEED = os.environ.get("SPSA_TEST_SEED")
-
-
-def purge_and_die(url, statement):
-    """A purge whose process is killed just before it says its statement of this number."""
-    with Store(url, durable=False) as store:
-        run = store.run("tested")
-        tuning = tuning_of(run)
-        planned = plan(store, run, tuning, Selection(worker=BAD))
-        said = count(1)
-
-        @event.listens_for(store._engine, "before_cursor_execute")
-        def _(*_: object) -> None:
-            if next(said) == statement:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        carry_out(store, tuning, planned, "me", "why")
-
-
-def exit_code(url, statement):
-    """What becomes of such a purge in a process of its own."""
-    child = os.fork()
-    if child == 0:
-        try:
-            purge_and_die(url, statement)
-        finally:
-            os._exit(sys.exc_info()[0] is not None)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-@pytest.mark.slow
-def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, database_url, sql):
-    tested = RunUnderTest(store, iterations=6)
-    before = moved(tested)
-    games = len(store.matching(before.id, Selection(worker=BAD)))
-    deaths = 0
-    for statement in count(1):
-        ended = exit_code(database_url, statement)
-        if ended == 0:
-            break
-        assert ended == -signal.SIGKILL
-        deaths += 1
-        assert tested.now() == before
-        assert len(store.matching(before.id, Selection(worker=BAD))) == games
-        assert broken(sql) == []
-    assert deaths > 10
-    assert tested.now().purges == 1
-    healthy(tested, sql)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
+    """A purge is one transaction: a process that is killed in it leaves nothing behind."""
     store = CutStore(database_url)
     tested = RunUnderTest(store, iterations=6)
     run = moved(tested)
@@ -86,6 +29,7 @@ def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
         carry_out(store, tested.tuning, planned, "me", "why")
+    assert (store.writes, tested.now() == run) == (store.at, cut == "before")
     done = carry_out(store, tested.tuning, planned, "me", "why")
     assert (done.number, tested.now().purges) == (1, 1)
     healthy(tested, sql)

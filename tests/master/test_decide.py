@@ -1,13 +1,10 @@
 """The order of a master's decisions is fixed by the run's rows alone."""
 
-from collections import deque
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from builders import new_iteration, new_run
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, Obstacle, RunView
 from spsa.db.tables import Batch, Compared, Iteration
@@ -25,7 +22,6 @@ from spsa.master.decide import (
     Idle,
     InOrder,
     OpenIteration,
-    Pacing,
     Pause,
     SetAside,
     StartBuild,
@@ -131,78 +127,6 @@ def test_as_needed_results_are_applied_while_engines_are_built() -> None:
     assert as_needed(view(2, []), 1, builders=1) == Idle()
     assert as_needed(view(9, [NEXT]), wanted=99) == Apply(NEXT)
     assert as_needed(view(10, []), wanted=99) == Finish()
-
-
-class Rehearsal:
-    """A run whose builds end and whose games come in whenever chance has it."""
-
-    def __init__(self, pacing: Pacing, most: int, order: Any) -> None:
-        self.pacing, self.most, self.order = pacing, most, order
-        self.applied, self.open_ones, self.made_on, self.opened_on = 0, [], deque[int](), {}
-        self.built = 0
-
-    def run(self) -> dict[int, int]:
-        """Which results each iteration was opened on."""
-        while True:
-            ready = sum(10 for it in self.open_ones if not it.games_played)
-            seen = view(self.applied, self.open_ones, most=self.most, ready=ready)
-            in_build = BuildProgress(count=len(self.made_on), built=self.built > 0)
-            move = next_decision(seen, self.pacing, in_build)
-            if isinstance(move, Finish):
-                return self.opened_on
-            self.make(move)
-
-    def make(self, move: Decision) -> None:
-        match move:
-            case StartBuild(k):
-                assert k == self.applied + len(self.open_ones) + len(self.made_on) + 1
-                self.made_on.append(self.applied)
-            case OpenIteration(k):
-                self.opened_on[k] = self.made_on.popleft()
-                self.built -= 1
-                self.open_ones.append(iteration(k))
-            case Apply(done):
-                assert done.k == self.applied + 1
-                self.applied += 1
-                self.open_ones = self.open_ones[1:]
-            case _:
-                self.something_happens()
-
-    def something_happens(self) -> None:
-        if self.built < len(self.made_on) and (not self.open_ones or self.order.random() < 0.5):
-            self.built += 1
-        elif self.open_ones:
-            some = self.order.randrange(len(self.open_ones))
-            self.open_ones[some] = iteration(self.open_ones[some].k or 0, games=10)
-
-
-LENGTHS, CHANCE = st.integers(1, 30), st.randoms(use_true_random=False)
-
-
-@pytest.mark.slow
-@given(in_flight=st.integers(1, 8), most=LENGTHS, order=CHANCE)
-def test_in_order_iteration_k_is_always_opened_on_the_results_through_k_minus_m(
-    in_flight: int, most: int, order: Any
-) -> None:
-    opened_on = Rehearsal(InOrder(in_flight), most, order).run()
-    assert opened_on == {k: max(0, k - in_flight) for k in range(1, most + 1)}
-
-
-@given(
-    in_flight=st.integers(1, 8),
-    wanted=st.integers(1, 60),
-    builders=st.integers(1, 4),
-    most=LENGTHS,
-    order=CHANCE,
-)
-def test_as_needed_every_run_ends_and_no_iteration_is_deeper_than_bearable(
-    in_flight: int, wanted: int, builders: int, most: int, order: Any
-) -> None:
-    pacing = needed(in_flight=in_flight, wanted=wanted, builders=builders)
-    opened_on = Rehearsal(pacing, most, order).run()
-    assert list(opened_on) == list(range(1, most + 1))
-    assert all(k - in_flight <= on < k for k, on in opened_on.items())
-    assert list(opened_on.values()) == sorted(opened_on.values())
 
 
 STUCK = Obstacle(reason="batch 0: no book", batch_id=7)

@@ -4,14 +4,12 @@ import re
 import time
 
 import pytest
-from asking import Store
 from builders import new_engine
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
 from invariants import broken
 from masters import (
     GAMES,
-    MAX_SLEEPS,
     SPACE,
     FakeSleep,
     FixedDelivery,
@@ -19,7 +17,6 @@ from masters import (
     play,
 )
 
-from spsa.algorithms import algorithms
 from spsa.errors import (
     BuildFailed,
     Fault,
@@ -54,30 +51,6 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     assert run.theta not in (run.estimates.averaged, run.estimates.supported)
     assert list(run.estimates.averaged_sd) == ["margin", "ratio"]
     assert run.estimates.supported is not None and run.estimates.supported_sd is None
-
-
-def interrupted_after(fake_sleep, store):
-    """A master is stopped at its rest of this number."""
-
-    def meanwhile():
-        play(store)
-        if stopping.count == fake_sleep:
-            stopping.set()
-
-    stopping = FakeSleep(meanwhile)
-    return stopping
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorithm):
-    with Store(sqlite_url, durable=False) as store:
-        tested = RunUnderTest(store, algorithm=algorithm, iterations=5)
-        while tested.master(interrupted_after(2, store)).run() is None:
-            assert tested.masters < MAX_SLEEPS
-        run = tested.now()
-        assert (run.status, run.applied, tested.masters > 1) == (RunStatus.FINISHED, 5, True)
-        assert check_run(store, run, tested.tuning) == []
 
 
 EVERY_CALL = 1 if LONG else 3

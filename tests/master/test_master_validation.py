@@ -42,8 +42,7 @@ def validated(tested, fake_sleep=None, store=None, match=MATCH, delivery=None):
 
 def one_move():
     """Lets a master act until it would rest for the first time."""
-    fake_sleep = FakeSleep(lambda: fake_sleep.set())
-    return fake_sleep
+    return FakeSleep(lambda: None, most=1)
 
 
 def matches(tested):
@@ -182,10 +181,7 @@ def test_a_sequential_test_ends_when_it_is_decided(tested):
 
 
 def test_an_interrupted_test_goes_on_with_its_rounds(tested):
-    fake_sleep = FakeSleep(
-        lambda: fake_sleep.set() if fake_sleep.count == 2 else play(tested.store)
-    )
-    assert validated(tested, fake_sleep, match=TEST) is None
+    assert validated(tested, FakeSleep(lambda: play(tested.store), most=2), match=TEST) is None
     (begun,) = tested.store.matches(tested.run.id)
     delivery = FixedDelivery()
     row = validated(tested, match=TEST, delivery=delivery)

@@ -98,17 +98,22 @@ class Watched:
 
 
 class FakeSleep(threading.Event):
-    """Is set to stop a master; a master that sleeps lets `meanwhile` happen instead of time."""
+    """Is set to stop a master; a master that sleeps lets `meanwhile` happen instead of time.
 
-    def __init__(self, meanwhile: Callable[[], object]) -> None:
+    With `most` it is stopped when it has slept so often.
+    """
+
+    def __init__(self, meanwhile: Callable[[], object], most: int | None = None) -> None:
         super().__init__()
-        self._meanwhile = meanwhile
+        self._meanwhile, self._most = meanwhile, most
         self.count = 0
 
     def wait(self, timeout: float | None = None) -> bool:
         self.count += 1
         assert self.count < MAX_SLEEPS, "the master makes no progress"
         self._meanwhile()
+        if self.count == self._most:
+            self.set()
         return self.is_set()
 
 

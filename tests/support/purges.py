@@ -67,19 +67,9 @@ def take_turns(store, lie=False):
         count += 1
 
 
-def stopped_after(fake_sleep, meanwhile):
-    def then():
-        meanwhile()
-        if stopping.count == fake_sleep:
-            stopping.set()
-
-    stopping = FakeSleep(then)
-    return stopping
-
-
-def moved(tested, fake_sleep=3, lie=True):
+def moved(tested, sleeps=3, lie=True):
     """The run after its master would have slept so many times, its games played in turns."""
-    tested.master(stopped_after(fake_sleep, lambda: take_turns(tested.store, lie))).run()
+    tested.master(FakeSleep(lambda: take_turns(tested.store, lie), most=sleeps)).run()
     return tested.now()
 
 
