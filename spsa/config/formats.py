@@ -27,7 +27,7 @@ from statistics import median
 
 from spsa.config.document import Document, Key, as_number, file_text, shown
 from spsa.config.projection import params_document
-from spsa.config.space import space_of
+from spsa.config.space import readable_space, space_of
 from spsa.core.params import Number, Parameter, Space
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 
@@ -44,10 +44,7 @@ _MIN_C_END = 0.5  # of a whole number: below, plus and minus are often the same 
 _KEYS = {"value": "value", "min": "min_value", "max": "max_value", "step": "step"}
 """The keys of weather-factory by those of params.toml."""
 _RANGES = "parameter_ranges"
-_NUMBER = r"[+-]?(?:\d{1,25}(?:\.\d{0,25})?|\.\d{1,25})(?:[eE][+-]?\d{1,3})?"
-_RANGE = re.compile(
-    rf"\s*(Integer|Real)\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*(?:,[^()]*)?\)\s*", re.ASCII
-)
+_RANGE = re.compile(r"\s*(Integer|Real)\(([^,()]+),([^,()]+)(?:,[^()]*)?\)\s*")
 _RANGE_STEPS = 20
 """Steps in a range that comes without one."""
 
@@ -105,20 +102,27 @@ def _of_lines(path: Path, text: str) -> Imported:
         raise InvalidInput.of(path, path.name, "is of no known format", remedy)
     kind, columns = _columns([row for _, row in rows])
     rows = [(n, row) for n, row in rows if [one.lower() for one in row] != list(columns)]
-    remedy = f"write {','.join(columns)}"
-    if faults := [
-        Fault(file=str(path), line=number, name=row[0], found=found, remedy=remedy)
-        for number, row in rows
-        if (found := _wrong(row, columns))
-    ]:
-        raise InvalidInput(faults[:MAX_FAULTS])
-    read = [(number, dict(zip(columns, row, strict=True))) for number, row in rows]
+    wrong = {n: (row[0], found) for n, row in rows if (found := _wrong(row, columns))}
+    read = [(n, dict(zip(columns, row, strict=True))) for n, row in rows if n not in wrong]
     tables = [(row["name"], _table(row), number) for number, row in read]
+    space, faults = readable_space(_document(path, text, tables))
+    remedy = f"write {','.join(columns)}"
+    told = [
+        Fault(file=str(path), line=number, name=name, found=found, remedy=remedy)
+        for number, (name, found) in wrong.items()
+    ]
+    told += faults if tables else ()
+    if told:
+        raise InvalidInput(sorted(told, key=lambda fault: fault.line or 0)[:MAX_FAULTS])
     return Imported(
         format=kind,
-        space=space_of(_document(path, text, tables)),
+        space=space,
         r_ends={row["name"]: float(row["r_end"]) for _, row in read},
-        raised=[row["name"] for _, row in read if _is_too_small(row)],
+        raised=[
+            name
+            for (name, table, _), (_, row) in zip(tables, read, strict=True)
+            if table["step"] != float(row["c_end"])
+        ],
     )
 
 
@@ -132,43 +136,33 @@ def _columns(rows: Sequence[Sequence[str]]) -> tuple[str, Sequence[str]]:
 
 
 def _wrong(row: Sequence[str], columns: Sequence[str]) -> str:
-    """What is wrong in a line; "" for nothing."""
+    """What is wrong in a line that params.toml does not have; "" for nothing."""
     if len(row) != len(columns):
         return f"{len(row)} fields instead of {len(columns)}"
-    for column, text in zip(columns[1:], row[1:], strict=True):
-        if column == "int|float" and text not in ("int", "float"):
-            return f"{shown(text)} is no type, int or float"
-        if column != "int|float" and _number(text) is None:
-            return f"{column} {shown(text)} is not a number"
-    return ""
+    return f"r_end {shown(row[-1])} is not a number" if as_number(_number(row[-1])) is None else ""
 
 
 def _table(row: Mapping[str, str]) -> Table:
-    """What params.toml has of a line."""
+    """What params.toml has of a line. The digest has no types; its whole numbers are written so."""
+    start, step = _number(row["start"]), _number(row["c_end"])
+    is_whole = "curr" not in row or isinstance(start, int)
+    kind = row.get("int|float", "int" if is_whole else "float")
+    is_small = kind == "int" and 0 < (as_number(step) or 0) < _MIN_C_END
     return {
-        "value": _number(row.get("curr", row["start"])),
+        "value": _number(row["curr"]) if "curr" in row else start,
         "min": _number(row["min"]),
         "max": _number(row["max"]),
-        "step": _MIN_C_END if _is_too_small(row) else _number(row["c_end"]),
-        "type": _type(row),
+        "step": _MIN_C_END if is_small else step,
+        "type": kind,
     }
 
 
-def _type(row: Mapping[str, str]) -> str:
-    """The digest has no types, and writes whole numbers without decimals."""
-    is_real = "curr" in row and not row["start"].lstrip("+-").isdigit()
-    return row.get("int|float", "float" if is_real else "int")
-
-
-def _is_too_small(row: Mapping[str, str]) -> bool:
-    return _type(row) == "int" and 0 < float(row["c_end"]) < _MIN_C_END
-
-
-def _number(text: str) -> Number | None:
-    """A finite decimal number, whole if it is written so."""
-    if not re.fullmatch(_NUMBER, text, re.ASCII) or (number := as_number(float(text))) is None:
-        return None
-    return int(number) if text.lstrip("+-").isdigit() else number
+def _number(text: str) -> Number | str:
+    """A number, whole if it is written so; else the text, which a parameter refuses."""
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        return text
 
 
 def _of_object(path: Path, text: str) -> Imported:
@@ -200,10 +194,10 @@ def _of_keys(one: object) -> object:
 def _of_range(path: Path, name: str, written: object) -> Table:
     """A value is the middle of its range, and a step a twentieth of it."""
     found = _RANGE.fullmatch(str(written))
-    if found is None:
+    low, high = (as_number(_number(found[n].strip())) if found else None for n in (2, 3))
+    if found is None or low is None or high is None:
         remedy = "write Integer(low, high) or Real(low, high)"
         raise InvalidInput.of(path, name, f"{shown(written)} is no range of two numbers", remedy)
-    low, high = float(found[2]), float(found[3])
     middle, step = (low + high) / 2, (high - low) / _RANGE_STEPS
     if found[1] == "Real":
         return {"min": low, "max": high, "value": middle, "step": step, "type": "float"}

@@ -62,7 +62,7 @@ def test_scaled_parameters_are_exported_as_the_engine_gets_them(folder: Path, as
     [
         (["import", "bad.txt"], "bad.txt:2: [B] 2 fields instead of 6"),
         (["import", "ob.txt"], "ob.txt:1: [A] 6 fields instead of 7"),
-        (["import", "ob.txt"], 'ob.txt:2: [B] "double" is no type, int or float'),
+        (["import", "ob.txt"], 'ob.txt:2: [B] type = "double" is refused; it has to be'),
         (["import", "tune.txt", "--output", "config.toml"], "is there already; use --force"),
         (["import", "tune.txt", "--games", "100", "--played", "100"], "no iteration is left"),
         (["import", "tune.txt", "--games-per-iteration", "3"], "odd"),

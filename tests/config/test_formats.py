@@ -133,10 +133,14 @@ def test_the_parameters_of_weather_factory_are_whole_numbers(tmp_path: Path) -> 
     ("text", "said"),
     [
         ("A,1,0,9,1,0.002\nB,1,0,9,1\n", "f:2: [B] 5 fields instead of 6; write name,start,min"),
-        ("A,one,0,9,1,0.002\n", 'f:1: [A] start "one" is not a number'),
-        ("A,1,0,1e999,1,0.002\n", 'f:1: [A] max "1e999" is not a number'),
+        ("A,one,0,9,1,0.002\n", 'f:1: [A] value = "one" is refused; it has to be a valid n'),
+        ("A,1,0,1e999,1,0.002\n", "f:1: [A] max = inf is refused; it has to be a finite"),
         ("A,1,0,9,1,0.002\nA,1,0,9,1,0.002\n", "f:2: [A_2] option 'A' is that of A already"),
-        ("A, integer, 1, 0, 9, 1, 0.002\n", 'f:1: [A] "integer" is no type, int or float'),
+        (
+            "A, integer, 1, 0, 9, 1, 0.002\n",
+            'f:1: [A] type = "integer" is refused; it has to be "int" or',
+        ),
+        ("A,1,0,9,1,much\n", 'f:1: [A] r_end "much" is not a number; write name,start,min'),
         ("\nA,1,9,0,1,0.002\n", "f:2: [A] min 9 is not less than max 0"),
         ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
         ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is refused"),

@@ -20,12 +20,13 @@ from spsa.config.suggestions.ranges import (
     Suggested,
     free_name,
     is_declared,
+    makers_of,
     of_declaration,
     of_numbers,
     snake,
     suggest_options,
+    with_bounds,
 )
-from spsa.config.suggestions.together import Told, plain, switch, told_by, with_bounds
 from spsa.core.params import Number
 
 __all__ = ["Selection", "Suggested", "select", "suggest_options"]
@@ -82,8 +83,9 @@ class Selection:
 def select(texts: Mapping[str, str]) -> Selection:
     """Choose from all files, the likeliest first."""
     files = with_bounds(parse_all(texts))
-    known = told_by(files.values())
-    found = {path: [*_of_file(file, known)] for path, file in files.items()}
+    told = against.told_by(files.values())
+    makers = makers_of(one for file in files.values() for one in file.constants)
+    found = {path: [*_of_file(file, told, makers)] for path, file in files.items()}
     if sum(one.declared and not one.reason for each in found.values() for _, one in each) > 2:
         found = {path: [*map(_after_declared, each)] for path, each in found.items()}
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
@@ -107,27 +109,28 @@ def _after_declared(found: _Found) -> _Found:
     return one, suggested if is_told else suggested.opposed(against.NOT_DECLARED)
 
 
-def _of_file(file: SourceFile, known: Told) -> Iterator[_Found]:
+def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator[_Found]:
     """All the numbers of a file."""
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         alone = one.single.number if isinstance(one.single, Element) else None
-        unused = against.UNUSED if plain(one.name) in known.unused else ""
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
-        reasons = (
+        always = (
+            against.UNUSED if against.plain(one.name) in told.unused else "",
+            against.to_file(file.name),
+        )
+        guessed = (
             against.NUMBERED if id(one) in numbered else "",
-            against.COUNTED if one.name in known.lengths else "",
+            against.COUNTED if one.name in told.lengths else "",
             against.STATE if one.kind is Kind.VARIABLE and alone == -1 else "",
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),
             against.to_place(one, rank),
         )
-        for suggested in _of_constant(file, one, known):
-            told = suggested.opposed(unused, against.to_file(file.name))
-            if not suggested.declared:
-                told = told.opposed(*reasons, against.to_name(suggested.name))
-            yield one, replace(told, group=_group(file.name, one))
+        for found in _of_constant(file, one, told, makers):
+            more = () if found.declared else (*guessed, against.to_name(found.name))
+            yield one, replace(found.opposed(*always, *more), group=_group(file.name, one))
 
 
 def _numbered(file: SourceFile) -> set[int]:
@@ -150,7 +153,9 @@ def _numbered(file: SourceFile) -> set[int]:
     return found
 
 
-def _of_constant(file: SourceFile, one: SourceConstant, known: Told) -> Iterator[Suggested]:
+def _of_constant(
+    file: SourceFile, one: SourceConstant, told: against.Told, makers: set[str]
+) -> Iterator[Suggested]:
     """Parameters with the ranges that the author declared, else with guessed ones."""
     if one.test_only or not _is_settled(one) or not _is_found(file, one):
         return
@@ -158,11 +163,11 @@ def _of_constant(file: SourceFile, one: SourceConstant, known: Told) -> Iterator
     numbers = {
         replace(location, accesses=e.location.accesses): e for e in one.numbers() if _can_stay(e)
     }
-    declared = {place: e for place, e in numbers.items() if is_declared(one, e, known.makers)}
+    declared = {place: e for place, e in numbers.items() if is_declared(one, e, makers)}
     if declared:
         own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
         for place, e in declared.items():
-            left_out = against.LEFT_OUT if switch(file, e) in known.left_out else ""
+            left_out = against.LEFT_OUT if against.switch(file, e) in told.left_out else ""
             yield of_declaration(snake(own), place, e).opposed(left_out)
     elif numbers:
         yield from of_numbers(snake(name), numbers, computed=one.computed)

@@ -4,11 +4,12 @@ Names are all there is to go by before games are played. A reason is for the use
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from spsa.builds.sources.constant import Element, Kind, SourceConstant
+from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COUNTED = "the length or an index of an array"
@@ -136,11 +137,7 @@ def to_scope(scope: Sequence[str]) -> str:
 
 
 def to_declared(name: str, maker: str = "") -> str:
-    """Why a number with a range of its author is not tunable: an option that every engine has.
-
-    And one of which games with a limit for each move, or with one thread, show nothing. Also by
-    the name of the macro that declares it.
-    """
+    """Why a number with a range of its author is not tunable, by its name or by its macro's."""
     return _first(_OF_OPTION, name.replace(" ", "_")) or _first(_OF_MAKER, maker)
 
 
@@ -192,6 +189,51 @@ def to_number(element: Element, *, computed: bool = False) -> str:
     found = (reason for reason, holds in _OF_NUMBER if holds(element, size))
     is_unit = computed and (size <= 2 or element.number in _UNITS)
     return next(found, _UNIT if is_unit else "")
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRUTH = re.compile(rb"\b(?:true|false)\b")
+_MOST_UNUSED = 0.2
+"""Of all names; where more occur only once, macros make other names of theirs."""
+
+
+class Told(NamedTuple):
+    """What all files say together: names of `lengths` and indexes, `unused` ones that occur once.
+
+    `left_out` are makers with the word, whether it is `true`, that fewer of their numbers have.
+    """
+
+    lengths: set[str]
+    unused: set[str]
+    left_out: set[tuple[str, bool | None]]
+
+
+def told_by(files: Collection[SourceFile]) -> Told:
+    texts = (_COMMENT.sub("", file.text) for file in files)
+    names = Counter(plain(name) for text in texts for name in re.findall(r"[^\W\d]\w*", text))
+    own = {plain(one.name) for file in files for one in file.constants}
+    unused = {name for name in own if names[name] == 1}
+    numbers = ((file, e) for file in files for one in file.constants for e in one.numbers())
+    told = Counter(switch(file, e) for file, e in numbers if e.beside)
+    return Told(
+        lengths={name for file in files for name in file.lengths},
+        unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
+        left_out={
+            key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
+        },
+    )
+
+
+def plain(name: str) -> str:
+    """A name as a macro may write it anew: MARGIN_MAX as margin_max or MarginMax."""
+    return name.replace("_", "").lower()
+
+
+def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
+    """What declares a number, and whether the next word of that kind in its line is `true`."""
+    end = file.content.find(b"\n", element.end)
+    word = _TRUTH.search(file.content, element.end, len(file.content) if end < 0 else end)
+    return element.maker, word and word[0] == b"true"
 
 
 _STRENGTH_FILES = re.compile(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from statistics import median
 
-from spsa.builds.sources.constant import Element, SourceConstant
+from spsa.builds.sources.constant import Bounds, Element, Opaque, SourceConstant, SourceFile
 from spsa.config.suggestions import objections as against
 from spsa.core.params import Location, Number
 from spsa.core.uci_options import Declarations, Declared
@@ -27,6 +27,9 @@ _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 _LEAST_TOLD = 3
 _MAX_IN_ROW, _MAX_LISTED = 8, 32
 """Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
+
+_NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
+_LONGEST_TABLE = 64
 
 _OF_OPENBENCH = re.compile(
     r"\s*(?P<name>[^,]+?)\s*,\s*(?P<type>int|float)"
@@ -156,6 +159,26 @@ def _of_table(found: Numbers) -> str:
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
     is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
     return "" if is_small else against.IN_TABLE
+
+
+def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
+    """With the ranges that calls give, in any file; an index by name counts from 0."""
+    told: dict[str, Bounds] = {}
+    for bounds in (each for file in files.values() for each in file.bounds):
+        places = (_NAMED_INDEX.sub(f"[{n}]", bounds.place) for n in range(_LONGEST_TABLE))
+        told.setdefault(next((each for each in places if each not in told), bounds.place), bounds)
+
+    def known(one: SourceConstant, item: Element | Opaque) -> Element | Opaque:
+        place = str(item.location)
+        found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
+        if found is None or isinstance(item, Opaque) or item.beside:
+            return item
+        return replace(item, beside=found.numbers, maker=found.maker)
+
+    def constants(file: SourceFile) -> Iterator[SourceConstant]:
+        return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
+
+    return {name: replace(file, constants=tuple(constants(file))) for name, file in files.items()}
 
 
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
