@@ -72,8 +72,8 @@ def refused(found: str = "is not the URL of a PostgreSQL database or an SQLite f
 
 
 def displayed(url: sa.URL) -> str:
-    """The URL as it may be shown: without password and query."""
-    return url.set(query={}).render_as_string(hide_password=True)
+    """The URL as it may be shown: without driver, password and query."""
+    return url.set(drivername=url.get_backend_name(), query={}).render_as_string(hide_password=True)
 
 
 def is_file(url: sa.URL) -> bool:

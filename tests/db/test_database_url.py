@@ -72,12 +72,12 @@ def test_every_password_can_be_written(password: str) -> None:
     written = "".join(f"%{byte:02X}" for byte in password.encode())
     url = parse_url(f"postgresql://u:{written}@h/d")
     assert (url.password, url.host) == (password, "h")
-    assert displayed(url) == "postgresql+psycopg2://u:***@h/d"
+    assert displayed(url) == "postgresql://u:***@h/d"
 
 
 def test_what_is_shown_holds_no_secret() -> None:
     url = parse_url(f"postgresql://u:{SECRET}@h:1/d?password={SECRET}")
-    assert displayed(url) == "postgresql+psycopg2://u:***@h:1/d"
+    assert displayed(url) == "postgresql://u:***@h:1/d"
     assert SECRET not in repr(parsed(f"postgresql://u:{SECRET}@h/d"))
 
 
