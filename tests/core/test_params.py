@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.core.json_values import differences
-from spsa.core.params import Constraint, Location, Parameter, Place, Space
+from spsa.core.params import Constraint, Location, Parameter, Place, Role, Space
 from spsa.core.params.parameter import circle, feasible
 
 
@@ -96,16 +96,13 @@ def test_rounding_is_right_on_average(centre, offset):
     assert middle == pytest.approx(np.clip(centre, 1 + offset, 6 - offset), abs=1 / 100)
 
 
-def test_at_a_bound_the_centre_gives_way_and_not_the_difference():
-    space = Space((MARGIN,))
-    played = space.realise(space.upper.copy(), np.array([1.0]), np.array([0.3]))
-    assert (played.plus["margin"], played.minus["margin"]) == (400, 360)
-
-
-def test_a_range_narrower_than_the_offset_is_played_from_end_to_end():
-    space = Space((MARGIN,))
-    played = space.realise(space.start(), np.array([-50.0]), np.array([0.9]))
-    assert (played.plus["margin"], played.minus["margin"]) == (50, 400)
+@pytest.mark.parametrize(
+    ("centre", "offset", "plus", "minus"), [(20.0, 1.0, 400, 360), (10.0, -50.0, 50, 400)]
+)
+def test_at_a_bound_the_centre_gives_way_and_not_the_difference(centre, offset, plus, minus):
+    """Only a range that is narrower than twice the offset is played from end to end."""
+    played = Space((MARGIN,)).realise(np.array([centre]), np.array([offset]), np.array([0.9]))
+    assert (played.plus["margin"], played.minus["margin"]) == (plus, minus)
 
 
 @unhurried
@@ -115,37 +112,21 @@ def test_a_range_narrower_than_the_offset_is_played_from_end_to_end():
 def test_the_unit_a_continuous_parameter_is_written_in_does_not_matter(
     fractions, offset, uniform, factor
 ):
-    plain = Space(tuple(replace(REAL, name=f"p{i}") for i in range(4)))
-    scaled = Space(
-        tuple(
-            replace(
-                p,
-                value=p.value * factor,
-                minimum=p.minimum * factor,
-                maximum=p.maximum * factor,
-                step=p.step * factor,
-            )
-            for p in plain.parameters
-        )
-    )
-    one, other = (
-        space.difference(space.realise(inside(space, fractions), offset, uniform))
-        for space in (plain, scaled)
-    )
-    np.testing.assert_array_equal(one, other)
+    numbers = ("value", "minimum", "maximum", "step")
+    scaled = replace(REAL, **{name: getattr(REAL, name) * factor for name in numbers})
+    found = []
+    for p in (REAL, scaled):
+        space = Space(tuple(replace(p, name=f"p{i}") for i in range(4)))
+        found.append(space.difference(space.realise(inside(space, fractions), offset, uniform)))
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_scaled_value_is_exact_on_its_grid():
     assert RATIO.nearest(0.7504) == 0.75
     assert RATIO.to_engine(0.29) == 290
     assert RATIO.on_grid(289) == 0.289
-    assert SPACE.options({"margin": 200, "frozen": 7, "depth": 3, "ratio": 0.75, "real": 2.5}) == {
-        "margin": 200,
-        "frozen": 7,
-        "depth": 3,
-        "ratio": 750,
-        "real": 2.5,
-    }
+    values = {"margin": 200, "frozen": 7, "depth": 3, "ratio": 0.75, "real": 2.5}
+    assert SPACE.options(values) == {**values, "ratio": 750}
 
 
 def test_what_was_written_on_the_grid_counts_as_on_it():
@@ -163,7 +144,9 @@ def test_rounded_takes_the_nearest_playable_point():
 
 
 def test_a_space_survives_json_to_the_bit():
-    space = Space(SPACE.parameters, (Constraint.parse("depth <= frozen"),))
+    places = (Place(Location.parse("a.rs::m::X[3].1")), Place(Location("A"), Role.PER_INDEX))
+    placed = (replace(DEPTH, name=f"p{i}", place=place) for i, place in enumerate(places))
+    space = Space((*SPACE.parameters, *placed), (Constraint.parse("depth <= frozen"),))
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
 
 
@@ -212,14 +195,9 @@ def test_constraints_hold_for_plus_minus_and_base(fractions, offset, uniform):
 @unhurried
 @given(st.floats(0.5, 1.5), st.floats(0, 9), st.integers(0, 9))
 def test_constraints_hold_between_grids_of_different_units(ratio, real, whole):
-    space = Space(
-        (
-            parameter("whole", whole, 0, 9, 1),
-            RATIO,
-            parameter("real", 2, 0, 9, 1, integral=False),
-        ),
-        (Constraint("ratio", "real"), Constraint("whole", "ratio", strict=False)),
-    )
+    first, last = parameter("whole", 1, 0, 9, 1), parameter("real", 2, 0, 9, 1, integral=False)
+    rules = (Constraint("ratio", "real"), Constraint("whole", "ratio", strict=False))
+    space = Space((first, RATIO, last), rules)
     values = space.rounded(np.array([whole, ratio * 10, real]))
     assert values["whole"] <= values["ratio"] < values["real"]
 

@@ -29,8 +29,7 @@ def tally(*pentanomial: int) -> Tally:
     return Tally(pentanomial=(ll, ld, even, wd, ww))
 
 
-tallies = counts.map(lambda c: tally(*c))
-some_pairs = tallies.filter(lambda t: t.pairs > 0)
+some_pairs = counts.filter(any).map(lambda c: tally(*c))
 
 # Final reports that users of fastchess have published, with the Elo, the normalised Elo and the
 # likelihood of superiority printed in them.
@@ -95,22 +94,13 @@ def test_estimates_are_the_published_ones(
 
 
 @unhurried
-@given(tallies)
+@given(some_pairs)
 def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
+    assert isfinite(elo(t).value) and 0 < elo(t).error < inf and 0 <= los(t) <= 1
     assert elo(-t).value == -elo(t).value
     assert elo(-t).error == pytest.approx(elo(t).error, rel=1e-9)
     assert nelo(-t).value == pytest.approx(-nelo(t).value, rel=1e-9)
     assert los(-t) == pytest.approx(1 - los(t), abs=1e-12)
-
-
-@unhurried
-@given(some_pairs)
-def test_nothing_vanishes_and_nothing_explodes(t: Tally) -> None:
-    found = elo(t)
-    assert isfinite(found.value)
-    assert 0 < found.error < inf
-    assert pair_variance(t) > 0
-    assert 0 <= los(t) <= 1
 
 
 @pytest.mark.parametrize("pairs", [1, 20, 500])
