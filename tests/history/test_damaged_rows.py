@@ -14,24 +14,15 @@ import pytest
 from asking import Store
 from builders import TERMS, stage
 from console import call, worker, write_project
+from masters import settings
 
 from spsa.cli import execute
 from spsa.config.space import load_space
 from spsa.db.migrate import upgrade
-from spsa.master.session import RunSettings
 
 Damage = Callable[[str, str, str], None]
 
-SETTINGS = RunSettings(
-    rule={},
-    planned_iterations=4,
-    games_per_iteration=8,
-    batch_size=2,
-    iterations_in_flight="auto",
-    max_attempts=3,
-    delivery={"kind": "build"},
-    game_settings=TERMS,
-)
+SETTINGS = settings("auto", 4)
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +67,6 @@ WRONG = {
 }
 
 
-def told(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code and what is said of it; anything that nobody caught comes out of here."""
-    code = execute([command])
-    return code, capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{oops", "[]", None], ids=["no JSON", "no object", "a value"])
 @pytest.mark.parametrize("column", WRONG)
@@ -94,7 +79,7 @@ def test_a_damaged_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     damage("spsa_run", column, text or json.dumps(WRONG[column]))
-    code, said = told(command, capsys)
+    code, said = execute([command]), capsys.readouterr().err
     if (command, column, code) == ("status", "settings", 0):
         return  # which it looks at once it knows how quickly games are played
     assert code == 2, said
@@ -108,7 +93,7 @@ def test_a_theta_without_a_parameter(
     command: str, column: str, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damage("spsa_run", column, '{"margin": 200.0}')
-    code, said = told(command, capsys)
+    code, said = execute([command]), capsys.readouterr().err
     assert code == 2, said
     assert "'depth'" in said and "from a backup" in said
 
