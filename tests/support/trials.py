@@ -3,9 +3,10 @@
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from asking import Store
-from builders import Stage, published, stage
+from builders import NODES, Stage, published, stage
 from console import ROOT, environment, worker
 from engines.faulty import LOSER, WINNER, engine, start_book
 
@@ -16,6 +17,26 @@ UNHURRIED = TimeControl(low=30.0, high=30.0)
 """Its engines move at once, however long they may think."""
 
 
+def open_scripted(
+    staged: Stage,
+    folder: Path,
+    plus: Mapping[str, object] = NO_SWITCHES,
+    minus: Mapping[str, object] = NO_SWITCHES,
+    settings: Mapping[str, Any] = NO_SWITCHES,
+    **over: object,
+) -> int:
+    """Open an iteration of scripted engines with these switches, under these game settings."""
+    usual = {"time_control": NODES, "book": Book(name=str(start_book(folder)))}
+    return staged.open(
+        plus=published(engine(folder, "plus", **{"moves": WINNER} | dict(plus))),
+        minus=published(engine(folder, "minus", **{"moves": LOSER} | dict(minus))),
+        plus_options={},
+        minus_options={},
+        game_settings=GameSettings(**usual | dict(settings)),
+        **over,
+    )
+
+
 def opened(
     store: Store,
     folder: Path,
@@ -23,17 +44,9 @@ def opened(
     plus: Mapping[str, object] = NO_SWITCHES,
     minus: Mapping[str, object] = NO_SWITCHES,
 ) -> Stage:
-    """A run with an open iteration of scripted engines that have these switches."""
+    """A run with such an iteration."""
     staged = stage(store)
-    staged.open(
-        plus=published(engine(folder, "plus", **{"moves": WINNER} | dict(plus))),
-        minus=published(engine(folder, "minus", **{"moves": LOSER} | dict(minus))),
-        plus_options={},
-        minus_options={},
-        game_settings=GameSettings(
-            time_control=time_control, book=Book(name=str(start_book(folder)))
-        ),
-    )
+    open_scripted(staged, folder, plus, minus, {"time_control": time_control})
     return staged
 
 

@@ -1,6 +1,7 @@
 """What the tests of workers share: a staged run, a server without a database, worker processes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from asking import Store
 from builders import Stage, stage
 from engines.faulty import engine
+from trials import open_scripted
 from worker_server import Running, WorkerServer, claim_of, worker_server
 
 
@@ -15,6 +17,12 @@ from worker_server import Running, WorkerServer, claim_of, worker_server
 def staged(sqlite_url: str) -> Iterator[Stage]:
     with Store(sqlite_url, durable=False) as store:
         yield stage(store)
+
+
+@pytest.fixture
+def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
+    """Opens an iteration, by default of two batches of four games that plus wins."""
+    return partial(open_scripted, staged, tmp_path)
 
 
 @pytest.fixture

@@ -15,25 +15,14 @@ from unittest.mock import Mock
 
 import pytest
 from asking import Store
-from builders import (
-    LEASE,
-    NODES,
-    Stage,
-    digest,
-    new_engine,
-    new_worker,
-    published,
-)
+from builders import LEASE, Stage, digest, new_engine, new_worker, published, stage
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+from trials import open_scripted
 
-from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
+from spsa.builds.artifacts import ArtifactStore
+from spsa.core.game_settings import Book, EngineFile, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.errors import (
-    DatabaseUnreachable,
-    LeaseLost,
-    OutOfRange,
-    TuningError,
-)
+from spsa.errors import DatabaseUnreachable, LeaseLost, OutOfRange, TuningError
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import Engine
 from worker.batches.database_client import Backoff, DatabaseClient
@@ -44,7 +33,8 @@ from worker.runner.pool import Pool
 from worker.settings import Settings
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
-LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+ENDLESS = {"settings": {"time_control": TimeControl(low=60.0, high=60.0)}}
+HANGS = {"fault": "hang", "at_ply": 1}
 STATUS_AND_FAILURES = """
     SELECT b.status, count(f.machine) FROM spsa_batch b
       LEFT JOIN spsa_failure f ON f.batch_id = b.id GROUP BY b.id, b.status ORDER BY b.id"""
@@ -55,32 +45,6 @@ PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 def store(sqlite_url: str) -> Iterator[Store]:
     with Store(sqlite_url, durable=False) as opened:
         yield opened
-
-
-@pytest.fixture
-def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
-    """Opens an iteration of two batches of two pairs between the winner and this minus."""
-
-    def open_iteration(
-        time_control: TimeControl = NODES,
-        book: Book | None = None,
-        batch_games: int = 4,
-        **minus: object,
-    ) -> int:
-        plus_path = engine(tmp_path, "plus", moves=WINNER)
-        minus_path = engine(tmp_path, "minus", **{"moves": LOSER} | minus)
-        return staged.open(
-            plus=published(plus_path),
-            minus=published(minus_path),
-            plus_options={},
-            minus_options={},
-            batch_games=batch_games,
-            game_settings=GameSettings(
-                time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
-            ),
-        )
-
-    return open_iteration
 
 
 @contextmanager
@@ -132,7 +96,7 @@ def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
 def test_a_voided_pair_is_played_again_and_its_reason_reported(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
-    offer(fault="crash", at_ply=3, only_once=tmp_path / "marker")
+    offer(minus={"fault": "crash", "at_ply": 3, "only_once": tmp_path / "marker"})
     assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
     assert played(staged) == (8, PLUS_WINS_ALL, 1)
     ((voids,),) = sql("SELECT voids FROM spsa_batch WHERE seq = 0")
@@ -143,7 +107,7 @@ def test_a_voided_pair_is_played_again_and_its_reason_reported(
 def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
-    offer(fault="illegal", at_ply=1, batch_games=8)
+    offer(minus={"fault": "illegal", "at_ply": 1}, batch_games=8)
     with pytest.raises(TuningError, match="minus: illegal move: e1e8"):
         work(staged.store, tmp_path, size=1, max_batches=3)
     run = staged.view().run
@@ -180,7 +144,7 @@ class Watched:
 def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
     staged: Stage, offer: Callable[..., int], tmp_path: Path
 ) -> None:
-    offer(LONG, fault="hang", at_ply=1)
+    offer(minus=HANGS, **ENDLESS)
     queries = Watched(staged.store, renew=lambda *_: frozenset())
     assert work(queries, tmp_path, lease=10.0, max_batches=1) == 0
     assert "report" not in queries.calls
@@ -222,7 +186,8 @@ def test_the_first_interrupt_lets_batches_end(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
     log, gate = tmp_path / "log", tmp_path / "gate"
-    offer(TimeControl(kind=TimeKind.DEPTH, low=1, high=1), gate=gate, log=log)
+    depth = TimeControl(kind=TimeKind.DEPTH, low=1, high=1)
+    offer(minus={"gate": gate, "log": log}, settings={"time_control": depth})
     with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
         wait_until(log.exists)
         interrupts.note(signal.SIGINT)
@@ -242,7 +207,7 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     times: int,
     drain: float,
 ) -> None:
-    offer(LONG, fault="hang", at_ply=1)
+    offer(minus=HANGS, **ENDLESS)
     codes = interrupt_when_playing(Watched(shared), tmp_path, times, drain=drain)
     assert codes == [130]
     assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
@@ -258,6 +223,32 @@ def test_an_engine_with_other_bytes_is_never_run(
     with pytest.raises(TuningError, match="hashes to"):
         work(staged.store, tmp_path, max_batches=1)
     assert not log.exists()
+
+
+@pytest.mark.parametrize("where", ["at their paths", "beside the engines", "in the database"])
+def test_arguments_a_book_and_a_side_file_reach_the_engines(
+    where: str, store: Store, tmp_path: Path
+) -> None:
+    """Unless they are at their paths, these are those of another machine."""
+    log, book, net = tmp_path / "log", start_book(tmp_path), tmp_path / "a net"
+    net.write_bytes(b"weights")
+    contents = {digest(path): path.read_bytes() for path in (book, net)}
+    staged = stage(store, files=contents if where == "in the database" else {})
+    if where == "beside the engines":
+        for path in (book, net):
+            ArtifactStore(tmp_path).put(path)
+    place = "{}" if where == "at their paths" else "/gone{}"
+    settings = {
+        "book": Book(name=place.format(book), sha256=digest(book)),
+        "engine_files": {"EvalFile": EngineFile(path=place.format(net), sha256=digest(net))},
+        "engine_arguments": (f"--log={log}", "--option=EvalFile type string default <empty>"),
+    }
+    open_scripted(staged, tmp_path, settings=settings)
+    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    assert played(staged) == (8, PLUS_WINS_ALL, 0)
+    copy = tmp_path / "cache" / digest(net)
+    assert f"setoption name EvalFile value {copy}\n" in log.read_text()
+    assert copy.read_bytes() == b"weights"
 
 
 def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
@@ -322,13 +313,7 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(
     assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        OutOfRange("spsa_batch.moves is -5"),
-        LeaseLost("gone"),
-    ],
-)
+@pytest.mark.parametrize("error", [OutOfRange("spsa_batch.moves is -5"), LeaseLost("gone")])
 def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, error: TuningError, sql: Any
 ) -> None:
@@ -362,7 +347,7 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
 def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
-    offer(LONG, fault="hang", at_ply=1, only_once=tmp_path / "marker", skip=1)
+    offer(minus=HANGS | {"only_once": tmp_path / "marker", "skip": 1}, **ENDLESS)
     queries = Watched(shared)
     with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):
         wait_until(lambda: queries.calls.count("claim") == 2)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from asking import Store
-from builders import Stage, published
-from engines.faulty import LOSER, WINNER, engine, start_book
+from builders import Stage
 from test_worker_loop import hired
 
-from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
+from spsa.core.game_settings import Scale, TimeControl, TimeKind
 from worker.batches import jobs as scaling
 from worker.batches.loop import Worker
 
@@ -43,32 +42,15 @@ class Watching:
 
 
 @pytest.fixture
-def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
-    """Opens an iteration of `count` batches of one pair that the winner wins."""
+def gated(offer: Callable[..., int], tmp_path: Path) -> Callable[..., int]:
+    """Opens an iteration of `count` batches of one pair between engines that wait at a gate."""
 
-    def open_iteration(count: int = 2, options: Any = (), **game_settings: Any) -> int:
-        common = {
-            "option": "Threads type spin default 1 min 1 max 9",
-            "sleep": PAUSE,
-            "gate": tmp_path / "gate",
-        }
-        plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", **common)
-        minus = engine(
-            tmp_path, "minus", moves=LOSER, **common | {"scores": game_settings.pop("scores", "")}
-        )
-        return staged.open(
-            plus=published(plus),
-            minus=published(minus),
-            plus_options={},
-            minus_options={},
-            target_games=2 * count,
-            batch_games=2,
-            game_settings=GameSettings(
-                book=Book(name=str(start_book(tmp_path))),
-                engine_options=dict(options),
-                **game_settings,
-            ),
-        )
+    def open_iteration(count: int = 2, **settings: Any) -> int:
+        threads = "Threads type spin default 1 min 1 max 9"
+        common = {"option": threads, "sleep": PAUSE, "gate": tmp_path / "gate"}
+        plus = common | {"log": tmp_path / "log"}
+        games = {"target_games": 2 * count, "batch_games": 2}
+        return offer(plus=plus, minus=common, settings=settings, **games)
 
     return open_iteration
 
@@ -104,9 +86,9 @@ def times_asked(folder: Path) -> list[int]:
 
 @pytest.mark.usefixtures("exact")
 def test_a_slow_machine_gets_more_time_and_says_so(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
+    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:
-    offer(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
+    gated(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
     assert work(staged.store, tmp_path, slots=2, max_batches=2)[0] == 0
     scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
     assert scales[0] == scales[1], "measured once for both"
@@ -121,9 +103,9 @@ def test_a_slow_machine_gets_more_time_and_says_so(
 
 
 def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
+    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:
-    offer(count=5, time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
+    gated(count=5, time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
     with pytest.raises(scaling.TuningError, match=r"the scale is \d+\S*; the run allows 0.25 to 4"):
         work(staged.store, tmp_path, slots=2, once=True)
     assert said().count("this machine cannot play it") == 1
@@ -136,35 +118,35 @@ def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
 
 
 def test_an_engine_that_counts_no_nodes_cannot_be_scaled(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    staged: Stage, gated: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scaling.SearchReply, "nodes", 0)
-    offer(time_control=MOVETIME, scale=Scale(target_nps=1))
+    gated(time_control=MOVETIME, scale=Scale(target_nps=1))
     with pytest.raises(scaling.TuningError, match="does not say how many nodes"):
         work(staged.store, tmp_path, slots=1, max_batches=1)
 
 
 def test_games_at_fixed_nodes_need_no_scale(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
+    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:
     """As the rounds of a validation with a time control of its own may be."""
-    offer(time_control=NODES, scale=Scale(target_nps=1))
+    gated(time_control=NODES, scale=Scale(target_nps=1))
     assert work(staged.store, tmp_path, slots=1, max_batches=1)[0] == 0
     assert sql("SELECT scale FROM spsa_batch WHERE status = 'done'") == [(1.0,)]
     assert "nodes a second here" not in said()
 
 
 def test_a_game_takes_a_slot_for_each_thread(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path
+    staged: Stage, gated: Callable[..., int], tmp_path: Path
 ) -> None:
-    offer(count=3, time_control=NODES, options={"Threads": "2"})
+    gated(count=3, time_control=NODES, engine_options={"Threads": "2"})
     code, watching = work(staged.store, tmp_path, slots=5, enough=2, max_batches=3)
     assert (code, watching.most) == (0, 2)
 
 
 def test_what_does_not_fit_a_machine_is_a_sentence(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path
+    staged: Stage, gated: Callable[..., int], tmp_path: Path
 ) -> None:
-    offer(time_control=NODES, options={"Threads": "3"})
+    gated(time_control=NODES, engine_options={"Threads": "3"})
     with pytest.raises(scaling.TuningError, match="= 3 needs as many slots, and there are 2"):
         work(staged.store, tmp_path, slots=2, max_batches=1)

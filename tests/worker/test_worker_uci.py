@@ -20,7 +20,6 @@ from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits, clean_environment
 
 START = b"position startpos"
-SOON = Limit(b"go movetime 1\n", 0.4)
 IN_TIME = Limit(b"go movetime 1\n", 20.0)
 Starts = Callable[..., UciEngine]
 
@@ -59,28 +58,6 @@ def test_a_reply_has_the_move_and_the_last_score(
     assert (reply.move, reply.score) == ("e2e4", score)
     assert (reply.nodes, reply.depth) == counts
     assert 0 < reply.seconds < 20
-
-
-STOPPED = Limit(b"go wtime 100 btime 100\n", 0.1, 0.2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "limit", "told"),
-    [
-        ("exit-3", IN_TIME, "crash: exit status 3"),
-        ("hang", SOON, "hang: no bestmove within 0.4 s of `go movetime 1`"),
-        ("hang", STOPPED, "hang: no bestmove 0.2 s after stop"),
-        ("close-output", IN_TIME, "exit: it closed its output but still runs"),
-        ("no-move", IN_TIME, "no move: 'bestmove .none.'"),
-        ("flood", IN_TIME, "flood: a line of more than 65536 bytes"),
-    ],
-)
-def test_what_goes_wrong_in_a_search_has_a_reason(
-    start: Starts, fault: str, limit: Limit, told: str
-) -> None:
-    with pytest.raises(EngineFault, match=told):
-        start(fault=fault).search(START, limit)
 
 
 def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -> None:

@@ -27,7 +27,7 @@ def engine(folder: Path, name: str, **switches: object) -> Path:
         for each in value if isinstance(value, list) else [value]:
             words.append(flag if each is True else f"{flag}={each}")
     path = folder / name
-    path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     path.chmod(0o755)
     return path
 
