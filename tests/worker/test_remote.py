@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from asking import RemoteStore
+from builders import new_worker
 from worker_server import TOKEN, WorkerServer, claim_of, refusal, worker_server
 
 from spsa.core.scoring import Tally
@@ -24,25 +25,11 @@ from spsa.errors import (
     TooManyRequests,
     TuningError,
 )
-from spsa.protocol import (
-    BatchResult,
-    Claim,
-    RegisteredWorker,
-    WorkerInfo,
-)
+from spsa.protocol import BatchResult, Claim, RegisteredWorker
 from worker.batches.service import checked_url
 from worker.remote import ServerVersion
 
 WORKER = RegisteredWorker(id=1, machine="machine")
-INFO = WorkerInfo(
-    name="me",
-    host="here",
-    platform="Linux",
-    cores=2,
-    concurrency=2,
-    version="0.1.0",
-    provides=("linux",),
-)
 RESULT = BatchResult(tally=Tally(2, 0, 0, (0, 0, 0, 0, 1)), slot=0)
 
 
@@ -73,7 +60,7 @@ def test_the_version_is_asked_without_a_token_and_read_with_more_fields(
 
 
 def test_a_worker_registers_with_its_token(store: RemoteStore, server: WorkerServer) -> None:
-    assert store.register_worker(INFO) == WORKER
+    assert store.register_worker(new_worker(provides=("linux",))) == WORKER
     (request,) = server.requests
     assert request.json["provides"] == ["linux"]
     assert request.headers["Authorization"] == f"Bearer {TOKEN}"

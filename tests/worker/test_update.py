@@ -133,19 +133,6 @@ def test_what_it_plays_is_reported_before_it_changes(
     assert file.read_bytes() == new
 
 
-def test_a_stricter_server_still_updates_an_old_worker(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
-) -> None:
-    """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
-    refuse_other_protocols(server)
-    server.offer(new := repacked("new"))
-    play()
-    running = start(repacked("old", spsa_protocol=OLD_PROTOCOL), "--max-batches", "1")
-    assert running.ended() == 0
-    assert file.read_bytes() == new
-    assert len(server.reports()) == 1
-
-
 def refuse_other_protocols(server: WorkerServer) -> None:
     def strict(request: Request) -> Any:
         if request.headers.get("X-Spsa-Protocol") != str(server.version["protocol"]):
@@ -163,6 +150,7 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     tmp_path: Path,
     file: Path,
 ) -> None:
+    """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
     refuse_other_protocols(server)
     server.version = {"version": "0", "protocol": PROTOCOL - 1, "sha256": ""}
     old = repacked("old", spsa_protocol=OLD_PROTOCOL)

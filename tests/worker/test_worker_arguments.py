@@ -12,12 +12,7 @@ from console import OWN
 from console import compete as run_compete
 from engines.faulty import engine
 
-from spsa.core.game_settings import (
-    DrawRule,
-    ResignRule,
-    TimeControl,
-    TimeKind,
-)
+from spsa.core.game_settings import DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
 from worker import cli
 from worker.batches.service import server_of

@@ -6,10 +6,7 @@ import pytest
 from builders import LEASE, new_worker, result_of, stage, tally_of_seed
 from cutting import CutStore
 
-from spsa.errors import (
-    DatabaseUnreachable,
-    TooManyRequests,
-)
+from spsa.errors import DatabaseUnreachable, TooManyRequests
 from spsa.protocol import BatchReport, ClaimRequest, HeldClaim, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
 

@@ -1,6 +1,7 @@
 """Clocks, adjudication, games and pairs, with players that live in this process."""
 
 from dataclasses import dataclass, field
+from unittest.mock import Mock
 
 import chess
 import pytest
@@ -9,17 +10,24 @@ from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeCont
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
+from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
 from worker.runner.adjudication import Adjudicator, GameClock
 from worker.runner.game import (
     NOTHING_PLAYED,
     Conditions,
+    Pair,
     Pairing,
+    VoidGame,
+    counts,
+    nps,
     play_game,
     play_pair,
     with_pair,
 )
+from worker.runner.loop import ActiveJob
+from worker.runner.pool import PairVoid
 from worker.runner.position import Ending, Position, Termination
 
 USUAL = EngineLimits()
@@ -76,11 +84,14 @@ def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
     pair = play_pair(plus, minus, pairing(), under())
     assert pair.first.ending == pair.second.ending == Ending(0, Termination.CHECKMATE)
     assert pair.tally == Tally.of_pair(0, 2)
-    total = with_pair(NOTHING_PLAYED, pair)
-    assert (total.tally, total.moves) == (pair.tally, 8)
-    assert total.plus_nodes == (10 + 12) + (11 + 13)
-    assert total.minus_nodes == (101 + 103) + (100 + 102)
-    assert total.think_seconds == pytest.approx(8 * 0.01)
+    total = with_pair(with_pair(NOTHING_PLAYED, pair), pair)
+    assert (total.tally, total.moves) == (pair.tally + pair.tally, 16)
+    assert counts(total.tally) == "+2 -2 =0 [0 0 2 0 0]"
+    assert total.plus_nodes == 2 * ((10 + 12) + (11 + 13))
+    assert total.minus_nodes == 2 * ((101 + 103) + (100 + 102))
+    assert total.think_seconds == pytest.approx(16 * 0.01)
+    assert nps(total) == pytest.approx((92 + 812) / 0.16)
+    assert nps(NOTHING_PLAYED) is None
     assert (plus.games, minus.games) == (2, 2)
 
 
@@ -108,8 +119,27 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
     slow = Scripted("slow", seconds=(0.5, 0.7))
     game = play_game(Scripted("white"), slow, pairing(), under(CLOCK))
     assert game.ending == Ending(2, Termination.TIME)
-    assert game.lost_on_time_by(chess.BLACK)
-    assert not game.lost_on_time_by(chess.WHITE)
+    mate = play_game(Scripted("white"), Scripted("black"), pairing(), under(CLOCK))
+    for first, second, lost in ((game, mate, (0, 1)), (mate, game, (1, 0)), (mate, mate, (0, 0))):
+        total = with_pair(NOTHING_PLAYED, Pair(pairing(), first, second))
+        assert (total.plus_time_losses, total.minus_time_losses) == lost
+
+
+def test_void_games_are_counted_and_the_first_few_kept() -> None:
+    batch = ActiveJob(Mock(), since=0.0)
+    for reason in ("crash", "hang", "crash", "crash"):
+        fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", "plus")
+        batch.add_void(PairVoid("key", pairing(), fault, "its last words"))
+    assert batch.result.voids == {"crash": 3, "hang": 1}
+    assert len(batch.result.kept_voids) == MAX_KEPT_VOIDS
+    assert batch.result.kept_voids[1] == KeptVoid(
+        pair=0,
+        culprit="minus",
+        white="plus",
+        detail="minus: hang: why",
+        position="position startpos",
+        output="its last words",
+    )
 
 
 def test_a_clock_of_forty_moves_is_wound_up_again() -> None:

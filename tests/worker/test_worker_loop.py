@@ -24,6 +24,7 @@ from spsa.core.game_settings import Book, EngineFile, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.errors import DatabaseUnreachable, LeaseLost, OutOfRange, TuningError
 from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.openings.book import drawn_time, load
 from spsa.protocol import Engine
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
@@ -281,6 +282,27 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     assert [Path(spec.path).name for spec in cache.specs(claim)] == [
         side.sha256 for side in sides[taken]
     ]
+
+
+def test_a_job_follows_from_the_claim_alone(
+    staged: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobMaker, "path", lambda _, engine: f"/{engine.sha256}")
+    staged.open()
+    staged.claim("first")
+    claim = staged.claim("second")
+    assert claim is not None and claim.first_pair == 2
+    job, book = JobMaker(tmp_path, lambda _: None).job(claim), load(Book())
+    for spec, side, margin in ((job.plus, claim.plus, "220"), (job.minus, claim.minus, "180")):
+        assert (spec.path, spec.options) == (f"/{side.sha256}", {"Margin": margin})
+    assert (job.key, job.plus.name, job.minus.name) == ("second", "plus", "minus")
+    control = claim.game_settings.time_control
+    assert [(one.number, one.opening, one.time) for one in job.pairings] == [
+        (2 + index, book.opening(claim.run_seed, 2 + index), drawn_time(control, claim.seed, index))
+        for index in range(2)
+    ]
+    assert job.conditions.time_control == control
+    assert job.label == "first it 1 batch 1"
 
 
 def test_a_cache_forgets_the_oldest_engines(

@@ -110,19 +110,6 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
     assert len(set(texts[0])) == 17
 
 
-@pytest.mark.slow
-def test_the_order_of_the_openings_can_be_chosen(tmp_path: Path) -> None:
-    book = tmp_path / "book.epd"
-    book.write_text("".join(f"4k3/8/8/8/8/8/8/R3K3 w - - {n} 9\n" for n in range(4)))
-    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus")
-    pgn = tmp_path / "games.pgn"
-    compete(
-        plus, minus, "--games", 4, "--nodes", NODES, "--max-moves", 1, "-c", 1,
-        "--book", book, "--pgn", pgn, "--order", "sequential",
-    )  # fmt: skip
-    assert re.findall(r'FEN ".* (\d) 9"', pgn.read_text())[::2] == ["0", "1"]
-
-
 def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path) -> None:
     crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
     done = compete(winner, crashing, "--games", 4, "--nodes", NODES, "--book", start_book(tmp_path))

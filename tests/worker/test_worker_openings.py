@@ -88,14 +88,7 @@ EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 
 
 def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
-    lines = [
-        "# a remark",
-        "",
-        " \t",
-        f'{EPD} hmvc 3; fmvn 7; id "a b";',
-        f"{EPD} 4 9",
-        EPD,
-    ]
+    lines = ["# a remark", "", " \t", f'{EPD} hmvc 3; fmvn 7; id "a b";', f"{EPD} 4 9", EPD]
     for end in ("\n", "\r\n", "\r"):
         (tmp_path / "book.epd").write_bytes(end.join(lines).encode())
         found = load(Book(name=str(tmp_path / "book.epd"))).openings
@@ -139,32 +132,44 @@ def test_pgn_games_give_their_first_plies(tmp_path: Path) -> None:
     assert [len(opening.moves) for opening in load(Book(name=name)).openings] == [6, 4]
 
 
-def test_an_illegal_pgn_move_is_told_with_the_line_of_its_game(tmp_path: Path) -> None:
-    name = book(tmp_path, PGN.replace("2. c4", "2. c6"), "book.pgn")
-    for plies in (None, 2):
-        (fault,) = faults(name, plies)
-        assert fault.startswith(f"{name}:6: [opening] illegal san: 'c6'")
-
-
 GAME = '[Event "?"]\n[Result "*"]\n\n'
 CHESS960 = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9"
+GAMES = [  # that would be played otherwise
+    (f"{GAME}1. e4 -- 2. d4 *\n", "a null move"),
+    (f'{GAME[:-1]}[Variant "Atomic"]\n\n1. e4 *\n', "a game of Atomic"),
+    (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
+    (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
+]
+LINES = [  # that are no positions to play from
+    f"{EPD} 100 60",
+    f"{EPD} 0 {'9' * 5000}",
+    f"{EPD} hmvc -5; fmvn 3;",
+    f'{EPD} id "{"x" * 1000}";',
+    EPD.replace("4P3", "4\x1b3"),
+]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("name", "text", "place", "said"),
     [
-        (f"{GAME}1. e4 -- 2. d4 *\n", "a null move"),
-        (f'{GAME[:-1]}[Variant "Atomic"]\n\n1. e4 *\n', "a game of Atomic"),
-        (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
-        (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
+        ("book.pgn", PGN.replace("2. c4", "2. c6"), ":6: [opening] ", "illegal san: 'c6'"),
+        *(("book.pgn", f"{PGN}\n{game}", ":11: [opening] ", said) for game, said in GAMES),
+        *(("book.epd", f"{EPD}\n{line}\n", ":2: [opening] ", "") for line in LINES),
+        ("book.epd", "", "", "no opening"),
+        ("book.pgn", "\n", "", "no opening"),
+        ("book.pgn", "# nothing\n", "", "neither a move nor a FEN header"),
+        ("book.epd", "\udcff\udcfe\0", "", "UTF-8"),
     ],
 )
-def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
-    tmp_path: Path, text: str, said: str, capfd: pytest.CaptureFixture[str]
+def test_a_book_that_cannot_be_played_is_refused_with_the_line(
+    tmp_path: Path, name: str, text: str, place: str, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    name = book(tmp_path, PGN + "\n" + text, "book.pgn")
-    fault = faults(name, 1)[0]
-    assert fault.startswith(f"{name}:11: [opening] ") and said in fault
+    path = tmp_path / name
+    path.write_text(text, errors="surrogateescape")
+    for plies in (None, 1):
+        fault = faults(str(path), plies if name == "book.pgn" else None)[0]
+        assert fault.startswith(f"{path}{place}") and said in fault
+        assert fault.isprintable() and len(fault) < 2_000
     assert capfd.readouterr() == ("", "")
 
 
@@ -177,23 +182,6 @@ def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
     assert found.moves == ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"{EPD} 100 60",
-        f"{EPD} 0 {'9' * 5000}",
-        f"{EPD} hmvc -5; fmvn 3;",
-        f'{EPD} id "{"x" * 1000}";',
-        EPD.replace("4P3", "4\x1b3"),
-    ],
-)
-def test_a_line_that_is_no_position_to_play_from_is_refused(tmp_path: Path, line: str) -> None:
-    name = book(tmp_path, f"{EPD}\n{line}\n")
-    (fault,) = faults(name)
-    assert fault.startswith(f"{name}:2: [opening] ")
-    assert fault.isprintable() and len(fault) < 2_000
-
-
 def test_a_book_of_too_many_openings_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,20 +191,6 @@ def test_a_book_of_too_many_openings_is_refused(
     assert "2,001 lines" in fault and "2,000 at most" in fault
     (fault,) = faults(book(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
     assert "more than 20 games" in fault
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "found"),
-    [
-        (b"", "book.epd", "no opening"),
-        (b"\n", "book.pgn", "no opening"),
-        (b"# nothing\n", "book.pgn", "neither a move nor a FEN header"),
-        (b"\xff\xfe\x00", "book.epd", "UTF-8"),
-    ],
-)
-def test_what_is_no_book_is_refused(tmp_path: Path, content: bytes, name: str, found: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert found in faults(str(tmp_path / name))[0]
 
 
 def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:

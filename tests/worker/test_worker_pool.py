@@ -5,16 +5,7 @@ from pathlib import Path
 
 import chess
 import pytest
-from engines.faulty import (
-    LOSER,
-    PATIENT,
-    WINNER,
-    alive,
-    children,
-    engine,
-    spec,
-    wait_until,
-)
+from engines.faulty import LOSER, PATIENT, WINNER, alive, children, engine, spec, wait_until
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.openings.book import Opening

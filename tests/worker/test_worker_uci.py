@@ -1,11 +1,9 @@
 """One engine process: what it must not do, and what is left when it has done it."""
 
-import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Timer
 
@@ -151,34 +149,14 @@ def test_a_program_still_open_for_writing_is_tried_again(
         assert held.closed
 
 
-OWNER = """
-import sys, threading, time
-from engines.faulty import PATIENT, spec, started as begun
-from spsa.uci.process import StopSignal
-from pathlib import Path
-
-def own():
-    engine = begun(spec(Path(sys.argv[1])), StopSignal(), PATIENT)
-    print(engine.pid, flush=True)
-    time.sleep(60)
-
-threading.Thread(target=own).start()
-"""
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
-def test_no_engine_outlives_a_killed_worker(tmp_path: Path) -> None:
+def test_no_engine_outlives_the_thread_that_started_it(
+    tmp_path: Path, stop_signal: StopSignal
+) -> None:
+    """And so no worker that is killed, even without an orphan reaper."""
     path = engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
-    tests = Path(__file__).parents[1]
-    worker = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(path)],
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": f"{tests / 'support'}:{tests.parent}"},
-    )
-    assert worker.stdout is not None
-    pid = int(worker.stdout.readline())
-    assert alive(pid)
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-    worker.stdout.close()
-    wait_until(lambda: not alive(pid))
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(begun, spec(path), stop_signal, PATIENT).result()
+        assert alive(running.pid)
+    wait_until(lambda: not alive(running.pid))
+    running.close(at_once=True)
