@@ -135,9 +135,6 @@ def worker_server(ssl_context: Any = None) -> Iterator[WorkerServer]:
         def do_POST(self) -> None:
             self._serve()
 
-        def do_PUT(self) -> None:
-            self._serve()
-
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if state.is_away:

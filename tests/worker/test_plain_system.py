@@ -11,8 +11,7 @@ from typing import Any
 
 from asking import Store
 from builders import NODES
-from console import ROOT, call, compete
-from engines.faulty import engine
+from console import ROOT, call
 from trials import opened
 
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
@@ -26,23 +25,6 @@ def plain(*words: object) -> list[str]:
 def warnings(said: str) -> list[str]:
     """The protections that it says it does not have, in order."""
     return re.findall(r"^warning: \w+ has no (.*?)(?: that .*)?: ", said, re.M)
-
-
-def moves(pgn: Path) -> list[str]:
-    """The lines of moves, without what the clock decides."""
-    lines = [line for line in pgn.read_text().splitlines() if not line.startswith("[")]
-    return [re.sub(r" [0-9.]+s", "", line) for line in lines]
-
-
-def test_a_match_by_nodes_has_the_same_games_as_on_linux(tmp_path: Path) -> None:
-    plus, minus = engine(tmp_path, "plus", lines=3), engine(tmp_path, "minus")
-    words = (plus, minus, "--games", 4, "--nodes", 100, "-c", 1, "--max-moves", 20, "--seed", 7)
-    usual = compete(*words, "--pgn", tmp_path / "usual.pgn")
-    # as in some containers
-    assert usual.returncode == 0 and set(warnings(usual.stderr)) <= {"PID namespaces"}
-    bare = call(plain(*words, "--pgn", tmp_path / "plain.pgn"), ROOT)
-    assert (bare.returncode, warnings(bare.stderr)) == (0, LACKING)
-    assert moves(tmp_path / "plain.pgn") == moves(tmp_path / "usual.pgn")
 
 
 def test_a_worker_plays_and_its_row_says_what_is_missing(
