@@ -53,10 +53,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
     """
     url = private_url(settings.database_url, settings.database_url_file)
     run, iteration, batch, pair = place_of(settings.replay or "")
-    with (
-        interrupts() as received,
-        closing(opened(url, lambda: received.count > 0)) as store,
-    ):
+    with interrupts() as received, closing(opened(url, lambda: received.count > 0)) as store:
         claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
         job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")

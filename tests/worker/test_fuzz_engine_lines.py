@@ -12,13 +12,7 @@ from engines.faulty import LOSER, WINNER, engine, start_book
 from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 
-from spsa.core.game_settings import (
-    MATE,
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_NODES_OF_BATCH,
-    TimeControl,
-)
+from spsa.core.game_settings import MATE, MAX_DEPTH, MAX_NODES, MAX_NODES_OF_BATCH, TimeControl
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening

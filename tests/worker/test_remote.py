@@ -89,11 +89,7 @@ def test_a_worker_registers_with_its_token(store: RemoteStore, server: WorkerSer
     ],
 )
 def test_a_response_is_the_error_that_the_database_raises(
-    store: RemoteStore,
-    server: WorkerServer,
-    claim: Claim,
-    response: Any,
-    error: type[TuningError],
+    store: RemoteStore, server: WorkerServer, claim: Claim, response: Any, error: type[TuningError]
 ) -> None:
     server.replaced["/worker/report"] = lambda _: response
     with pytest.raises(TuningError) as raised:

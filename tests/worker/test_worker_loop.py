@@ -260,8 +260,7 @@ def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("provides", "taken"),
-    [((), "any"), (("x86-64-v2",), "v2"), (("x86-64-v2", "x86-64-v3"), "v3")],
+    ("provides", "taken"), [((), "any"), (("x86-64-v2",), "v2"), (("x86-64-v2", "x86-64-v3"), "v3")]
 )
 def test_a_machine_plays_the_highest_level_that_it_has(
     provides: tuple[str, ...], taken: str, staged: Stage, tmp_path: Path

@@ -107,8 +107,7 @@ def test_a_game_ends_by_the_rules(fen: str, moves: list[str], ending: Ending | N
 
 
 @pytest.mark.parametrize(
-    "move",
-    ("e2e5", "e7e5", "e1h1", "e2e4q", "e2e4_", "E2E4", "N@e4", "0000", "", "é"),
+    "move", ("e2e5", "e7e5", "e1h1", "e2e4q", "e2e4_", "E2E4", "N@e4", "0000", "", "é")
 )
 def test_illegal_moves_and_other_texts_are_refused(move: str) -> None:
     position = Position(START)

@@ -74,13 +74,7 @@ OPTIONS = [
 ]
 
 
-SENT = {
-    "Hash": "8",
-    "Margin Of Error": "-7",
-    "Style": "Very Solid",
-    "Ponder": "true",
-    "File": "a b",
-}
+SENT = {"Hash": "8", "Margin Of Error": "-7", "Style": "Very Solid", "File": "a b"}
 REFUSED = [
     ("Nonsense", "1"),
     ("File", "x\nquit"),

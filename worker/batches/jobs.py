@@ -16,14 +16,7 @@ from chess.syzygy import Tablebase
 
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import (
-    Book,
-    EngineFile,
-    Scale,
-    TablebaseRule,
-    TimeControl,
-    TimeKind,
-)
+from spsa.core.game_settings import Book, EngineFile, Scale, TablebaseRule, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load

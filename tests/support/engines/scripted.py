@@ -325,11 +325,7 @@ FAULTS = {
     "write": write,
     "fill": fill,
 }
-AT_START = {
-    "crash-at-start": crash,
-    "babble-at-start": babble,
-    "flood-at-start": flood,
-}
+AT_START = {"crash-at-start": crash, "babble-at-start": babble, "flood-at-start": flood}
 
 if __name__ == "__main__":
     Engine(arguments()).run()
