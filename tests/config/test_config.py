@@ -7,6 +7,7 @@ import pytest
 
 from spsa.config import load_config, missing_files
 from spsa.core.game_settings import (
+    Adjudication,
     DrawRule,
     GameSettings,
     Scale,
@@ -89,72 +90,56 @@ def test_the_rule_is_the_default_unless_it_is_named_or_its_gains_are(write, rule
     assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).spsa.algorithm == algorithm
 
 
+EVERYTHING = """
+[run]
+name = "margins"
+seed = 7
+params = "other.toml"
+[time_control]
+kind = "clock"
+timelow = 8
+timehigh = 10
+increment = 0.1
+margin = 0.2
+[games]
+games_per_iteration = 4
+book = "book.epd"
+plies = 12
+[build]
+source_path = "engine"
+bench = false
+distribute = "database"
+flags = ["--profile", "tune"]
+[engine]
+options = { Hash = 16, Ponder = false, "Syzygy Path" = "/x" }
+[adjudication]
+draw = { move_number = 40 }
+resign = false
+max_moves = false
+[validation]
+time_control = { kind = "nodes", low = 5000 }
+"""
+
+
 def test_everything_can_be_said(write, tmp_path):
     (tmp_path / "book.epd").write_bytes(b"x")
-    config = load_config(
-        write(
-            """
-            [run]
-            name = "margins"
-            seed = 7
-            params = "other.toml"
-            priority = -2
-            share = 0.25
-            [database]
-            url = "postgres://u@h/db"
-            [time_control]
-            kind = "clock"
-            timelow = 8
-            timehigh = 10
-            increment = 0.1
-            margin = 0.2
-            [games]
-            games_per_iteration = 4
-            iterations_in_flight = 3
-            max_attempts = 9
-            book = "book.epd"
-            plies = 12
-            [build]
-            source_path = "engine"
-            binary = "rival"
-            flags = ["--profile", "tune"]
-            target = "x86_64-unknown-linux-musl"
-            timeout = 60
-            bench = false
-            distribute = "database"
-            [engine.options]
-            Hash = 16
-            Ponder = false
-            "Syzygy Path" = "/x"
-            [adjudication]
-            draw = { move_number = 40 }
-            resign = false
-            max_moves = false
-            [validation]
-            games = 100
-            [validation.time_control]
-            kind = "nodes"
-            low = 5000
-            """
-        ),
-        {},
-    )
-    control = config.game_settings.time_control
-    assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
-    run = config.run
+    config = load_config(write(EVERYTHING), {})
+    run, build, game_settings = config.run, config.build, config.game_settings
     assert (run.name, run.seed, run.params.name) == ("margins", 7, "other.toml")
-    assert (run.priority, run.share) == (-2, 0.25)
-    assert config.database.url == "postgres://u@h/db"
+    assert game_settings.time_control == TimeControl(
+        kind=TimeKind.CLOCK, low=8.0, high=10.0, increment=0.1, margin=0.2
+    )
     assert config.games.batch_size == 4
-    assert config.game_settings.book.name == str(tmp_path / "book.epd")
-    assert config.game_settings.book.sha256.startswith("2d711642b726b044")
-    assert config.build.distribute == "database"
-    assert (config.build.bench, config.build.flags) == (False, ("--profile", "tune"))
+    book = game_settings.book
+    assert (book.name, book.plies) == (str(tmp_path / "book.epd"), 12)
+    assert book.sha256.startswith("2d711642b726b044")
+    assert (build.bench, build.distribute) == (False, "database")
+    assert build.flags == ("--profile", "tune")
     options = {"Hash": "16", "Ponder": "false", "Syzygy Path": "/x"}
-    assert config.game_settings.engine_options == options
-    assert config.game_settings.adjudication.draw == DrawRule(move_number=40)
-    assert config.game_settings.adjudication.resign is None
-    assert config.game_settings.adjudication.max_moves is None
+    assert game_settings.engine_options == options
+    assert game_settings.adjudication == Adjudication(
+        draw=DrawRule(move_number=40), resign=None, max_moves=None
+    )
     assert config.validation.time_control.limits == TimeControl(
         kind=TimeKind.NODES, low=5000, high=5000
     )
@@ -208,84 +193,71 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         assert found.startswith("DATABASE_URL: [database.url] ")
 
 
-C = 'source_path = "a"\ncommand = ["make"]\n'
-TWO = 'where = "worker"\nlevels = ["x86-64-v2", "x86-64"]\n'
-FAULTS = [
-    ("[games]", "batch_size = 7", "config.toml:2: [games] batch_size = 7 is odd"),
-    ("[games]", "batch_size = 2.0", "batch_size = 2.0 is refused; it has to be a valid integer"),
-    ("[games]", "batch_size = 200", "batch_size 200 is more than games_per_iteration 150"),
-    ("[games]", "iterations_in_flight = 0", "it has to be greater than or equal to 1"),
-    ("[games]", "iterations_in_flight = 'x'", 'is refused; it has to be "auto"'),
-    ("[games]", "book = ''", "names no file"),
-    ("[games]", "chess960 = true", "the built-in books have no positions of Chess960; name a"),
-    (
-        "[games]",
-        "target_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5",
-        'config.toml:2: [games] target_nps does not go with kind = "nodes"',
-    ),
-    ("[time_control]", "timelow = 2\ntimehigh = 1", "timelow 2 is more than timehigh 1; exchange"),
-    ("[time_control]", "timehigh = inf", "timehigh = inf is refused; it has to be a finite number"),
-    (
-        "[time_control]",
-        "kind = 'blitz'\nlow = 5",
-        'it has to be "movetime", "clock", "nodes" or "depth"',
-    ),
-    ("[time_control]", "kind = 'nodes'", "low is missing"),
-    ("[time_control]", "kind = 'nodes'\nlow = 9\nhigh = 8", "low 9 is more than high 8"),
-    ("[time_control]", "kind = 'depth'\nlow = 1001", "low = 1001 is too large; use at most 1000"),
-    (
-        "[time_control]",
-        "kind = 'clock'\ntimelow = 3\nhigh = 3",
-        'high does not go with kind = "clock"; it needs kind = "nodes" or "depth"',
-    ),
-    ("[spsa]", "gama = 0.1", "config.toml:2: [spsa] gama"),
-    ("[spsa]", "max_iteration = 5", 'did you mean "max_iterations"?'),
-    ("[spsa]", "algorithm = 'sgd'", "[spsa] algorithm"),
-    ("[spsa]", "c = nan", "[spsa] c"),
-    ("[spsa]", "algorithm = 'mixture'\na = 0.2", "config.toml:3: [spsa] a"),
-    ("[run]", "sede = 1", "unknown key 'sede'; did you mean \"seed\"?"),
-    ("[run]", 'name = "a\\u001b[2J"', "printable characters on one line"),
-    ("[run]", "params = '~no such user/params.toml'", "is in no user's home"),
-    ("[gmaes]", "", "config.toml:1: [gmaes] unknown key 'gmaes'; did you mean \"games\"?"),
-    ("games = 5", "", "config.toml:1: [games] games = 5 is not a table"),
-    ("[engine.options]", "Hash = [16]", "Hash = [16] is not a text"),
-    ("[engine.options]", 'Hash = "1\\nquit"', "printable characters on one line"),
-    ("[engine.options]", '"a\\nb" = 1', "printable characters on one line"),
-    ("[engine.options]", "UCI_Chess960 = true", "UCI_Chess960 follows chess960 of [games]"),
-    ("[engine.files]", "N = 'x'\n[engine.options]\nN = 1", "2: [engine.files] N is in [engine.o"),
-    ("[adjudication]", "draw = true", "[adjudication] draw = true is not a table"),
-    ("[adjudication]", "draw = { scroe = 1 }", "toml:2: [adjudication.draw] unknown key"),
-    ("[adjudication.syzygy]", "pieces = 8", "toml:2: [adjudication.syzygy] pieces = 8 is"),
-    ("[adjudication.syzygy]", "fifty_moves = true", "[adjudication.syzygy] pieces is missing"),
-    ("[validation]", "share = 0.5", "share is that of validations in the background; add every"),
-    ("[delivery]", "kind = 'uci'", "[delivery] engine is missing"),
-    ("[delivery]", "engine = 'x'", 'engine does not go with kind = "build"'),
-    ("[delivery]", 'kind = "uci"\nengine = "e"\n[build]\nwhere = "worker"', "remove where"),
-    ("[build]", "", "[build] source_path is missing"),
-    ("[build]", 'source_path = "a"\nrusty_rival_path = "b"', "unknown key 'rusty_rival_path'"),
-    ("[build]", 'source_path = "a"\nconstants_file = "../x.rs"', "is no file of Rust, C or C++"),
-    ("[build]", C, "command is given without binary"),
-    ("[build]", f'{C}binary = "../x"', "not a path inside the source"),
-    ("[build]", f'{C}binary = "x"\nflags = []', "remove flags"),
-    ("[build]", f'{C}binary = "x"\n{TWO}', "several levels and no {level} in command"),
-    ("[build]", f'source_path = "a"\nbench = false\n{TWO}', "are compared by bench"),
-    ("[build]", 'source_path = "a"\nlevels = ["x86-64", "x86-64-v2"]', "a master builds for one"),
-    ("[build]", 'source_path = "a"\nlevels = ["v3"]', 'it has to be "x86-64", "x86-64-v2"'),
-    ("[build]", 'source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
-    ("[build]", 'source_path = "a"\nflags = ["x", 5]', "is not a list of texts"),
-    ("[build]", 'source_path = "a"\nwhere = "cloud"', 'it has to be "master" or "worker"'),
-    (
-        "[build]",
-        'source_path = "a"\nwhere = "worker"\ndistribute = "path"',
-        "remove distribute, or where",
-    ),
-]
+MAKE = '[build] / source_path = "a" / command = ["make"]'
+TWO = 'where = "worker" / levels = ["x86-64-v2", "x86-64"]'
+# lines of config.toml, and what is said of them
+FAULTS = r"""
+[games] / batch_size = 7 -> config.toml:2: [games] batch_size = 7 is odd
+[games] / batch_size = 2.0 -> batch_size = 2.0 is refused; it has to be a valid integer
+[games] / batch_size = 200 -> batch_size 200 is more than games_per_iteration 150
+[games] / iterations_in_flight = 0 -> it has to be greater than or equal to 1
+[games] / iterations_in_flight = 'x' -> is refused; it has to be "auto"
+[games] / book = '' -> names no file
+[games] / chess960 = true -> the built-in books have no positions of Chess960; name a
+[games] / target_nps = 5 / [time_control] / kind = 'nodes' / low = 5 -> toml:2: [games] target_nps
+[time_control] / timelow = 2 / timehigh = 1 -> timelow 2 is more than timehigh 1; exchange
+[time_control] / timehigh = inf -> timehigh = inf is refused; it has to be a finite number
+[time_control] / kind = 'blitz' / low = 5 -> it has to be "movetime", "clock", "nodes" or "depth"
+[time_control] / kind = 'nodes' -> low is missing
+[time_control] / kind = 'nodes' / low = 9 / high = 8 -> low 9 is more than high 8
+[time_control] / kind = 'depth' / low = 1001 -> low = 1001 is too large; use at most 1000
+[time_control] / kind = 'clock' / timelow = 3 / high = 3 -> it needs kind = "nodes" or "depth"
+[spsa] / gama = 0.1 -> config.toml:2: [spsa] gama
+[spsa] / max_iteration = 5 -> did you mean "max_iterations"?
+[spsa] / algorithm = 'sgd' -> [spsa] algorithm
+[spsa] / c = nan -> [spsa] c
+[spsa] / algorithm = 'mixture' / a = 0.2 -> config.toml:3: [spsa] a
+[run] / sede = 1 -> unknown key 'sede'; did you mean "seed"?
+[run] / name = "a\u001b[2J" -> printable characters on one line
+[run] / params = '~no such user/params.toml' -> is in no user's home
+[gmaes] -> config.toml:1: [gmaes] unknown key 'gmaes'; did you mean "games"?
+games = 5 -> config.toml:1: [games] games = 5 is not a table
+[engine.options] / Hash = [16] -> Hash = [16] is not a text
+[engine.options] / Hash = "1\nquit" -> printable characters on one line
+[engine.options] / "a\nb" = 1 -> printable characters on one line
+[engine.options] / UCI_Chess960 = true -> UCI_Chess960 follows chess960 of [games]
+[engine.files] / N = 'x' / [engine.options] / N = 1 -> 2: [engine.files] N is in [engine.o
+[adjudication] / draw = true -> [adjudication] draw = true is not a table
+[adjudication] / draw = { scroe = 1 } -> toml:2: [adjudication.draw] unknown key
+[adjudication.syzygy] / pieces = 8 -> toml:2: [adjudication.syzygy] pieces = 8 is
+[adjudication.syzygy] / fifty_moves = true -> [adjudication.syzygy] pieces is missing
+[validation] / share = 0.5 -> share is that of validations in the background; add every
+[delivery] / kind = 'uci' -> [delivery] engine is missing
+[delivery] / engine = 'x' -> engine does not go with kind = "build"
+[delivery] / kind = "uci" / engine = "e" / [build] / where = "worker" -> remove where
+[build] -> [build] source_path is missing
+[build] / source_path = "a" / rusty_rival_path = "b" -> unknown key 'rusty_rival_path'
+[build] / source_path = "a" / constants_file = "../x.rs" -> is no file of Rust, C or C++
+MAKE -> command is given without binary
+MAKE / binary = "../x" -> not a path inside the source
+MAKE / binary = "x" / flags = [] -> remove flags
+MAKE / binary = "x" / TWO -> several levels and no {level} in command
+[build] / source_path = "a" / bench = false / TWO -> are compared by bench
+[build] / source_path = "a" / levels = ["x86-64", "x86-64-v2"] -> a master builds for one
+[build] / source_path = "a" / levels = ["v3"] -> it has to be "x86-64", "x86-64-v2"
+[build] / source_path = "a" / flags = "x" -> flags = "x" is not a list of texts
+[build] / source_path = "a" / flags = ["x", 5] -> is not a list of texts
+[build] / source_path = "a" / where = "cloud" -> it has to be "master" or "worker"
+[build] / source_path = "a" / where = "worker" / distribute = "path" -> remove distribute, or where
+"""
 
 
-@pytest.mark.parametrize(("table", "keys", "said"), FAULTS)
-def test_what_is_wrong_is_said_with_line_section_and_remedy(write, table, keys, said):
-    build = "" if "[build]" in table + keys or "'uci'" in keys else BUILD
-    (found,) = faults(write(f"{table}\n{keys}\n{build}"))
+@pytest.mark.parametrize("case", FAULTS.strip().splitlines())
+def test_what_is_wrong_is_said_with_line_section_and_remedy(write, case):
+    lines, said = case.split(" -> ")
+    lines = lines.replace("MAKE", MAKE).replace("TWO", TWO)
+    build = "" if "[build]" in lines or "'uci'" in lines else BUILD
+    (found,) = faults(write("\n".join((*lines.split(" / "), build))))
     assert said in found
 
 

@@ -4,13 +4,9 @@
 """
 
 import json
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -22,7 +18,6 @@ from hypothesis import given
 from spsa.algorithms import settings_faults
 from spsa.builds.sources.rewriting import render
 from spsa.config import load_config
-from spsa.config.section import Section
 from spsa.config.source import check_against_source
 from spsa.config.space import load_space
 from spsa.config.starter import starter_params
@@ -31,9 +26,6 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Parameter, Space
 from spsa.db.url import parsed
 from spsa.errors import InvalidInput
-
-SECONDS = 30.0
-"""That one input may take on a busy machine; each is a few hundred characters."""
 
 GAMES = 'batch_size = 2\nbook = "builtin"\nplies = 8\nmax_attempts = 3\n'
 FULL_CONFIG = (
@@ -49,30 +41,14 @@ games = 20
 kind = "build"
 """
 )
-FULL_PARAMS = f"""\
-constraints = ["depth <= margin"]
-{PARAMS}
-[rate]
-value = 0.5
-min = 0.1
-max = 2
-step = 0.1
-constant = "RATE"
-[slope]
-value = 2
-min = 0
-max = 9
-step = 1
-array = "DEPTHS"
-knob = "per_index"
-[start]
-value = 2
-min = 0
-max = 9
-step = 1
-array = "DEPTHS"
-knob = "base"
-"""
+PARAMS_OF = "[{}]\nvalue = {}\nmin = {}\nmax = {}\nstep = {}\n{}\n"
+KNOB = 'array = "DEPTHS"\nknob = "{}"'
+FULL_PARAMS = (
+    f'constraints = ["depth <= margin"]\n{PARAMS}'
+    + PARAMS_OF.format("rate", 0.5, 0.1, 2, 0.1, 'constant = "RATE"')
+    + PARAMS_OF.format("slope", 2, 0, 9, 1, KNOB.format("per_index"))
+    + PARAMS_OF.format("start", 2, 0, 9, 1, KNOB.format("base"))
+)
 SOURCE = """\
 pub const MARGIN: i32 = 200; // about it
 pub const DEPTH: u8 = 3;
@@ -162,13 +138,6 @@ SPACES = made(lambda chance: edited(chance, FULL_PARAMS, rust=False))
 SOURCES = made(lambda chance: edited(chance, SOURCE, rust=True).replace("\ud800", ""))
 
 
-@contextmanager
-def ends_in_time(content: str) -> Iterator[None]:
-    began = time.monotonic()
-    yield
-    assert time.monotonic() - began < SECONDS, content
-
-
 def written(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -185,17 +154,8 @@ def hold_refusal(refused: InvalidInput) -> None:
 
 def leaves(value: object) -> Iterator[object]:
     """Every number and text in nested values."""
-    if isinstance(value, Section):
-        yield from leaves(dict(value))
-    elif is_dataclass(value) and not isinstance(value, type):
-        for one in fields(value):
-            yield from leaves(getattr(value, one.name))
-    elif isinstance(value, dict | MappingProxyType):
-        for key, inner in value.items():
-            yield key
-            yield from leaves(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
+    if isinstance(value, dict | list):
+        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from leaves(inner)
     else:
         yield value
@@ -203,7 +163,7 @@ def leaves(value: object) -> Iterator[object]:
 
 def hold_config(path: Path) -> None:
     config = load_config(path, {})
-    for leaf in leaves(config):
+    for leaf in leaves(config.model_dump(mode="json")):
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             assert isfinite(leaf) and abs(leaf) < 2**63, leaf
         if isinstance(leaf, str):
@@ -257,36 +217,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @fuzz()
 @given(text=CONFIGS)
 def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
-    path = written(folder, "config.toml", text)
-    with ends_in_time(text):
-        try:
-            hold_config(path)
-        except InvalidInput as refused:
-            hold_refusal(refused)
+    try:
+        hold_config(written(folder, "config.toml", text))
+    except InvalidInput as refused:
+        hold_refusal(refused)
 
 
 @fuzz()
 @given(text=SPACES)
 def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
-    path = written(folder, "params.toml", text)
-    with ends_in_time(text):
-        try:
-            space = load_space(path)
-            hold_space(space)
-        except InvalidInput as refused:
-            hold_refusal(refused)
-            return
-        if not check_against_source(space, {"c.rs": SOURCE}):
-            for values in (space.rounded(space.lower), space.rounded(space.upper)):
-                render(space, values, {"c.rs": SOURCE})
+    try:
+        space = load_space(written(folder, "params.toml", text))
+        hold_space(space)
+    except InvalidInput as refused:
+        hold_refusal(refused)
+        return
+    if not check_against_source(space, {"c.rs": SOURCE}):
+        for values in (space.rounded(space.lower), space.rounded(space.upper)):
+            render(space, values, {"c.rs": SOURCE})
 
 
 @pytest.mark.slow
 @fuzz()
 @given(text=SOURCES)
 def test_what_init_would_write_is_accepted_as_it_is(folder: Path, text: str) -> None:
-    with ends_in_time(text):
-        suggestions = select({"eval.rs": text}).suggestions["eval.rs"]
-        if any(not proposal.reason for proposal in suggestions):
-            path = written(folder, "params.toml", starter_params({"eval.rs": suggestions}))
-            assert not check_against_source(load_space(path), {"c.rs": text})
+    suggestions = select({"eval.rs": text}).suggestions["eval.rs"]
+    if any(not proposal.reason for proposal in suggestions):
+        path = written(folder, "params.toml", starter_params({"eval.rs": suggestions}))
+        assert not check_against_source(load_space(path), {"c.rs": text})
