@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from spsa.builds.sources.constant import ConstantRefused, Notation
 from spsa.builds.sources.reading import LANGUAGES, parse
-from spsa.builds.sources.rewriting import RewriteDiffers, element, elements, rewrite, unified_patch
+from spsa.builds.sources.rewriting import (
+    RewriteDiffers,
+    element,
+    elements,
+    render,
+    rewrite,
+    sources_of,
+    unified_patch,
+)
+from spsa.config.space import load_space
 from spsa.config.suggestions import select
 from spsa.core.params import Location, Number
 from spsa.core.params.placement import SOURCE_SUFFIXES
@@ -60,83 +70,41 @@ TEXTS = {
 HOSTILE = TEXTS["hostile.rs"]
 FILES = {name: parse(text, name) for name, text in TEXTS.items()}
 
-HOSTILE_PLACES: dict[str, tuple[Number, str | None]] = {
-    "MARGIN": (200, "i32"),
-    "MAX_DEPTH": (4, "u8"),
-    "COUNTER": (10000, "usize"),
-    "RATE": (0.75, "f64"),
-    "BARE": (2.0, "f32"),
-    "PAREN": (5, "i32"),
-    "PAIR.1": (200, "i32"),
-    "TABLE[2]": (12, "i32"),
-    "TABLE[5]": (-3, "i32"),
-    "GRID[0][1]": (-2, "i16"),
-    "PAIRS[1].0": (-3, None),
-    "HALF[1][0]": (1, "u8"),
-    "ALIASED": (77, None),
-    "make_table::MARGIN_LOCAL": (3, "u32"),
-    "old::DEPTH": (1, "i32"),
-    "old::older::DEPTH": (2, "i32"),
-    "older::DEPTH": (2, "i32"),
-    "Engine::DEPTH": (3, None),
-    "crate::LAST": (9, "i32"),
-    "CAST": (5, "i32"),
+# by file: the places of numbers, each with its number and its type
+NUMBERS = {
+    "hostile.rs": """
+        MARGIN = 200 i32; MAX_DEPTH = 4 u8; COUNTER = 10000 usize; RATE = 0.75 f64; BARE = 2.0 f32;
+        PAREN = 5 i32; PAIR.1 = 200 i32; TABLE[2] = 12 i32; TABLE[5] = -3 i32; GRID[0][1] = -2 i16;
+        PAIRS[1].0 = -3 -; HALF[1][0] = 1 u8; ALIASED = 77 -; make_table::MARGIN_LOCAL = 3 u32;
+        old::DEPTH = 1 i32; old::older::DEPTH = 2 i32; older::DEPTH = 2 i32; Engine::DEPTH = 3 -;
+        crate::LAST = 9 i32; CAST = 5 i32;
+    """,
+    "shapes.rs": """
+        DOUBLED.0 = -12 i16; HANGING.0 = 41 -; OUTPOST.1 = -4 -; LADDER[1].0 = 3 i16;
+        MARGINS.razor = 250 -; MARGINS.futility.base = 90 -; MARGINS.futility.slope = 1.25 -;
+        CONTEMPT = 42 i32; TEMPO = 28 u8; SMALL = 25 i8; WRAPPED = 7 i32; PAWN_DROP = 133 -;
+        rook_lift = 31 -; late::first = 0.75 f32; late::counts[1] = 9 u8; asp_start = 17 i32;
+        nested::BISHOP_EYE = 9 i32; build_reductions::shrink.1 = 2450 -; build_reductions.1 = 3 -;
+        futility.0 = 77 -; razor_margin = 310 i32; Margins::default.futility.slope = 0.5 -;
+    """,
+    "params.h": """
+        RFP_MARGIN = 80 -; NEGATIVE = -5 -; KNIGHT_PAIR.1 = -144 -; QS_DEPTH = -4 -;
+        Razor = 1250 int; Small = 200 unsigned; Rate = 0.75 float; Loose = -33 int16_t;
+        lmr_base = 77 -; Table[1][1] = -5 int; Steps[1] = 9 int; Passed[1].0 = 3 -;
+        margins.razor = 250 -; margins.fut[1] = 2 -; places[0] = 1 int; search::Depth = 3 int;
+        PawnMg = 126 -; overhead = 30 int; Options::kMul = 25 int; futility::slope = 9 int;
+        futility.0 = 165 -; Engine::reduction::base.0 = 7 -; tempo = 18 int; Typed = 5 short;
+    """,
 }
-SHAPES_PLACES: dict[str, tuple[Number, str | None]] = {
-    "DOUBLED.0": (-12, "i16"),
-    "HANGING.0": (41, None),
-    "OUTPOST.1": (-4, None),
-    "LADDER[1].0": (3, "i16"),
-    "MARGINS.razor": (250, None),
-    "MARGINS.futility.base": (90, None),
-    "MARGINS.futility.slope": (1.25, None),
-    "CONTEMPT": (42, "i32"),
-    "TEMPO": (28, "u8"),
-    "SMALL": (25, "i8"),
-    "WRAPPED": (7, "i32"),
-    "PAWN_DROP": (133, None),
-    "rook_lift": (31, None),
-    "late::first": (0.75, "f32"),
-    "late::counts[1]": (9, "u8"),
-    "asp_start": (17, "i32"),
-    "nested::BISHOP_EYE": (9, "i32"),
-    "build_reductions::shrink.1": (2450, None),
-    "build_reductions.1": (3, None),
-    "futility.0": (77, None),
-    "razor_margin": (310, "i32"),
-    "Margins::default.futility.slope": (0.5, None),
-}
-C_PLACES: dict[str, tuple[Number, str | None]] = {
-    "RFP_MARGIN": (80, None),
-    "NEGATIVE": (-5, None),
-    "KNIGHT_PAIR.1": (-144, None),
-    "QS_DEPTH": (-4, None),
-    "Razor": (1250, "int"),
-    "Small": (200, "unsigned"),
-    "Rate": (0.75, "float"),
-    "Loose": (-33, "int16_t"),
-    "lmr_base": (77, None),
-    "Table[1][1]": (-5, "int"),
-    "Steps[1]": (9, "int"),
-    "Passed[1].0": (3, None),
-    "margins.razor": (250, None),
-    "margins.fut[1]": (2, None),
-    "places[0]": (1, "int"),
-    "search::Depth": (3, "int"),
-    "PawnMg": (126, None),
-    "overhead": (30, "int"),
-    "Options::kMul": (25, "int"),
-    "futility::slope": (9, "int"),
-    "futility.0": (165, None),
-    "Engine::reduction::base.0": (7, None),
-    "tempo": (18, "int"),
-    "Typed": (5, "short"),
-}
-PLACES = {
-    (file, place): found
-    for file, places in zip(FILES, (HOSTILE_PLACES, SHAPES_PLACES, C_PLACES), strict=True)
-    for place, found in places.items()
-}
+
+
+def listed(text: str) -> Iterator[tuple[str, Number, str | None]]:
+    for cell in text.split(";")[:-1]:
+        place, number, kind = cell.replace(" = ", " ").split()
+        yield place, float(number), None if kind == "-" else kind
+
+
+PLACES = [(file, *row) for file, text in NUMBERS.items() for row in listed(text)]
 REFUSED = {
     "hostile.rs": [
         ("MARGINS", "there is no constant MARGINS in hostile.rs; did you mean MARGIN?"),
@@ -224,10 +192,10 @@ def number_of(text: str, place: Location | str, name: str = "x.rs") -> Number:
     return element(parse(text, name), at(str(place))).number
 
 
-@pytest.mark.parametrize(("file", "place"), PLACES)
-def test_a_number_is_found_with_its_type_and_rewritten_and_nothing_else(file, place):
+@pytest.mark.parametrize(("file", "place", "number", "kind"), PLACES)
+def test_a_number_is_found_with_its_type_and_rewritten_and_nothing_else(file, place, number, kind):
     old, source = element(FILES[file], at(place)), TEXTS[file].encode()
-    assert (old.number, old.type) == PLACES[file, place]
+    assert (old.number, old.type) == (number, kind)
     assert source[old.start : old.end].decode() == old.text
     number = old.number + (0.125 if old.real else 3 if old.number > 0 else -3)
     after = rewrite(TEXTS[file], {at(place): number}, file)
@@ -461,3 +429,38 @@ def test_a_long_table_is_rewritten_in_one_pass() -> None:
     began = time.monotonic()
     assert rewrite(text, numbers).endswith(f"{count - 1}, {count}];\n")
     assert time.monotonic() - began < 20
+
+
+CONSTANTS = """\
+pub const MARGIN: i32 = 200; // kept
+pub const LMR_X1000: u32 = 750;
+pub const MARGINS: [i32; 4] = [1, 2, 3, 4];
+"""
+SEARCH = "fn search() {\r\n    const RADIUS: [i32; 2] = [25, 50]; // naïve\r\n}\r\n"
+
+ARRAY = 'array = "MARGINS", knob ='
+PARAMS = {
+    "margin": "value = 210, min = 50, max = 400, step = 20",
+    "lmr_base": 'constant = "LMR_X1000", scale = 1000, value = 0.8, min = 0, max = 2, step = 0.1',
+    "base": f'{ARRAY} "base", value = 100, min = 50, max = 200, step = 10',
+    "slope": f'{ARRAY} "per_index", value = 50, min = 20, max = 90, step = 5',
+    "radius": 'constant = "src/search.rs::RADIUS[0]", value = 30, min = 10, max = 60, step = 4',
+}
+
+
+def test_every_value_arrives_in_its_file(tmp_path):
+    (tmp_path / "params.toml").write_text("\n".join(f"{k} = {{ {v} }}" for k, v in PARAMS.items()))
+    space = load_space(tmp_path / "params.toml")
+    names = sources_of(space, "src/constants.rs")
+    assert names == ("src/constants.rs", "src/search.rs")
+    texts = dict(zip(names, (CONSTANTS, SEARCH), strict=True))
+    written = render(space, space.rounded(space.start()), texts)
+    assert written == {
+        "src/constants.rs": CONSTANTS.replace("200", "210")
+        .replace("750", "800")
+        .replace("[1, 2, 3, 4]", "[100, 150, 200, 250]"),
+        "src/search.rs": SEARCH.replace("25,", "30,"),
+    }
+    texts["src/search.rs"] = SEARCH.replace("RADIUS", "OTHER")
+    with pytest.raises(ConstantRefused, match=r"there is no constant src/search\.rs::RADIUS"):
+        render(space, space.rounded(space.start()), texts)
