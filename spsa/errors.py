@@ -63,9 +63,11 @@ class InvalidInput(TuningError):
         super().__init__("\n".join(self.lines))
 
     @classmethod
-    def of(cls, file: object, name: str, found: str, remedy: str) -> "InvalidInput":
-        """With one fault, which has no line."""
-        return cls([Fault(file=str(file), line=None, name=name, found=found, remedy=remedy)])
+    def of(
+        cls, file: object, name: str, found: str, remedy: str, line: int | None = None
+    ) -> "InvalidInput":
+        """With one fault."""
+        return cls([Fault(file=str(file), line=line, name=name, found=found, remedy=remedy)])
 
     @property
     def lines(self) -> tuple[str, ...]:

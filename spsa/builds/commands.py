@@ -6,13 +6,13 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spsa.errors import BuildFailed, InvalidInput, TuningError
 from spsa.uci.process import kill
 
-SHOWN_LINES = 60
+_SHOWN_LINES = 60
 _ANSWER_SECONDS = 120.0
 _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 _FLAGS_OF_TARGET = re.compile(r"^\s*\[target\.[^\n]*\n[^\[]*?^\s*rustflags\b", re.MULTILINE)
@@ -22,11 +22,6 @@ class BuildCancelled(TuningError):
     """The build was stopped by `cancel`; the source may be fine."""
 
     exit_code = 130
-
-
-def last_lines(said: str) -> str:
-    """The end of what a compiler said."""
-    return "\n".join(said.strip().splitlines()[-SHOWN_LINES:])
 
 
 class Commands:
@@ -54,18 +49,13 @@ class Commands:
             raise BuildCancelled("the build was stopped")
 
     def run(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        logs: Path,
-        timeout: float,
-        shown: Callable[[str], str] = last_lines,
+        self, argv: Sequence[str], cwd: Path, logs: Path, timeout: float, note: str = ""
     ) -> str:
         """Run `argv` in `cwd` and return its output, which is also left in `logs`.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
-        there, does not end within `timeout` seconds, or fails, with what is `shown` of its errors.
+        there, does not end within `timeout` seconds, or fails, with its errors and the `note`.
         """
         logs.mkdir(parents=True, exist_ok=True)
         files, words = (logs / "stdout.log", logs / "stderr.log"), " ".join(argv[:2])
@@ -83,8 +73,8 @@ class Commands:
         self.wait(0)
         output, errors = (file.read_text(encoding="utf-8", errors="replace") for file in files)
         if process.returncode != 0:
-            found = shown(errors if errors.strip() else output)
-            raise BuildFailed(f"`{words}` ended with {process.returncode}\n{found}")
+            found = _errors(errors if errors.strip() else output)
+            raise BuildFailed(f"`{words}` ended with {process.returncode}\n{found}{note}")
         return output
 
     def answer(self, argv: Sequence[str], cwd: Path) -> str:
@@ -176,11 +166,12 @@ def level_flags(
     return {name: f"{environment.get(name, '')} {flag}".strip()}, ()
 
 
-def first_errors(said: str) -> str:
-    """What the compiler said, from the first error on."""
+def _errors(said: str) -> str:
+    """What a compiler said from the first line that begins as an error, else the end of it."""
     lines = said.strip().splitlines()
-    first = next((i for i, line in enumerate(lines) if line.startswith("error")), 0)
-    return "\n".join(lines[first : first + SHOWN_LINES])
+    first = (i for i, line in enumerate(lines) if line.startswith("error"))
+    begin = next(first, max(0, len(lines) - _SHOWN_LINES))
+    return "\n".join(lines[begin : begin + _SHOWN_LINES])
 
 
 def made(stdout: str, target: Path, manifest: Path) -> tuple[Path, str | None]:

@@ -14,8 +14,6 @@ from pathlib import Path
 from spsa.builds.commands import (
     Commands,
     configurations_around,
-    first_errors,
-    last_lines,
     level_flags,
     made,
 )
@@ -148,13 +146,9 @@ class Compiler:
 
     def _run(self, words: Sequence[str], work_copy: WorkCopy) -> str:
         """What a program writes that works in a laid out copy."""
-        logs, timeout = work_copy.home / "log", self.recipe.timeout
-        shown = last_lines if self.recipe.command else first_errors
-
-        def explained(said: str) -> str:
-            return f"{shown(said)}\nall of it is in {logs}"
-
-        return self.commands.run(words, work_copy.tree, logs, timeout, explained)
+        logs = work_copy.home / "log"
+        note = f"\nall of it is in {logs}"
+        return self.commands.run(words, work_copy.tree, logs, self.recipe.timeout, note)
 
     def level(self) -> str | None:
         """The level of x86-64 that a binary requires, None where the flags name no processor.

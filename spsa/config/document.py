@@ -14,9 +14,6 @@ from spsa.files import content
 
 Key = tuple[str, ...]
 
-_MAX_COMPARED = 5000
-"""Names that a misspelt name is compared with."""
-
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 _MAX_BYTES = 2**22  # bytes; TOML is read at a megabyte a second
 _PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
@@ -63,14 +60,16 @@ def read_document(path: Path) -> Document:
     try:
         return Document(path, text, tomllib.loads(text), _lines(text))
     except RecursionError:
-        raise _unreadable(path, "is nested too deeply", "write plain tables") from None
+        raise InvalidInput.of(
+            path, path.name, "is nested too deeply", "write plain tables"
+        ) from None
     except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
         found = _LINE.search(str(error))
         line = None
         if found is not None:
             line = int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
         said = f"is not TOML: {_LINE.sub('', str(error)).strip()}"
-        raise _unreadable(path, said, "correct this line", line) from None
+        raise InvalidInput.of(path, path.name, said, "correct this line", line) from None
 
 
 def file_text(path: Path) -> str:
@@ -79,17 +78,14 @@ def file_text(path: Path) -> str:
         return content(path, _MAX_BYTES).decode("utf-8")
     except FileNotFoundError:
         remedy = "write it, or let `spsa-master init` do it"
-        raise _unreadable(path, "does not exist", remedy) from None
+        raise InvalidInput.of(path, path.name, "does not exist", remedy) from None
     except OSError as error:
-        raise _unreadable(path, f"cannot be read: {error.strerror}", "name a file") from None
+        raise InvalidInput.of(
+            path, path.name, f"cannot be read: {error.strerror}", "name a file"
+        ) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise _unreadable(path, "is not UTF-8", "save it as UTF-8", line) from None
-
-
-def _unreadable(path: Path, found: str, remedy: str, line: int | None = None) -> InvalidInput:
-    fault = Fault(file=str(path), line=line, name=path.name, found=found, remedy=remedy)
-    return InvalidInput([fault])
+        raise InvalidInput.of(path, path.name, "is not UTF-8", "save it as UTF-8", line) from None
 
 
 def _lines(text: str) -> dict[Key, int]:
@@ -123,7 +119,7 @@ def shown(value: object) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """A remedy for an unknown word: the closest known one, or all of them."""
     names = sorted(known)
-    close = get_close_matches(word, names[:_MAX_COMPARED], n=1)
+    close = get_close_matches(word, names, n=1)
     return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(names)}"
 
 

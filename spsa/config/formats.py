@@ -171,8 +171,7 @@ def _of_object(path: Path, text: str) -> Imported:
         json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError) as error:  # a JSONDecodeError has a line
         found, line = f"is not JSON: {error}", getattr(error, "lineno", None)
-        fault = Fault(file=str(path), line=line, name=path.name, found=found, remedy="correct it")
-        raise InvalidInput([fault]) from None
+        raise InvalidInput.of(path, path.name, found, "correct it", line) from None
     tables: dict[str, object]
     if isinstance(data.get(_RANGES), dict):
         ranges = data[_RANGES].items()

@@ -9,6 +9,7 @@ from spsa.builds.sources.rewriting import constant, elements, parsed, sources_of
 from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import Found, Key, read_document
 from spsa.config.settings import Config
+from spsa.core.game_settings import GameSettings
 from spsa.core.params import Number, Parameter, Role, Space
 from spsa.core.params.parameter import assignments, by_location
 from spsa.core.uci_options import CHESS960, Declarations
@@ -145,32 +146,26 @@ def check_against_engine(
 
     Checks every parameter at both ends of its range.
     """
-    of_config = read_document(config.path).faults(_of_options(config, declarations))
-    return (*of_config, *_of_parameters(space, declarations, config))
+    return (
+        *read_document(config.path).faults(_of_options(config.game_settings, declarations)),
+        *read_document(config.run.params).faults(_of_parameters(space, declarations)),
+    )
 
 
-def _of_options(config: Config, declarations: Declarations) -> Iterator[Found]:
-    settings = config.game_settings
-    files = {name: file.path for name, file in settings.engine_files.items()}
-    for table, values in {"options": settings.engine_options, "files": files}.items():
-        for name, value in values.items():
-            if objection := declarations.objection(name, value):
-                key: Key = ("engine", table, name)
-                remedy = "write the option as the engine declares it in its reply to `uci`"
-                if name == CHESS960:
-                    key = ("games", "chess960")
-                    remedy = "remove it, or let the engine declare the option"
-                yield key, _NOT_ACCEPTED + objection, remedy
+def _of_options(settings: GameSettings, declarations: Declarations) -> Iterator[Found]:
+    for name, value in settings.common_options.items():
+        if objection := declarations.objection(name, value):
+            key: Key = ("engine", "files" if name in settings.engine_files else "options", name)
+            remedy = "write the option as the engine declares it in its reply to `uci`"
+            if name == CHESS960:
+                key = ("games", "chess960")
+                remedy = "remove it, or let the engine declare the option"
+            yield key, _NOT_ACCEPTED + objection, remedy
 
 
-def _of_parameters(space: Space, declarations: Declarations, config: Config) -> Iterator[Fault]:
+def _of_parameters(space: Space, declarations: Declarations) -> Iterator[Found]:
     for p in space.parameters:
         told = (declarations.objection(p.option, str(p.to_engine(v))) for v in extremes(p))
         if objection := next((one for one in told if one is not None), None):
-            yield Fault(
-                file=str(config.run.params),
-                line=p.line,
-                name=p.name,
-                found=_NOT_ACCEPTED + objection,
-                remedy="correct `option`, or keep min and max inside the option's range",
-            )
+            remedy = "correct `option`, or keep min and max inside the option's range"
+            yield (p.name,), _NOT_ACCEPTED + objection, remedy

@@ -10,11 +10,13 @@ from pathlib import Path, PurePath, PurePosixPath
 from textwrap import fill, wrap
 from typing import Any
 
+import tomli_w
+
 from spsa.builds.commands import workspace_of
-from spsa.config.section import Section
 from spsa.config.settings import Sections
 from spsa.config.space import ParameterSection
 from spsa.config.suggestions import Suggested
+from spsa.core.params import Number
 from spsa.core.params.placement import SOURCE_SUFFIXES
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
@@ -119,14 +121,14 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
     From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`.
     """
     below = sorted({name.split("/")[0] for name in sources if "/" in name})
-    is_cmake = (root / "CMakeLists.txt").exists()
-    for folder in _FOLDERS if is_cmake else (*_FOLDERS, *below):
+    cmake = _text(root / "CMakeLists.txt")
+    for folder in (*_FOLDERS, *(below if cmake is None else ())):
         for name in _MAKEFILES:
             if (text := _text(root / folder / name)) is not None:
                 inside = () if folder == "." else ("-C", folder)
                 return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
-    if (text := _text(root / "CMakeLists.txt")) is not None:
-        made = sorted(_CMAKE_PROGRAM.finditer(text), key=lambda found: found[0][0])
+    if cmake is not None:
+        made = sorted(_CMAKE_PROGRAM.finditer(cmake), key=lambda found: found[0][0])
         names = (found[1] for found in made if not re.search("(?i)test|tune|bench", found[1]))
         return ("sh", "-c", _CMAKE), f"build/{next(names, 'engine')}"
     units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
@@ -221,8 +223,7 @@ def starter_config(setup: Setup, shape: Shape) -> str:
 
 def _section(name: str, table: Table) -> str:
     """A table with its keys, each with its documentation; a table of options has none."""
-    kind = Sections.model_fields[name].annotation if name in Sections.model_fields else None
-    model = kind if isinstance(kind, type) and issubclass(kind, Section) else None
+    model: Any = getattr(Sections.model_fields.get(name), "annotation", None)
     lines = [f"[{name}]"]
     for key, value in table.items():
         if model is not None:
@@ -238,7 +239,6 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_INDENT: Mapping[str, Any] = {"subsequent_indent": f"#{'':<13}"}
 _PARAMS_HEAD = """\
 # What is tuned. The master rewrites only `value`; comments and layout are yours.
 #"""
@@ -264,10 +264,8 @@ def starter_params(
     """
     keys = (*_USUAL_KEYS, *(("option",) if of_options else ("constant", "array", "knob")))
     known = ParameterSection.model_fields
-    about = (
-        fill(known[key].description or "", _WIDTH, initial_indent=f"#   {key:<10}", **_INDENT)
-        for key in keys
-    )
+    texts = (f"{key:<10}{known[key].description}" for key in keys)
+    about = (fill(t, _WIDTH, initial_indent="#   ", subsequent_indent=f"#{'':13}") for t in texts)
     parts = ["\n".join((_PARAMS_HEAD, *about, _PARAMS_FOOT))]
     for file, each in suggestions.items():
         if tables := list(_tables(each)):
@@ -289,17 +287,16 @@ def _tables(suggestions: Iterable[Suggested]) -> Iterator[str]:
 
 
 def _table(p: Suggested) -> str:
-    keys = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
-    numbers = (f"{key} = {_number(number, p.value)}" for key, number in keys.items())
-    lines = [f"[{p.name}]", *numbers]
-    texts = {**p.keys, **({"group": p.group} if p.group else {})}
-    lines += [f"{key} = {_toml(text)}" for key, text in texts.items()]
-    if p.reason:
-        lines = [f"# {line}" for line in (f"({p.reason})", *lines)]
-    return "\n".join(lines) + "\n"
+    numbers = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
+    table = {key: _number(number, p.value) for key, number in numbers.items()}
+    group = {"group": p.group} if p.group else {}
+    text = tomli_w.dumps({p.name: {**table, **p.keys, **group}})
+    if not p.reason:
+        return text
+    return "".join(f"# {line}\n" for line in (f"({p.reason})", *text.splitlines()))
 
 
-def _number(number: float, exact: float) -> str:
+def _number(number: Number, exact: Number) -> Number:
     """Six digits, but for what is the source's number: that has its own."""
     is_exact = isinstance(number, int) or number == exact
-    return repr(number if is_exact else float(f"{number:.6g}"))
+    return number if is_exact else float(f"{number:.6g}")
