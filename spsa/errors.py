@@ -12,10 +12,8 @@ from typing import Any
 
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
 
-_FILE_LENGTH = 500
-_NAME_LENGTH = 100
-_FOUND_LENGTH = 700
-_REMEDY_LENGTH = 300
+_PART_LENGTH = 500
+"""Characters of each part of a fault."""
 
 
 class TuningError(Exception):
@@ -43,10 +41,10 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        file = printable(self.file, _FILE_LENGTH)
+        shown = (self.file, self.name, self.found, self.remedy)
+        file, name, found, remedy = (printable(part, _PART_LENGTH) for part in shown)
         place = file if self.line is None else f"{file}:{self.line}"
-        found = f"[{printable(self.name, _NAME_LENGTH)}] {printable(self.found, _FOUND_LENGTH)}"
-        return f"{place}: {found}; {printable(self.remedy, _REMEDY_LENGTH)}"
+        return f"{place}: [{name}] {found}; {remedy}"
 
 
 MAX_FAULTS = 100
@@ -195,7 +193,7 @@ def file_failure(error: OSError) -> tuple[str, int]:
 
     A name that is too long is bad input; any other error is a failure of this machine.
     """
-    where = printable(str(error.filename or "output"), _FILE_LENGTH)
+    where = printable(str(error.filename or "output"), _PART_LENGTH)
     return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
 
 

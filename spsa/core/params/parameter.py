@@ -110,12 +110,7 @@ class Constraint:
     def __str__(self) -> str:
         return f"{self.less} {'<' if self.strict else '<='} {self.greater}"
 
-    def to_json(self) -> str:
-        return str(self)
-
-    @classmethod
-    def from_json(cls, data: str) -> Self:
-        return cls.parse(data)
+    to_json, from_json = __str__, parse
 
     def holds(self, values: Mapping[str, float]) -> bool:
         less, greater = values[self.less], values[self.greater]

@@ -72,12 +72,7 @@ class Location:
         prefix = "".join(f"{part}::" for part in (*([self.file] if self.file else []), *self.scope))
         return prefix + self.name + "".join(str(access) for access in self.accesses)
 
-    def to_json(self) -> str:
-        return str(self)
-
-    @classmethod
-    def from_json(cls, data: str) -> Self:
-        return cls.parse(data)
+    to_json, from_json = __str__, parse
 
     def at(self, position: int | str, *, field: bool = False) -> "Location":
         """The location of one element of this one."""
