@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from asking import Store
 from builders import new_engine, result_of, stage
 from masters import RunUnderTest
 from purges import moved
@@ -16,20 +15,19 @@ from spsa.master.session import tuning_of
 
 
 @pytest.fixture
-def run(sqlite_url, tmp_path):
+def run(sqlite_store, tmp_path):
     """Two applied iterations, one half played, their engines on the disk."""
     sides = {}
     for name in ("plus", "minus"):
         (tmp_path / name).write_text(name)
         sides[name] = new_engine(name, path=str(tmp_path / name))
-    with Store(sqlite_url, durable=False) as store:
-        run = stage(store, max_iterations=9)
-        for _ in range(2):
-            run.whole_iteration(**sides)
-        run.open(**sides)
-        run.store.report(claim := run.claim("x"), result_of(claim, voids={"crash": 2}))
-        run.claim("y")
-        yield run
+    run = stage(sqlite_store, max_iterations=9)
+    for _ in range(2):
+        run.whole_iteration(**sides)
+    run.open(**sides)
+    run.store.report(claim := run.claim("x"), result_of(claim, voids={"crash": 2}))
+    run.claim("y")
+    return run
 
 
 @pytest.fixture
@@ -154,30 +152,26 @@ def replayed(tested):
     return known_engines(tested.store, tested.now(), tested.tuning)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(NOTHING_KNOWN.by_name().keys() - {"supported_sd"})
-)  # no rule has it
-def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, name):
-    column = f"theta_{name}"
-    with Store(sqlite_url, durable=False) as store:
-        run = tuned(store)
-        values = dict(run.now().estimates.by_name()[name])
-        values["margin"] *= 1 + 1e-8
-        sql(f"UPDATE spsa_run SET {column} = :values", values=json.dumps(values))  # noqa: S608
+def test_an_estimate_that_was_changed_is_found(sqlite_store, sql):
+    run = tuned(sqlite_store)
+    for name in sorted(NOTHING_KNOWN.by_name().keys() - {"supported_sd"}):  # no rule has it
+        column, right = f"theta_{name}", run.now().estimates.by_name()[name]
+        change = f"UPDATE spsa_run SET {column} = :values"  # noqa: S608
+        sql(change, values=json.dumps({**right, "margin": right["margin"] * (1 + 1e-8)}))
         (found,) = replayed(run)
         assert found.startswith(f"run tested: the run's {column}, margin: ")
-        sql(f"UPDATE spsa_run SET {column} = NULL")  # noqa: S608
+        sql(change, values=None)
         found = replayed(run)
         assert all(f"the run's {column}, " in one and ": None;" in one for one in found)
-        assert len(found) == len(values)
+        assert len(found) == len(right)
+        sql(change, values=json.dumps(dict(right)))
 
 
-def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
-    with Store(sqlite_url, durable=False) as store:
-        run = tuned(store, "mixture")
-        values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
-        sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
-        assert replayed(run) == []
+def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_store, sql):
+    run = tuned(sqlite_store, "mixture")
+    values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
+    sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
+    assert replayed(run) == []
 
 
 def other_state(run):
@@ -188,31 +182,24 @@ def other_state(run):
 
 
 @pytest.mark.parametrize("broken", [other_state, '{"rule": 3, "average": 5}', "[]"])
-def test_a_state_that_was_changed_is_found(sqlite_url, sql, broken):
-    with Store(sqlite_url, durable=False) as store:
-        run = tuned(store)
-        sql("UPDATE spsa_run SET state = :s", s=broken(run) if callable(broken) else broken)
-        assert any("the rule's state" in found for found in replayed(run))
+def test_a_state_that_was_changed_is_found(sqlite_store, sql, broken):
+    run = tuned(sqlite_store)
+    sql("UPDATE spsa_run SET state = :s", s=broken(run) if callable(broken) else broken)
+    assert any("the rule's state" in found for found in replayed(run))
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        ("UPDATE spsa_iteration SET a_k = a_k * 1.5 WHERE k = 3", "its row, a_k: "),
-        (
-            "UPDATE spsa_iteration SET opened_on = 0 WHERE k = 5",
-            "opened_on: 0; with 2 in flight: 3",
-        ),
-        (
-            "UPDATE spsa_iteration SET plus_parameters ="
-            " json_set(plus_parameters, '$.margin', 333.0) WHERE k = 6",
-            "plus, margin: 333.0",
-        ),
-        ("UPDATE spsa_iteration SET ptnml_4 = ptnml_4 + 2 WHERE k = 2", "delta of step k=2, "),
-    ],
-)
-def test_what_the_rule_would_not_have_done_is_found(sqlite_url, break_by, statement, words):
-    with Store(sqlite_url, durable=False) as store:
-        run = tuned(store)
-        break_by(statement)
-        assert any(words in found for found in replayed(run)), replayed(run)
+ALTERED = {
+    "a_k = a_k * 1.5 WHERE k = 3": "its row, a_k: ",
+    "opened_on = 0 WHERE k = 5": "opened_on: 0; with 2 in flight: 3",
+    "plus_parameters = json_set(plus_parameters, '$.margin', 333.0) WHERE k = 6": (
+        "plus, margin: 333.0"
+    ),
+    "ptnml_4 = ptnml_4 + 2 WHERE k = 2": "delta of step k=2, ",
+}
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_what_the_rule_would_not_have_done_is_found(sqlite_store, break_by, change):
+    run = tuned(sqlite_store)
+    break_by(f"UPDATE spsa_iteration SET {change}")  # noqa: S608
+    assert any(ALTERED[change] in found for found in replayed(run)), replayed(run)

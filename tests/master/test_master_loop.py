@@ -8,21 +8,9 @@ from builders import new_engine
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
 from invariants import broken
-from masters import (
-    GAMES,
-    SPACE,
-    FakeSleep,
-    FixedDelivery,
-    RunUnderTest,
-    play,
-)
+from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, play
 
-from spsa.errors import (
-    BuildFailed,
-    Fault,
-    InvalidInput,
-    MasterLeaseLost,
-)
+from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master import loop
@@ -90,34 +78,9 @@ def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("act", ["stop", "pause"])
-def test_what_is_told_during_a_build_holds(store, act):
-    """The engines are ready when their run is halted: nothing is opened."""
-    tested = RunUnderTest(store)
-    tell = {"stop": store.stop, "pause": store.pause}[act]
-
-    class Slow(FixedDelivery):
-        def prepare(self, plus, minus):
-            if tested.now().status is RunStatus.RUNNING:
-                tell(tested.name, "anna", "now")
-            return super().prepare(plus, minus)
-
-    def meanwhile():
-        if tested.now().status is RunStatus.PAUSED:
-            assert store.iterations(tested.run.id) == []
-            fake_sleep.set()
-
-    fake_sleep = FakeSleep(meanwhile)
-    ended = tested.master(fake_sleep, delivery=Slow()).run()
-    assert ended is (RunStatus.STOPPED if act == "stop" else None)
-    assert store.iterations(tested.run.id) == []
-
-
-@pytest.mark.slow
 def test_engines_built_for_older_results_are_not_used(store):
     """Shortened while k = 3 is built, and lengthened again when there are more results."""
     tested = RunUnderTest(store, iterations=6)
-    fake_sleep = FakeSleep(lambda: play(store))
 
     class Shortened(FixedDelivery):
         def prepare(self, plus, minus):
@@ -131,9 +94,8 @@ def test_engines_built_for_older_results_are_not_used(store):
             store.extend(tested.name, "anna", 5)
 
     delivery = Shortened()
-    assert (
-        tested.master(fake_sleep, delivery=delivery, project=lengthen).run() is RunStatus.FINISHED
-    )
+    master = tested.master(FakeSleep(lambda: play(store)), delivery=delivery, project=lengthen)
+    assert master.run() is RunStatus.FINISHED
     assert [i.opened_on for i in store.iterations(tested.run.id)] == [0, 0, 2, 2, 3]
     assert len(delivery.prepared) == 6
     assert check_run(store, tested.now(), tested.tuning) == []
