@@ -120,17 +120,11 @@ def _clock(text: str) -> TimeControl:
     raise _refused(text, f"is not {usual}, with at least 0.001 and at most {MAX_SECONDS:g} seconds")
 
 
-def _once_each(_context: Any, _option: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(values))
-
-
 FilePath = partial(click.Path, path_type=Path)
 flag = partial(field_of, default=False)
-repeated = partial(field_of, default=(), callback=_once_each)
-"""Of equal values the first is kept."""
+repeated = partial(field_of, default=())
 
 _MAX_COUNT = 10**9
-_COUNT = click.IntRange(1, _MAX_COUNT)
 _SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
 _NEW_FILE = FilePath(dir_okay=False)
 _MIB = 2**20
@@ -193,7 +187,9 @@ class Settings:
     )
     once: bool = flag("Exit when no work is left, with code 3 if there was none.")
     idle_timeout: float | None = field_of("Exit after this many seconds without work.", _WAIT)
-    max_batches: int | None = field_of("Exit after this many batches.", _COUNT)
+    max_batches: int | None = field_of(
+        "Exit after this many batches.", click.IntRange(1, _MAX_COUNT)
+    )
     drain: float = field_of(
         "Seconds that active batches may go on after the first Ctrl-C.", _DRAIN, 60.0
     )
@@ -276,8 +272,8 @@ class Settings:
         _MEMORY,
         metavar="MIB",
     )
-    syzygy: tuple[Path, ...] = field_of(
-        "Folder of Syzygy tables; repeat it for more.  [default: that of the run]", _TABLES, ()
+    syzygy: tuple[Path, ...] = repeated(
+        "Folder of Syzygy tables; repeat it for more.  [default: that of the run]", _TABLES
     )
     no_sandbox: bool = flag("Give engines the network and all rights of their user.")
     verbose: bool = flag("Log more to stderr.", flags=("-v", "--verbose"))

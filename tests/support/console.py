@@ -1,5 +1,6 @@
 """The two programs as processes, with an environment that holds nothing by chance."""
 
+import io
 import json
 import os
 import subprocess
@@ -8,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+import chess.pgn
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (
@@ -64,6 +67,12 @@ def call(command: list[str], folder: Path, **variables: str) -> Done:
     assert "Traceback" not in said and "defect of this program" not in said, said
     assert "Warning" not in said, said
     return done
+
+
+def games_of(pgn: Path) -> list[chess.pgn.Game]:
+    """The games of a file that `compete` has written."""
+    text = io.StringIO(pgn.read_text())
+    return list(iter(lambda: chess.pgn.read_game(text), None))
 
 
 CONFIG = """\

@@ -1,14 +1,12 @@
 """A batch is played again from its row: the same games, compared with what was reported."""
 
-import io
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import chess.pgn
 import pytest
 from builders import NODES
-from console import compete
+from console import compete, games_of
 from trials import OneIteration
 
 
@@ -25,11 +23,6 @@ def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
 def again(fleet: OneIteration, *words: object) -> subprocess.CompletedProcess[str]:
     cache = fleet.folder / "cache"
     return compete(*words, "--engines-cache", cache, "-c", 1, DATABASE_URL=fleet.url)
-
-
-def games_of(pgn: Path) -> list[chess.pgn.Game]:
-    text = io.StringIO(pgn.read_text())
-    return list(iter(lambda: chess.pgn.read_game(text), None))
 
 
 def test_a_batch_is_played_again_and_compared(played: OneIteration, sql: Any) -> None:

@@ -140,14 +140,6 @@ def test_a_wrong_command_line_is_refused_in_a_sentence(
     assert all(line.isprintable() and len(line) <= 1_600 for line in text.split("\n"))
 
 
-def test_runs_and_labels_are_kept_once_in_their_order() -> None:
-    typed = "--spsa --database-url sqlite:///s.db --run b --label z --run a --run b --label a.1"
-    service = ready([*typed.split(), "--not", "c d"])
-    assert isinstance(service, Settings)
-    assert (service.only_runs, service.not_runs) == (("b", "a"), ("c d",))
-    assert service.labels == ("z", "a.1")
-
-
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_url: str) -> None:
     done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
     refused(done, "File name too long")
@@ -174,5 +166,8 @@ def test_what_is_right_is_taken() -> None:
     assert found.conditions.time_control == TimeControl(
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
-    served = ready(["--spsa", "--database-url", "sqlite:///s.db", "--name", "x" * 200])
+    typed = "--spsa --database-url sqlite:///s.db --run b --run a --label z --label a.1"
+    served = ready([*typed.split(), "--not", "c d", "--name", "x" * 200])
     assert isinstance(served, Settings)
+    assert (served.only_runs, served.not_runs) == (("b", "a"), ("c d",))
+    assert served.labels == ("z", "a.1")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import chess.pgn
+import chess
 import pytest
-from console import compete
+from console import compete, games_of
 from engines.faulty import engine
 
 from spsa.core.game_settings import Book
@@ -60,8 +60,7 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
         "-c", 1, "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    with pgn.open() as file:
-        games = list(iter(lambda: chess.pgn.read_game(file), None))
+    games = games_of(pgn)
     assert [game.errors for game in games] == [[]] * 4
     assert {game.headers["Variant"] for game in games} == {"Chess960"}
     assert [game.headers["FEN"] for game in games] == [DOUBLE] * 2 + [BESIDE.fen] * 2

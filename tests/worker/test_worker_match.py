@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import chess.pgn
 import pytest
-from console import ROOT, compete, environment, worker
+from console import ROOT, compete, environment, games_of, worker
 from engines.faulty import LOSER, WINNER, engine, running_with, start_book, wait_until
 from trials import OneIteration
 
@@ -53,12 +51,7 @@ def test_a_match_is_played_counted_and_written_down(
     assert report["moves"] == 3 * (7 + 4)
     assert report["complete"]
     assert "setoption name Margin value -2\n" in (tmp_path / "log").read_text()
-    check_games(pgn.read_text())
-
-
-def check_games(text: str) -> None:
-    file = StringIO(text)
-    games = [game for _ in range(6) if (game := chess.pgn.read_game(file))]
+    games = games_of(pgn)
     assert [game.headers["Round"] for game in games] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
     for game in games:
         assert not game.errors

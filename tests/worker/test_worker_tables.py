@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import chess
-import chess.pgn
 import pytest
-from console import compete
+from console import compete, games_of
 from engines.faulty import engine
 
 from spsa.core.game_settings import Adjudication, TablebaseRule
@@ -113,8 +112,7 @@ def test_a_match_ends_by_tables(folder: Path, tmp_path: Path) -> None:
     words = (*players, "--games", 2, "--nodes", 3000, "--book", book, "-c", 1, "--tb-pieces", 3)
     done = compete(*words, "--syzygy", folder, "--pgn", pgn)
     assert done.returncode == 0, done.stderr
-    with pgn.open() as file:
-        games = list(iter(lambda: chess.pgn.read_game(file), None))
+    games = games_of(pgn)
     assert [game.headers["Result"] for game in games] == ["1-0"] * 2
     assert {game.headers["Termination"] for game in games} == {"adjudication"}
     assert "tablebase adjudication" in pgn.read_text()
