@@ -1,6 +1,5 @@
 """Alarms are told once: to a real command, and by events in a real database."""
 
-import json
 import os
 import threading
 import time
@@ -13,7 +12,6 @@ import pytest
 from asking import Store
 from builders import Stage
 from tuned import space_from, tuned
-from uci_tuner import uci_tuner
 
 from spsa.config import load_config
 from spsa.config.settings import AlarmsSection, Config
@@ -130,31 +128,21 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     assert said() == ["stop", "go on"]
 
 
-@pytest.mark.slow
-def test_masters_of_a_paused_run_tell_it_once(tmp_path: Path, sqlite_url: str) -> None:
-    tuner = uci_tuner(tmp_path / "run", sqlite_url, iterations=200)
-    with (tuner.folder / "config.toml").open("a") as file:
-        file.write("[alarms]\nafter = 1\ncommand = 'tail -n +2 >> told'\n")
-
-    def told() -> str:
-        file = tuner.folder / "told"
-        return file.read_text() if file.exists() else ""
-
-    try:
-        master = tuner.master()
-        tuner.wait_for_work()
-        assert tuner.ask("pause").returncode == 0
-        until(lambda: "it is paused" in told())
-        master.terminate()
-        assert tuner.ended(master) == 130
-        tuner.master()
-        assert tuner.ask("resume").returncode == 0
-        until(lambda: "over: small: it is paused" in told())
-        begun, over = (line for line in told().splitlines() if "it is paused" in line)
-        assert begun.startswith("alarm: small: it is paused")
-        assert over.startswith("over: small: it is paused")
-        asked = json.loads(tuner.ask("status", "--events", "--json").stdout)["events"]
-        kinds = [event["kind"] for event in asked if "it is paused" in str(event)]
-        assert kinds == ["alarm", "alarm_over"]
-    finally:
-        tuner.kill_all()
+def test_masters_of_a_paused_run_tell_it_once(
+    sqlite_store: Store, sqlite_url: str, tmp_path: Path
+) -> None:
+    staged, told = tuned(sqlite_store, SPACE, 1, planned=9), tmp_path / "told"
+    section = AlarmsSection(after=0.0, command=f"tail -n +2 >> '{told}'")
+    wanted = config(tmp_path, sqlite_url).model_copy(update={"alarms": section})
+    sqlite_store.pause("first", "me", "lunch")
+    with watched(staged, wanted):
+        until(told.exists)
+    with watched(staged, wanted):
+        time.sleep(0.5)
+        sqlite_store.resume("first", "me")
+        until(lambda: "over" in told.read_text())
+    begun, over = told.read_text().splitlines()
+    assert begun.startswith("alarm: first: it is paused: lunch; continue it with")
+    assert over == "over: first: it is paused: lunch"
+    kinds = [event.kind for event in sqlite_store.events(staged.run.id)]
+    assert kinds[-4:] == ["paused", "alarm", "running", "alarm_over"]

@@ -51,21 +51,15 @@ def test_a_sound_run_raises_none(store: Store) -> None:
     assert report(store, staged.now()).status.alarms == ()
 
 
-LONG_AGO = "2020-01-01 00:00:00.000"
+BUILDS = Builds(iterations=(1,), seconds=61.0)
+IS_OLD = "UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'"
+ALL_LEFT = "UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'"
 RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.PAUSED: lambda it, sql: it.store.pause("first", "me", "lunch"),
     AlarmKind.NO_MASTER: lambda it, sql: it.store.release_master_lease(it.master),
-    AlarmKind.NO_WORKER: lambda it, sql: (
-        sql("UPDATE spsa_worker SET last_seen_at = :then", then=LONG_AGO),
-        sql("UPDATE spsa_run SET created_at = :then", then=LONG_AGO),
-    ),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
-        it.master, LEASE, Builds(iterations=(1,), seconds=61.0)
-    ),
-    AlarmKind.STALLED: lambda it, sql: (
-        it.open(),
-        sql("UPDATE spsa_run SET created_at = :then", then=LONG_AGO),
-    ),
+    AlarmKind.NO_WORKER: lambda it, sql: (sql(ALL_LEFT), sql(IS_OLD)),
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(it.master, LEASE, BUILDS),
+    AlarmKind.STALLED: lambda it, sql: (it.open(), sql(IS_OLD)),
 }
 
 
@@ -78,6 +72,9 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
     said = "\n".join(sentences(with_alarms(sqlite_store, status(sqlite_store, staged.now()))))
     shown = kind is AlarmKind.WAITING_FOR_BUILDS
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
+
+
+EVEN = Tally(0, 0, 20, (0, 0, 10, 0, 0))
 
 
 def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
@@ -104,8 +101,8 @@ def test_a_parameter_that_both_sides_play_the_same(staged: Stage) -> None:
 
 def test_results_that_are_too_one_sided(staged: Stage) -> None:
     whole(staged, BatchResult(tally=Tally(18, 0, 2, (0, 0, 0, 2, 8))))
-    found = alarms(staged)[AlarmKind.ONE_SIDED]
-    assert found.found == "plus scored 95% of 20 games of iteration 1"
+    told = alarms(staged)[AlarmKind.ONE_SIDED].found
+    assert told == "plus scored 95% of 20 games of iteration 1"
     whole(staged, BatchResult(tally=Tally(0, 14, 6, (4, 6, 0, 0, 0))))
     assert "iteration 1" in alarms(staged)[AlarmKind.ONE_SIDED].found, "15% is none"
 
@@ -119,24 +116,26 @@ def test_draws_that_teach_little(staged: Stage) -> None:
         assert (AlarmKind.DRAWS in alarms(staged)) == (draws == 192)
 
 
-def test_void_games_and_time_losses(staged: Stage) -> None:
-    even = Tally(0, 0, 20, (0, 0, 10, 0, 0))
-    whole(staged, BatchResult(tally=even, voids={"crash": 4}, plus_time_losses=4))
-    assert not {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES} & alarms(staged).keys()
-    whole(staged, BatchResult(tally=even, voids={"crash": 2}, minus_time_losses=1))
+def test_void_games_and_time_losses_until_the_last_iterations_have_none(
+    staged: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES}
+    whole(staged, BatchResult(tally=EVEN, voids={"crash": 4}, plus_time_losses=4))
+    assert not kinds & alarms(staged).keys()
+    whole(staged, BatchResult(tally=EVEN, voids={"crash": 2}, minus_time_losses=1))
     found = alarms(staged)
-    assert (
-        found[AlarmKind.VOID_GAMES].subject == found[AlarmKind.TIME_LOSSES].subject == "machine-1"
-    )
+    assert {found[kind].subject for kind in kinds} == {"machine-1"}
     assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
+    monkeypatch.setattr("spsa.report.alarms.RECENT", 3)
+    for is_told in True, False:
+        whole(staged, BatchResult(tally=EVEN))
+        assert (kinds <= alarms(staged).keys()) is is_told
 
 
 def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
     """It reports no batch: others play what it hands back."""
     staged.open(target_games=20, batch_games=20)
-    staged.store.fail(
-        staged.claim("sick"), Failure(reason="its pair was void 4 times", void_games=8)
-    )
+    staged.store.fail(staged.claim("sick"), Failure(reason="void 4 times", void_games=8))
     other = staged.store.register_worker(new_worker("sound", host="other"))
     whole(replace(staged, worker=other))
     found = alarms(staged)[AlarmKind.VOID_GAMES]
@@ -144,16 +143,6 @@ def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
     second = stage(staged.store, name="second", space=SPACE.to_json(), theta=THETA)
     whole(replace(second, worker=other))
     assert AlarmKind.VOID_GAMES not in alarms(second), "they were of another run"
-
-
-def test_the_alarm_of_void_games_ends_when_the_last_iterations_have_none(
-    staged: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spsa.report.alarms.RECENT", 2)
-    even = Tally(0, 0, 20, (0, 0, 10, 0, 0))
-    for voids, is_told in ({"crash": 6}, True), ({}, True), ({}, False):
-        whole(staged, BatchResult(tally=even, voids=voids))
-        assert (AlarmKind.VOID_GAMES in alarms(staged)) is is_told
 
 
 def test_a_bound_that_games_have_moved_it_to(store: Store) -> None:

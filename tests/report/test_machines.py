@@ -56,14 +56,13 @@ def test_the_exact_chance_is_fishers() -> None:
 def part(
     machine: str,
     group: int,
-    pentanomial: Sequence[int],
-    *,
+    pairs: Sequence[int],
     batches: int = 1,
-    voids: int = 0,
-    late: int = 0,
     nps: float = 1e6,
+    **faults: int,
 ) -> WorkerShare:
-    ll, ld, even, wd, ww = (int(n) for n in pentanomial)
+    ll, ld, even, wd, ww = (int(n) for n in pairs)
+    voids, late = faults.get("voids", 0), faults.get("late", 0)
     return WorkerShare(
         worker=f"{machine}-1",
         machine=machine,
@@ -88,41 +87,28 @@ def chances(elo: float) -> list[float]:
     return list(np.convolve(game, game))
 
 
-def fleet(
-    rng: np.random.Generator, groups: int = 40, sick: str = "", machines: int = 8
-) -> list[WorkerShare]:
+def fleet(seed: int | np.random.Generator, sick: str = "", machines: int = 8) -> list[WorkerShare]:
     """Machines that come and go, in a run whose engines become more alike.
 
     Some values of the parameters crash or slow down the engine, on whichever machine plays them.
     `sick` says what is wrong with machine m0.
     """
+    rng, groups = np.random.default_rng(seed), 40
     begins = rng.integers(0, groups // 2, machines) * (rng.random(machines) < 0.5)
     begins[0] = 0
     found = []
     for group in range(groups):
         elo = rng.normal(0.0, 150.0 * 0.95**group)
-        void, late = (0.3 if rng.random() < 0.05 else 0.005 for _ in range(2))
+        usual = {one: 0.3 if rng.random() < 0.05 else 0.005 for one in ("voids", "late")}
         for i in np.flatnonzero(begins <= group):
-            is_sick, batches = bool(sick) and i == 0, int(rng.integers(1, 5))
-            spread = [0.25, 0.0, 0.5, 0.0, 0.25] if is_sick and sick == "results" else chances(elo)
-            voids, lates = rng.binomial(
-                batches,
-                [
-                    0.4 if is_sick and sick == "voids" else void,
-                    0.4 if is_sick and sick == "late" else late,
-                ],
-            )
-            found.append(
-                part(
-                    f"m{i}",
-                    group,
-                    rng.multinomial(8 * batches, spread),
-                    batches=batches,
-                    voids=int(voids),
-                    late=int(lates),
-                    nps=float(rng.normal(1e6, 1e5)),
-                )
-            )
+            batches, its = int(rng.integers(1, 5)), sick if i == 0 else ""
+            spread = [0.25, 0.0, 0.5, 0.0, 0.25] if its == "results" else chances(elo)
+            faults = {
+                one: int(rng.binomial(batches, 0.4 if its == one else chance))
+                for one, chance in usual.items()
+            }
+            pairs, nps = rng.multinomial(8 * batches, spread), float(rng.normal(1e6, 1e5))
+            found.append(part(f"m{i}", group, pairs, batches=batches, nps=nps, **faults))
     return found
 
 
@@ -134,7 +120,7 @@ def out(parts: Sequence[WorkerShare]) -> list[str]:
 @pytest.mark.slow
 def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
     """Each run is looked at eight times."""
-    rng, runs = np.random.Generator(np.random.PCG64(7)), 2000 if LONG else 200
+    rng, runs = np.random.default_rng(7), 2000 if LONG else 200
     alarmed = 0
     for _ in range(runs):
         parts = fleet(rng)
@@ -152,8 +138,8 @@ def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
 )
 @pytest.mark.parametrize("machines", [4, 8])
 def test_the_sick_one_stands_out_and_no_other(sick: str, kind: AlarmKind, machines: int) -> None:
-    rng = np.random.Generator(np.random.PCG64(3))
-    found = [machine_reports(fleet(rng, sick=sick, machines=machines)) for _ in range(20)]
+    rng = np.random.default_rng(3)
+    found = [machine_reports(fleet(rng, sick, machines)) for _ in range(20)]
     names = [[one.machine for one in reports if one.is_suspect] for reports in found]
     assert names.count(["m0"]) >= 19 and all(name[:1] in ([], ["m0"]) for name in names)
     alarms = [alarm for reports in found for one in reports for alarm in one.alarms]
@@ -162,12 +148,9 @@ def test_the_sick_one_stands_out_and_no_other(sick: str, kind: AlarmKind, machin
 
 
 def test_of_two_machines_nobody_can_tell_whose_results_are_wrong() -> None:
-    parts = fleet(np.random.Generator(np.random.PCG64(3)), sick="results", machines=2)
-    assert out(parts) == []
-    voids = fleet(np.random.Generator(np.random.PCG64(3)), sick="voids", machines=2)
-    assert out(voids) == ["m0"], "but which one spoils games"
-    assert machine_reports([]) == ()
-    assert out(fleet(np.random.Generator(np.random.PCG64(3)), machines=1)) == []
+    assert out(fleet(3, "results", machines=2)) == []
+    assert out(fleet(3, "voids", machines=2)) == ["m0"], "but which one spoils games"
+    assert machine_reports([]) == () and out(fleet(3, machines=1)) == []
 
 
 def test_a_slow_machine_is_shown_and_not_suspected() -> None:
@@ -190,13 +173,8 @@ def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
     staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=iterations + 1)
     workers = [store.register_worker(new_worker(f"m{i}-1", host=f"m{i}")) for i in range(4)]
     for k in range(iterations):
-        staged.open(
-            target_games=160,
-            batch_games=40,
-            base_parameters=theta,
-            plus_parameters={"margin": 220.0},
-            minus_parameters={"margin": 180.0},
-        )
+        sides = {"plus_parameters": {"margin": 220.0}, "minus_parameters": {"margin": 180.0}}
+        staged.open(target_games=160, batch_games=40, base_parameters=theta, **sides)
         for i, worker in enumerate(workers):
             claim = store.claim(f"k{k}-{i}", worker, 1000.0)
             assert claim is not None

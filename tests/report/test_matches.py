@@ -1,4 +1,4 @@
-"""What is said of validations: which thetas, how strong, and what a sequential test accepts."""
+"""Validations: which thetas, how strong, what a sequential test accepts; thetas by their words."""
 
 import json
 
@@ -8,8 +8,9 @@ from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
+from spsa.errors import InvalidInput, NothingToDo
 from spsa.report.answer import sentences
-from spsa.report.matches import MATCHES, Match
+from spsa.report.matches import MATCHES, Match, named_theta
 from spsa.report.report import history
 from spsa.report.status import status
 from spsa.report.table import record
@@ -85,3 +86,19 @@ def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
     validated(staged, games=40)
     assert history(staged.store, staged.now()).strength.ks == (0, 3, 4)
     staged.store.release_master_lease(staged.master)
+
+
+def test_words_and_numbers_name_the_thetas_of_the_run(staged):
+    def named(word):
+        return named_theta(staged.store, staged.now(), word)
+
+    steps = staged.store.steps(staged.run.id)
+    assert named("start").values == named("0").values == {"margin": 50}
+    assert named("final").values == named("4").values
+    assert named("2").values == {"margin": round(steps[1].theta_after["margin"])}
+    assert named("2").k == 2
+    with pytest.raises(NothingToDo, match="4 results, so no theta of k=5"):
+        named("5")
+    for word in ("best", "9" * 5000, "-1"):
+        with pytest.raises(InvalidInput, match="write start, final, averaged, supported or"):
+            named(word)
