@@ -70,17 +70,9 @@ def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told: RunH
 
 
 def test_workers_have_a_strip_of_games_an_hour() -> None:
-    part = WorkerShare(
-        worker=HOSTILE,
-        machine="machine",
-        batches=2,
-        tally=Tally(4, 2, 2, (0, 1, 2, 1, 0)),
-        void_games=0,
-        time_losses=0,
-        nodes=1,
-        seconds=8.0,
-        think_seconds=6.0,
-    )
+    counts = dict.fromkeys(("batches", "void_games", "time_losses", "nodes", "think_seconds"), 1)
+    games = {"tally": Tally(4, 2, 2, (0, 1, 2, 1, 0)), "seconds": 8.0}
+    part = WorkerShare(worker=HOSTILE, machine="machine", **games, **counts)  # type: ignore[arg-type]
     (strip,) = worker_figures((part, replace(part, group=1, seconds=0.0)))["workers"]["data"]
     assert strip["z"] == [[3600.0, None]] and "<script" not in json.dumps(strip)
     assert worker_figures(()) == {}
@@ -95,11 +87,6 @@ def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
     bound, _ = parameter_figures(near, path.name)["path"]["data"]
     assert bound["name"] == "bound" and bound["y"] == [max(path.path) + 1.0] * 2
     assert parameter_figures(told, "none") == {}
-
-
-def test_a_run_without_anything_has_no_figure(sqlite_url: str) -> None:
-    with Store(sqlite_url, durable=False) as store:
-        assert figures(history(store, tuned(store, space_from(PARAMS), 0).now())) == {}
 
 
 def test_hostile_names_are_text(told: RunHistory) -> None:

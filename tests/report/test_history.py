@@ -16,49 +16,27 @@ from spsa.report.status import status
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
-PARAMS = """\
-[margin]
-value = 200
-min = 50
-max = 400
-step = 20
-group = "pruning"
-
-[depth]
-value = 3
-min = 1
-max = 8
-step = 1
-
-[kept]
-value = 7
-min = 0
-max = 9
-step = 1
-active = false
-"""
+TABLE = "[{}]\nvalue = {}\nmin = {}\nmax = {}\nstep = {}\n"
+PARAMS = (
+    *(TABLE.format("margin", 200, 50, 400, 20), TABLE.format("depth", 3, 1, 8, 1)),
+    TABLE.format("kept", 7, 0, 9, 1) + "active = false\n",
+)
 
 
 @pytest.fixture(scope="module")
 def space() -> Space:
-    return space_from(PARAMS)
+    return space_from("".join(PARAMS))
 
 
-def test_a_path_has_every_result(store: Store, space: Space) -> None:
-    run = tuned(store, space, 8).now()
-    found = history(store, run)
-    assert found.ks == tuple(range(9)) and found.games(found.ks) == [*range(0, 65, 8)]
-    assert [path.name for path in found.parameters] == ["margin", "depth"]
-    margin = found.parameters[0]
-    steps = store.steps(run.id)
-    assert margin.path == (200.0, *(step.theta_after["margin"] for step in steps))
-
-
-def test_a_long_run_is_thinned(store: Store, space: Space) -> None:
+def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store: Store, space: Space) -> None:
     run = tuned(store, space, 13).now()
     whole, thin = history(store, run), history(store, run, points=5)
+    assert whole.ks == tuple(range(14)) and whole.games(whole.ks) == [*range(0, 105, 8)]
+    assert [path.name for path in whole.parameters] == ["margin", "depth"]
+    margin, steps = whole.parameters[0], store.steps(run.id)
+    assert margin.path == (200.0, *(step.theta_after["margin"] for step in steps))
     assert thin.ks == (0, 3, 6, 9, 12, 13)
-    assert thin.parameters[0].path == tuple(whole.parameters[0].path[k] for k in thin.ks)
+    assert thin.parameters[0].path == tuple(margin.path[k] for k in thin.ks)
 
 
 def test_validations_say_which_theta_they_measured(store: Store, space: Space) -> None:
@@ -90,7 +68,7 @@ def test_a_trend_stands_out_of_a_walk() -> None:
     assert signal_to_noise([1.0]) is None and signal_to_noise([2.0, 2.0]) is None
     assert signal_to_noise([0.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.0)
     assert signal_to_noise([0.0, 1.0, 0.0, 1.0, 0.0]) == 0.0
-    walks = np.random.Generator(np.random.PCG64(1)).normal(size=(2000, 40)).cumsum(axis=1)
+    walks = np.random.default_rng(1).normal(size=(2000, 40)).cumsum(axis=1)
     found = [signal_to_noise(walk) or 0.0 for walk in walks]
     assert sqrt(np.mean(np.square(found))) == pytest.approx(1.0, abs=0.05)
     assert np.mean(np.array(found) < 2.0) == pytest.approx(0.95, abs=0.02)

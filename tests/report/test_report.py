@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from asking import Store
@@ -15,30 +15,16 @@ from spsa.core.scoring import Tally
 from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
 from spsa.report.parameters import sparkline
 from spsa.report.screen import Progress
-from spsa.report.table import (
-    Column,
-    TextTable,
-    View,
-    csv_of,
-    headed,
-    records,
-    sentence,
-    values,
-)
+from spsa.report.table import Column, TextTable, View, csv_of, headed, records, sentence, values
 from spsa.text import plural
 
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        *((0, "0s"), (0.42, "0.4s"), (4.0, "4s"), (4.24, "4.2s"), (59.6, "1m 0s"), (250, "4m 10s")),
-        *((4800, "1h 20m"), (183_600, "2d 3h"), (None, "")),
-    ],
-)
-def test_a_duration_has_two_units(seconds: float | None, said: str) -> None:
-    assert duration(seconds) == said
+def test_a_duration_has_two_units() -> None:
+    seconds = (0, 0.42, 4.0, 4.24, 59.6, 250, 4800, 183_600, None)
+    said = ["0s", "0.4s", "4s", "4.2s", "1m 0s", "4m 10s", "1h 20m", "2d 3h", ""]
+    assert [*map(duration, seconds)] == said
 
 
 def test_numbers_as_people_read_them() -> None:
@@ -55,30 +41,22 @@ def test_a_score_without_games_has_no_elo() -> None:
     assert "Elo" not in score(Tally()) and "Elo" in score(WIDE)
 
 
-@pytest.mark.parametrize(
-    ("path", "drawn"),
-    [
-        ((1.0,), ""),
-        ((2.0, 2.0), "▁▁"),
-        (tuple(float(i) for i in range(8)), "▁▂▃▄▅▆▇█"),
-        ((-1e300, 1e300), "▁█"),
-    ],
-)
-def test_a_sparkline_has_a_character_a_point(path: tuple[float, ...], drawn: str) -> None:
-    assert sparkline(path) == drawn
+def test_a_sparkline_has_a_character_a_point() -> None:
+    assert (sparkline([1.0]), sparkline([2.0, 2.0]), sparkline([-1e300, 1e300])) == ("", "▁▁", "▁█")
+    assert sparkline([float(i) for i in range(8)]) == "▁▂▃▄▅▆▇█"
 
 
 def drawn(width: int) -> str:
     columns = headed("name", "first", "second", "third", "empty")
     ranks = (0, 0, 1, 2, 1)
-    ranked = (
-        Column("", c.heading, c.get, kind=c.kind, rank=rank)
-        for c, rank in zip(columns, ranks, strict=True)
-    )
-    console = Console(file=io.StringIO(), width=width)
-    console.print(TextTable(View("things", tuple(ranked)), [("x" * 20, "1", "2", "3", "")]))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    ranked = tuple(replace(c, rank=rank) for c, rank in zip(columns, ranks, strict=True))
+    return printed(width, TextTable(View("things", ranked), [("x" * 20, "1", "2", "3", "")]))
+
+
+def printed(width: int, table: TextTable) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width).print(table)
+    return file.getvalue()
 
 
 def test_a_table_gives_up_the_least_important_columns_first() -> None:
@@ -112,10 +90,7 @@ ROWS = [Thing("=cmd()", 1.25, WIDE, Thing('a"b\nc', None, Tally())), Thing("t2",
 
 
 def test_one_description_makes_text_json_and_csv() -> None:
-    console = Console(file=io.StringIO(), width=99)
-    console.print(TextTable(THINGS, ROWS))
-    assert isinstance(console.file, io.StringIO)
-    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    lines = [line.split() for line in printed(99, TextTable(THINGS, ROWS)).splitlines()]
     assert lines[:2] == [["things"], ["name", "games/h", "Elo"]]
     assert lines[2][:2] == ["=cmd()", "1.2"] and lines[3] == ["t2", "-"]
     first, second = records(THINGS, ROWS)
@@ -128,17 +103,13 @@ def test_one_description_makes_text_json_and_csv() -> None:
 
 
 def test_json_has_no_word_for_infinity_and_no_password() -> None:
-    found = plain(
-        {
-            "a": float("inf"),
-            "b": [float("nan"), 1.5],
-            "c": (True, None, "inf", "no postgresql://me:secret@host/db"),
-        }
-    )
+    told = (True, None, "inf", "no postgresql://me:secret@host/db")
+    found = plain({"a": float("inf"), "b": [float("nan"), 1.5], "c": told})
+    shown = [True, None, "inf", "no postgresql://me:***@host/db"]
     assert json.loads(json.dumps(found, allow_nan=False)) == {
         "a": None,
         "b": [None, 1.5],
-        "c": [True, None, "inf", "no postgresql://me:***@host/db"],
+        "c": shown,
     }
     assert sentence("a\nb\x1b").plain == "a\\nb\\x1b"
 
