@@ -18,16 +18,8 @@ from spsa.report.status import STATUS, status
 from spsa.report.table import record, records
 
 ADDRESSES = (
-    "/api/runs",
-    "/api/run",
-    "/api/history",
-    "/api/figures",
-    "/api/figures?name=margin",
-    "/api/parameter?name=margin",
-    "/api/workers",
-    "/api/iterations",
-    "/api/iteration?number=8",
-    "/api/events",
+    *("runs", "run", "history", "figures", "figures?name=margin", "parameter?name=margin"),
+    *("workers", "iterations", "iteration?number=8", "events"),
 )
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
 
@@ -87,26 +79,13 @@ def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -
     assert '<td class="number">2</td>' in page
 
 
-def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
-    found = browser.get("/api/iteration?number=8").json()
-    assert found["status"] == "in_progress" and found["games_played"] == 4
-    first, second = found["batches"]
-    assert (first["worker"], first["status"], first["voids"]) == (HOSTILE, "done", {HOSTILE: 2})
-    assert (second["worker"], second["status"]) == (None, "ready")
-    assert first["first_pair"] == 6 * 4 + 20 and first["plus_time_losses"] == 1
-    numbers = [
-        i["iteration_number"] for i in browser.get("/api/iterations?before=4").json()["iterations"]
-    ]
-    assert numbers == [3, 2, 1]
-
-
-@pytest.mark.parametrize("address", [*ADDRESSES, "/metrics"])
-def test_no_answer_holds_secrets(address: str, browser: TestClient, played: Stage) -> None:
-    answer = browser.get(address)
-    assert answer.status_code == 200
-    for secret in ("geheim", "hostile-claim", "claim_id", "secret", "NaN", "Infinity"):
-        assert secret not in answer.text
-    assert answer.headers["x-content-type-options"] == "nosniff"
+def test_no_answer_holds_secrets(browser: TestClient, played: Stage) -> None:
+    for address in (*(f"/api/{one}" for one in ADDRESSES), "/metrics"):
+        answer = browser.get(address)
+        assert answer.status_code == 200
+        for secret in ("geheim", "hostile-claim", "claim_id", "secret", "NaN", "Infinity"):
+            assert secret not in answer.text, address
+        assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) -> None:
