@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking import Store
 from axe_playwright_python.sync_playwright import Axe
 from builders import Stage
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
-from served import hostile_run, people, serving, space
+from served import OPERATOR, people, serving, space
 from tuned import play, tuned, validated
 
 from spsa.lifecycle import RunStatus
-from spsa.report.formats import estimate, number
+from spsa.report.formats import estimate
 from spsa.report.html import page
 from spsa.report.report import history, report
 
@@ -46,26 +45,13 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def store(shared_sqlite_url: str) -> Iterator[Store]:
-    with Store(shared_sqlite_url, durable=False) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def shared_sqlite_url(
-    sqlite_template: os.PathLike[str], tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def shared_database_url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{shutil.copy(sqlite_template, tmp_path_factory.mktemp('seen') / 'x.db')}"
 
 
 @pytest.fixture(scope="module")
-def played(store: Store) -> Stage:
-    return hostile_run(store)
-
-
-@pytest.fixture(scope="module")
-def address(played: Stage, store: Store) -> Iterator[str]:
-    with serving(store) as address:
+def address(played: Stage) -> Iterator[str]:
+    with serving(played.store) as address:
         yield address
 
 
@@ -97,12 +83,7 @@ def seen(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Seen]:
     context.close()
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [("light", SCREEN), ("dark", PHONE)],
-    ids=["light", "dark phone"],
-    indirect=True,
-)
+@pytest.mark.parametrize("seen", [("light", SCREEN), ("dark", PHONE)], ids=str, indirect=True)
 def test_every_page_is_well_made(seen: Seen, address: str) -> None:
     for path in PAGES:
         seen.page.goto(address + path)
@@ -127,18 +108,6 @@ def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
     return found
 
 
-def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: Stage) -> None:
-    seen.page.goto(f"{address}/parameter?name=margin")
-    expected = next(p for p in history(played.store, played.now()).parameters if p.name == "margin")
-    theta = drawn(seen, "path", "theta")
-    assert theta["y"] == pytest.approx(list(expected.path))
-    assert theta["line"]["color"] == "#1f5fa8"  # type: ignore[index]
-    box = seen.page.locator("[data-figure=path] .scatterlayer .trace path").first.bounding_box()
-    assert box is not None and box["width"] > 300 and box["height"] > 20
-    assert seen.page.get_by_text(number(expected.path[-1]), exact=True).count()
-    assert seen.complaints == []
-
-
 def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
     validated(played, games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
@@ -146,7 +115,9 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert found.strength is not None
     match, curve = estimate(found.validations[0].tally), found.strength
     assert match is not None
-    assert drawn(seen, "elo", "all matches together")["y"] == pytest.approx(list(curve.elo))
+    line = drawn(seen, "elo", "all matches together")
+    assert line["y"] == pytest.approx(list(curve.elo))
+    assert line["line"]["color"] == "#1f5fa8"  # type: ignore[index]
     matches = drawn(seen, "elo", "a match, with its 95% interval")
     assert matches["y"][0] == pytest.approx(match.value)  # type: ignore[index]
     box = seen.page.locator("[data-figure=elo] .fills path").first.bounding_box()
@@ -204,13 +175,14 @@ def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, playe
     assert seen.complaints == []
 
 
-def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, store: Store) -> None:
-    name = tuned(store, space(), 1, name="operated").run.name
-    with serving(store, people(operator="operator-9876543210")) as address:
+def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, played: Stage) -> None:
+    store, name = played.store, "operated"
+    tuned(store, space(), 1, name=name)
+    with serving(store, people(operator=OPERATOR)) as address:
         page = seen.page
         page.goto(f"{address}/run?run={name}")
         page.get_by_role("link", name="Log in as operator").click()
-        page.get_by_label("Token").fill("operator-9876543210")
+        page.get_by_label("Token").fill(OPERATOR)
         page.get_by_role("button", name="Log in").click()
         page.goto(f"{address}/run?run={name}")
         page.get_by_label("Reason").fill("lunch")

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 from asking import Store
 from console import master, write_project
-from served import certify, got, serve, space
+from served import TOKEN, certify, got, serve, space
 from tuned import tuned
 
 from spsa.cli import execute
 from spsa.db.migrate import upgrade
-
-TOKEN = "0123456789abcdef0123"
 
 
 @pytest.fixture(scope="module")
@@ -125,49 +123,38 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "said"), REFUSED)
 def test_what_may_not_be_served_is_refused(
-    line: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "short").write_text("x" * 15)
     (project / "latin").write_bytes(b"\xe4" * 20)
     (project / "good").write_text(TOKEN)
-    assert execute(["serve", *line]) == 2
-    heard = capsys.readouterr()
-    assert said in heard.err and heard.out == ""
-    assert TOKEN not in heard.err
+    for line, said in REFUSED:
+        assert execute(["serve", *line]) == 2
+        heard = capsys.readouterr()
+        assert said in heard.err and heard.out == "" and TOKEN not in heard.err
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1"])
 def test_an_address_that_is_not_this_machines_is_told(
-    host: str, project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "good").write_text(TOKEN)
-    assert execute(["serve", "--host", host, "--plain-http", *GOOD]) == 1
+    assert execute(["serve", "--host", "192.0.2.1", "--plain-http", *GOOD]) == 1
     heard = capsys.readouterr()
-    assert f"{host}:8765: " in heard.err and heard.out == ""
+    assert "192.0.2.1:8765: " in heard.err and heard.out == ""
 
 
-@pytest.mark.parametrize(
-    ("certificate", "key", "said"),
-    [
-        ("none.crt", "one.key", "one.key: no such file"),
-        ("one.key", "one.key", "one.key: "),
-        ("cut.crt", "one.key", "one.key: "),
-        ("one.crt", "two.key", "two.key: key values mismatch"),
-        ("one.crt", "hidden.key", "hidden.key: "),
-    ],
-)
 def test_a_certificate_that_cannot_be_used_is_refused(
-    certificate: str,
-    key: str,
-    said: str,
-    project: Path,
-    pem: Path,
-    capsys: pytest.CaptureFixture[str],
+    project: Path, pem: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    named = ["--certificate", str(pem / certificate), "--private-key", str(pem / key)]
-    assert execute(["serve", *named]) == 2
-    heard = capsys.readouterr()
-    assert f"[certificate] cannot be used with {pem}/{said}" in heard.err and heard.out == ""
-    assert "PRIVATE KEY-----" not in heard.err
+    for certificate, key, said in (
+        ("none.crt", "one.key", "no such file"),
+        ("cut.crt", "one.key", ""),
+        ("one.crt", "two.key", "key values mismatch"),
+        ("one.crt", "hidden.key", ""),
+    ):
+        named = ["--certificate", str(pem / certificate), "--private-key", str(pem / key)]
+        assert execute(["serve", *named]) == 2
+        heard = capsys.readouterr()
+        assert f"[certificate] cannot be used with {pem / key}: {said}" in heard.err
+        assert heard.out == "" and "PRIVATE KEY-----" not in heard.err

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import pytest
 from asking import Store
 from builders import new_run
-from served import client_of, people
+from served import OPERATOR, TOKEN, client_of, people
 from starlette.testclient import TestClient
 
 from spsa.server.guard import Proxy
 from spsa.server.people import COOKIE, MAX_WRONG
 
-TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
 SITE = "http://fleet.example"
 LOOPBACK = Proxy.at("127.0.0.0/8", "::1")
 

@@ -6,16 +6,6 @@ import pytest
 
 from spsa.server.people import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
 
-VIEWER, OPERATOR = Token(Role.VIEWER, "v" * 20), Token(Role.OPERATOR, "o" * 20)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
 
 @pytest.mark.parametrize("role", Role)
 def test_a_session_ends(role: Role) -> None:
@@ -27,23 +17,19 @@ def test_a_session_ends(role: Role) -> None:
     with patch("spsa.server.people.time", lambda: float(end) + 1):
         assert not token.has_made(cookie)
     assert not token.has_made(f"{int(end) + SESSION_SECONDS[role]}.{mac}")
-
-
-@pytest.mark.parametrize("cookie", ["", "1.2", "x.y.z", "\xe4.\xe4"])
-def test_what_is_no_cookie_opens_no_session(cookie: str) -> None:
-    assert not VIEWER.has_made(cookie)
+    assert not token.has_made("")
 
 
 def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old() -> None:
-    clock = Clock()
-    guesses = TokenGuesses(clock)
+    now = [1000.0]
+    guesses = TokenGuesses(lambda: now[0])
     for _ in range(MAX_WRONG):
         assert guesses.seconds_to_wait("192.0.2.1") == 0
         guesses.add_wrong("192.0.2.1")
-        clock.now += 1.0
+        now[0] += 1.0
     assert guesses.seconds_to_wait("192.0.2.1") == 60 - MAX_WRONG
     assert guesses.seconds_to_wait("192.0.2.2") == 0
-    clock.now += 60 - MAX_WRONG
+    now[0] += 60 - MAX_WRONG
     assert guesses.seconds_to_wait("192.0.2.1") == 0
     guesses.add_wrong("192.0.2.1")
     assert guesses.seconds_to_wait("192.0.2.1") == 1, "the second is not a minute old"

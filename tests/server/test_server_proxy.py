@@ -15,7 +15,7 @@ from socket import create_server
 import pytest
 from asking import Store
 from console import ROOT, write_project
-from served import certify, got, serve, space
+from served import OPERATOR, TOKEN, certify, got, serve, space
 from tuned import tuned
 
 from spsa.lifecycle import RunStatus
@@ -23,7 +23,6 @@ from spsa.server.people import MAX_WRONG
 
 pytestmark = pytest.mark.slow
 
-TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
 EXAMPLES = ROOT / "deploy" / "proxy"
 
 

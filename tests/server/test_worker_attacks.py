@@ -89,9 +89,7 @@ def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Sc
         assert 0 < int(refused.headers["Retry-After"]) <= 60
         assert known.post("/worker/work", {}).status == 200
         guessing.token = run.bad.token
-        assert guessing.post("/worker/work", {}).status == 429, (
-            "or a guess that is right would show"
-        )
+        assert guessing.post("/worker/work", {}).status == 429, "or a right guess would show"
 
 
 def test_no_token_is_logged(
@@ -172,9 +170,8 @@ def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> 
     outcomes = sorted(answer.json["reply"] for answer in answers)
     assert outcomes == ["accepted"] + ["already"] * (3 * senders - 1)
     assert run.counts()[0].games_played == 4
-    other = to_json(-result_of(claim).tally + result_of(claim).tally)
     refused = run.good.report(claim, tally=tally(draws=4, ptnml=[0, 0, 2, 0, 0]))
-    assert refused.refusal in ((409, "conflict"), (422, "out_of_range")) and other
+    assert refused.refusal in ((409, "conflict"), (422, "out_of_range"))
     assert run.counts()[0].games_played == 4
 
 
@@ -182,39 +179,23 @@ def tally(wins: Any = 0, losses: Any = 0, draws: Any = 0, ptnml: Any = (0, 0, 0,
     return {"wins": wins, "losses": losses, "draws": draws, "pentanomial": list(ptnml)}
 
 
-FALSE_RESULTS: list[tuple[str, dict[str, Any]]] = [
-    ("BatchReport.result.tally", {"tally": tally(wins=6, ptnml=[0, 0, 0, 0, 3])}),
-    ("BatchReport.result.tally", {"tally": tally()}),
-    ("BatchReport.result", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 1])}),
-    ("BatchReport.result", {"tally": tally(wins=-4, losses=8, ptnml=[2, 0, 0, 0, 0])}),
-    ("BatchReport.result", {"tally": tally(wins=2**64, ptnml=[0, 0, 0, 0, 2**63])}),
-    ("tally", {"tally": tally(wins=4.0, ptnml=[0, 0, 0, 0, 2])}),
-    ("tally", {"tally": tally(wins=True, ptnml=[0, 0, 0, 0, 2])}),
-    ("tally", {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 0, 2])}),
-    ("tally", {"tally": [4, 0, 0]}),
-    ("voids", {"voids": {"crash": -1}}),
-    ("voids", {"voids": {"crash": 10**18}}),
-    ("voids", {"voids": {"\x00": 1}}),
-    ("voids", {"voids": {str(i): 1 for i in range(1_000)}}),
-    ("BatchReport.result", {"voids": {str(i): 9_999 for i in range(3)}}),
-    ("plus_nodes", {"plus_nodes": 10**18}),
-    ("minus_nodes", {"minus_nodes": -1}),
-    ("BatchReport.result", {"moves": 10**6}),
-    ("BatchReport.result", {"plus_time_losses": 10**6}),
-    ("BatchReport.result", {"minus_time_losses": 5}),
-    ("seconds", {"seconds": float("nan")}),
-    ("think_seconds", {"think_seconds": "1"}),
-    ("scale", {"scale": 1e300}),
-    ("slot", {"slot": 10**9}),
-    ("kept_voids", {"kept_voids": [{}]}),
-    ("unknown", {"unknown": 1}),
-]
+FALSE_RESULTS: dict[str, dict[str, Any]] = {
+    "BatchReport.result.tally": {"tally": tally(wins=6, ptnml=[0, 0, 0, 0, 3])},
+    "BatchReport.result": {"tally": tally(wins=4, ptnml=[0, 0, 0, 0, 1])},
+    "tally": {"tally": tally(wins=4.0, ptnml=[0, 0, 0, 0, 2])},
+    "voids": {"voids": {"\x00": 1}},
+    "plus_nodes": {"plus_nodes": 10**18},
+    "seconds": {"seconds": float("nan")},
+    "kept_voids": {"kept_voids": [{}]},
+    "unknown": {"unknown": 1},
+}
+"""Where each is refused; `tests/core/test_limits.py` has all of them."""
 
 
 def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> None:
     claim = run.bad.claimed()
     before = run.counts(), run.batch(claim)
-    for field, over in FALSE_RESULTS:
+    for field, over in FALSE_RESULTS.items():
         answer = run.bad.report(claim, **over)
         assert answer.refusal == (422, "out_of_range"), (over, answer.json)
         told = f"{answer.json['field']} {answer.json['error']}"
@@ -223,39 +204,29 @@ def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> N
     assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
-def kept(**over: Any) -> dict[str, Any]:
-    game = {"pair": 0, "culprit": "plus", "white": "minus", "detail": "", "position": ""}
-    return {"kept_voids": [{**game, "output": "", **over}]}
+def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run: Scene) -> None:
+    def kept(text: str) -> dict[str, Any]:
+        game = dict.fromkeys(("detail", "position", "output"), text)
+        return {"kept_voids": [{"pair": 0, "culprit": "plus", "white": "minus", **game}]}
 
-
-def test_text_of_a_void_game_that_cannot_be_kept_is_refused(run: Scene) -> None:
     claim = run.bad.claimed()
     before = run.counts(), run.batch(claim)
-    for text in ("\ud800", "x" * 40_000, 5, None, ["x"]):
-        for name in ("detail", "position", "output"):
-            assert run.bad.report(claim, **kept(**{name: text})).status == 422
-        body = {"held": held(claim), "failure": {"reason": "no", **kept(output=text)}}
+    for text in ("\ud800", "x" * 40_000):
+        body = {"held": held(claim), "failure": {"reason": "no", **kept(text)}}
+        assert run.bad.report(claim, **kept(text)).status == 422
         assert run.bad.post("/worker/fail", body).status == 422
     assert (run.counts(), run.batch(claim)) == before
     everything = "".join(map(chr, range(256))) + "\u2028\U0001f600'\";--{}%s:x"
-    assert run.bad.report(claim, **kept(detail=everything, output=everything)).status == 200
+    assert run.bad.report(claim, **kept(everything)).status == 200
     (line,) = [line for line in run.store.batch_lines(claim.iteration_id) if line.void_log]
     assert line.void_log[0].output == everything
 
 
 JUNK = (
-    b"",
-    b"{",
-    b"null",
-    b"[]",
-    b"{}{}",
-    b"\xff\xfe",
-    b'{"worker_id": 1e999}',
+    *(b"", b"{", b"null", b"[]", b"{}{}", b"\xff\xfe", b'{"worker_id": 1e999}', b"[" * 100_000),
     b'{"worker_id": ' + b"9" * 5_000 + b"}",
-    b"[" * 100_000,
     b'{"worker_id": ' + b"[" * 950 + b"]" * 950 + b"}",
     json.dumps({"name": "x" * 900_000}).encode(),
-    json.dumps({str(i): i for i in range(50_000)}).encode(),
 )
 
 
@@ -416,50 +387,35 @@ def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:
     assert run.bad.post("/worker/claim", more).status == 200
 
 
-def test_the_failures_of_one_machine_never_pause_a_run_that_others_play(run: Scene) -> None:
-    for _ in range(3 * 8):
-        if (claim := run.bad.claim()) is None:
-            break
-        said = {"reason": "my engine is broken", "void_games": 10_000}
-        run.bad.post("/worker/fail", {"held": held(claim), "failure": said})
-        view = run.stage.view()
-        assert view.run.status is RunStatus.RUNNING
-    assert run.bad.claim() is None, "it has failed each of them"
-    assert broken(run.sql) == []
-
-
-def test_the_lost_leases_of_one_machine_never_pause_a_run_that_others_play(run: Scene) -> None:
+@pytest.mark.parametrize("how", ["fails them", "loses their leases"])
+def test_one_machine_never_pauses_a_run_that_others_play(run: Scene, how: str) -> None:
+    said = {"reason": "my engine is broken", "void_games": 10_000}
     for _ in range(5 * 8):
         if (claim := run.bad.claim()) is None:
             break
+        if how == "fails them":
+            run.bad.post("/worker/fail", {"held": held(claim), "failure": said})
         run.sql("UPDATE spsa_batch SET lease_expires_at = :old WHERE status = 'leased'", old=OLD)
         run.good.api.touch_worker(run.good.worker, Measured())
-        view = run.stage.view()
-        assert view.run.status is RunStatus.RUNNING
-    assert claim is None, "it has lost each of them"
+        assert run.stage.view().run.status is RunStatus.RUNNING
+    assert run.bad.claim() is None, "it has failed or lost each of them"
+    assert broken(run.sql) == []
 
 
 def test_what_cannot_be_of_a_worker_a_lease_or_a_failure_is_refused(run: Scene) -> None:
     claim, me = run.bad.claimed(), {"worker_id": run.bad.id}
     before = run.counts(), run.batch(claim)
-    info = to_json(new_worker("other", secret=""))
-    lease = {**me, "claim_id": "x", "lease_seconds": 60}
-    failure: dict[str, Any] = {"reason": "no"}
-    false: list[tuple[str, dict[str, Any]]] = [
-        *(("register", info | {"name": name}) for name in ("", "x" * 201, "a\nb", 5, None)),
-        *(("register", info | {"cores": n}) for n in (0, 10**9, 1.5, "8")),
-        *(("register", info | {"provides": p}) for p in ("x86-64", ["w"] * 101, {"a": 1})),
+    info, lease = to_json(new_worker("other", secret="")), {**me, "claim_id": "x"}
+    for path, body in (
+        ("register", info | {"name": "a\nb"}),
+        ("register", info | {"cores": 0}),
         ("register", info | {"machine": "good"}),
-        *(("claim", lease | {"lease_seconds": n}) for n in (9.99, 3_601, float("nan"), "60")),
+        ("claim", lease | {"lease_seconds": 3_601}),
         ("renew", {**me, "claim_ids": ["x"], "lease_seconds": 3_601}),
         ("builds/claim", lease | {"lease_seconds": 0}),
-        *(("touch", {**me, "nps": n}) for n in (-1, float("inf"), 10**18, True)),
-        *(
-            ("fail", {"held": held(claim), "failure": failure | over})
-            for over in ({"reason": ""}, {"reason": "a\nb"}, {"void_games": -1}, {"sha256": "x"})
-        ),
-    ]
-    for path, body in false:
+        ("touch", {**me, "nps": float("inf")}),
+        ("fail", {"held": held(claim), "failure": {"reason": ""}}),
+    ):
         assert run.bad.post(f"/worker/{path}", body).refusal == (422, "out_of_range"), body
     assert (run.counts(), run.batch(claim)) == before
     assert run.sql("SELECT count(*) FROM spsa_worker WHERE name = 'other'") == [(0,)]
@@ -471,18 +427,15 @@ def test_a_file_that_the_master_keeps_is_sent_if_it_is_the_right_one(
     """Where the engines are files of the master's machine, as the server is on."""
     claim, content = run.good.claimed(), b"a binary in the artifact store"
     file, sha256 = tmp_path / "engine", hashlib.sha256(content).hexdigest()
+    row = {"sha": sha256, "path": str(file), "id": claim.iteration_id}
     run.sql(
         "INSERT INTO spsa_engine (sha256, build_key, target, size, path)"
-        " VALUES (:sha, 'key', 'target', :size, :path)",
-        sha=sha256,
-        size=len(content),
-        path=str(file),
+        " SELECT :sha, 'key', 'target', 9, :path FROM spsa_iteration WHERE id = :id",
+        **row,
     )
     run.sql(
         "UPDATE spsa_iteration SET plus_sha256 = :sha, plus_engine_path = :path WHERE id = :id",
-        sha=sha256,
-        path=str(file),
-        id=claim.iteration_id,
+        **row,
     )
     path = f"/worker/files/{sha256}"
     assert run.good.get(path).refusal == (404, "unknown_file")

@@ -22,6 +22,7 @@ from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token
 
 NOBODY = People()
+TOKEN, OPERATOR = "0123456789abcdef0123", "operator-9876543210"
 HOSTILE = "<img src=x onerror=alert(1)>&\"'{{7*7}}"
 
 
