@@ -2,20 +2,15 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
-from asking import Store
 from builders import Stage
-from served import HOSTILE, client_of, space
+from served import HOSTILE
 from starlette.testclient import TestClient
-from tuned import play, tuned
 
-from spsa.core.params import Space
-from spsa.report.events import ALARMS
-from spsa.report.report import history, report
+from spsa.report.report import history
 from spsa.report.status import STATUS, status
-from spsa.report.table import record, records
+from spsa.report.table import record
 
 ADDRESSES = (
     *("runs", "run", "history", "figures", "figures?name=margin", "parameter?name=margin"),
@@ -27,26 +22,11 @@ SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
 def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -> None:
     found = browser.get("/api/run?run=first").json()
     expected = json.loads(json.dumps(record(STATUS, status(played.store, played.now()))))
-    # the worker is silent, so that time changes the alarms too; the next test compares those
+    # the worker is silent, so that time changes the alarms too
     for changing in ("games_per_second", "seconds_left", "workers", "alarms"):
         found.pop(changing), expected.pop(changing)
     assert found == expected
     assert found["iterations_applied"] == 6
-
-
-def test_the_alarms_are_those_of_the_command(store: Store) -> None:
-    """Of a paused run, so that no alarm depends on the moment."""
-    (margin,) = space(1).parameters
-    staged = tuned(store, Space((replace(margin, value=0.0),)), 1, planned=4)
-    staged.open()
-    play(staged, "sick", 0.0, voids={"crash": 9}, scale=2.0)
-    staged.apply(theta=staged.run.theta)
-    store.pause("first", "owner", "lunch")
-    found = client_of(store).get("/api/run").json()["alarms"]
-    expected = report(store, staged.now()).status.alarms
-    assert found == records(ALARMS, expected)
-    kinds = ("paused", "at_bound", "void_games")
-    assert tuple(alarm["kind"] for alarm in found) == kinds
 
 
 def test_the_history_and_the_figures_are_those_of_the_report(

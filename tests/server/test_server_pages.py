@@ -67,6 +67,8 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
     assert "<title>(1) Run first - spsa-master</title>" in page
     assert 'class="advice look">look<' in page and "left: " not in page
     assert '<span class="status stopped">1</span>' in html(browser, "/")
+    (alarm,) = browser.get("/api/run").json()["alarms"]
+    assert (alarm["kind"], alarm["found"]) == ("paused", "it is paused: lunch")
 
 
 def test_two_runs_are_compared(store: Store) -> None:
