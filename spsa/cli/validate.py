@@ -102,15 +102,15 @@ def validate(
     ):
         chosen = store.run(run)
         with working("computing both thetas"):
-            plus = named_theta(store, chosen, given["theta"])
-            minus = named_theta(store, chosen, given["against"])
-        sides = PlayedValues(plus=plus.values, minus=minus.values)
-        compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
+            plus, k = named_theta(store, chosen, given["theta"])
+            minus, _ = named_theta(store, chosen, given["against"])
+        sides = PlayedValues(plus=plus, minus=minus)
+        compared = Compared(theta=given["theta"], against=given["against"], sprt=sprt)
         own = validation_game_settings(config, chosen.game_settings)
         with held_run(store, config, chosen, console, stopping) as held:
             for control in filter(None, (own.time_control, given["also"])):
                 game_settings = replace(own, time_control=control)
-                row = play_match(held, chosen, sides, wanted, game_settings, compared, plus.k)
+                row = play_match(held, chosen, sides, wanted, game_settings, compared, k)
                 if row is None:
                     return 130
                 played.append(row)

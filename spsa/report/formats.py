@@ -65,8 +65,10 @@ def estimate(tally: Tally) -> Estimate | None:
 
 
 def elo_text(tally: Tally | None) -> str:
-    """`14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
-    found = None if tally is None else estimate(tally)
+    """`+14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
+    if tally is None:
+        return ""
+    found = estimate(tally)
     return "-" if found is None else plus_minus(found.value, found.error)
 
 

@@ -14,27 +14,15 @@ from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.replay import theta_at
 from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
-from spsa.report.formats import (
-    by,
-    elo_text,
-    pentanomial,
-    results,
-    unless_zero,
-)
+from spsa.report.formats import by, elo_text, pentanomial, results, unless_zero
 from spsa.report.table import Column, View, values
 from spsa.text import plural
 
+_POINTS = "pairs in which plus made 0, ½, 1, 1½ and 2 points"
 RESULT = (
     Column("", "Elo ± 95%", "tally", elo_text),
     Column("", "W-L-D", "tally", results, rank=3, note="wins, losses and draws of plus"),
-    Column(
-        "",
-        "pentanomial",
-        "tally",
-        pentanomial,
-        rank=2,
-        note="pairs in which plus made 0, ½, 1, 1½ and 2 points",
-    ),
+    Column("", "pentanomial", "tally", pentanomial, rank=2, note=_POINTS),
     Column("tally"),
 )
 """What games have brought, in every table that has a tally."""
@@ -50,18 +38,15 @@ def games_of(get: str, target: str) -> Column:
 
 
 _GAIN = by("{:.4g}")
-_COLUMNS = (
-    Column("status", "status", kind="word", rank=4),
-    games_of("tally", "target_games"),
-    *RESULT,
-    Column("void_games", "void", show=unless_zero, rank=1),
-    Column("purged_games", "purged", show=unless_zero, rank=5),
-)
 ITERATIONS = View(
     "iterations",
     (
         Column("iteration_number", "iteration", kind="name"),
-        *_COLUMNS,
+        Column("status", "status", kind="word", rank=4),
+        games_of("tally", "target_games"),
+        *RESULT,
+        Column("void_games", "void", show=unless_zero, rank=1),
+        Column("purged_games", "purged", show=unless_zero, rank=5),
         Column("purpose", "purpose", kind="word", rank=6),
         Column("k", "k", rank=7),
         Column("a_k", "a_k", show=_GAIN, rank=9),
@@ -219,29 +204,22 @@ def chosen_theta(run: Run, which: ThetaChoice) -> Mapping[str, float]:
     return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTheta:
-    """A theta of a run: its name, its values, and the results that it holds."""
-
-    name: str
-    values: Values
-    k: int
-
-
-def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
+def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
     """The theta "start", "final", "averaged" or "supported", or that after a result.
+
+    Returns the values that engines get, and how many results it holds.
 
     Raises:
         NothingToDo: the run has too few results for it.
         InvalidInput: the word is none of them.
     """
     if word in tuple(ThetaChoice):
-        theta, k = chosen_theta(run, ThetaChoice(word)), run.applied
-        k = 0 if word == ThetaChoice.START else k
+        theta = chosen_theta(run, ThetaChoice(word))
+        k = 0 if word == ThetaChoice.START else run.applied
     elif word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
         k = int(word)
         theta = theta_at(store, run, tuning_of(run), k).theta
     else:
         remedy = f"write {', '.join(ThetaChoice)} or the number of a result"
         raise InvalidInput.of(f"run {run.name}", "theta", f"{word[:40]!r} is none", remedy)
-    return NamedTheta(name=word, values=Space.from_json(run.space).playable(theta), k=k)
+    return Space.from_json(run.space).playable(theta), k

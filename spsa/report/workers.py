@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
@@ -104,11 +103,8 @@ SHARES = View(
 )
 
 
-def _elo(tally: Tally | None) -> str:
-    return "" if tally is None else elo_text(tally)
-
-
 _KILO = by("{:,.0f}", 1e-3)
+_CLAIMED = "games that it has claimed and not yet reported"
 _OF_WORKER = (
     *("platform", "cores", "nps", "scale", "version", "provides", "batches"),
     *("void_games", "time_losses"),
@@ -129,16 +125,9 @@ WORKERS = View(
         ),
         Column("", "state", "state", kind="text", rank=1, alarm=lambda one: one.is_set_aside),
         Column("concurrency", "slots", "worker.concurrency"),
-        Column(
-            "games_leased",
-            "claimed",
-            "worker.games_leased",
-            count,
-            rank=2,
-            note="games that it has claimed and not yet reported",
-        ),
+        Column("games_leased", "claimed", "worker.games_leased", count, rank=2, note=_CLAIMED),
         Column("", "games of the run", "share.tally.games", count, rank=1),
-        Column("", "Elo ± 95%", "share.tally", _elo, rank=5),
+        Column("", "Elo ± 95%", "share.tally", elo_text, rank=5),
         Column("", "void", "void_games", unless_zero, rank=3),
         Column("", "time losses", "time_losses", unless_zero, rank=3),
         Column("failed_batches", "failed batches", show=unless_zero, rank=2),

@@ -31,6 +31,7 @@ from spsa.errors import (
 from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
+from spsa.server.receiving import Refused, refused_by
 from spsa.server.rendering import (
     PLOTLY,
     REFRESH_SECONDS,
@@ -38,7 +39,6 @@ from spsa.server.rendering import (
     refusal,
     send_plotly,
 )
-from spsa.server.worker_api import Refused, refused_by
 from spsa.server.workers import Workers
 
 THREADS = 6

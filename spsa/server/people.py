@@ -14,11 +14,12 @@ from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spsa.db import Store
 from spsa.server.pages import needed
+from spsa.server.receiving import received_whole
 from spsa.server.rendering import refusal, render
 from spsa.server.views import link
 from spsa.text import NAME_LENGTH, is_printable
@@ -214,17 +215,6 @@ class Forms:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form, the first of each name.
-
-    Raises:
-        HTTPException: the form is too long, or ends early.
-    """
-    body = b""
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > _MAX_BYTES:
-                raise HTTPException(413, f"a form has at most {_MAX_BYTES} bytes")
-    except ClientDisconnect:
-        raise HTTPException(400, "the form ends early") from None
-    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+    """The fields of a form, the first of each name."""
+    body = (await received_whole(request, _MAX_BYTES)).decode("utf-8", "replace")
+    return {name: values[0] for name, values in parse_qs(body).items()}

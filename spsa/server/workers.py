@@ -11,7 +11,7 @@ from hmac import compare_digest
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -23,18 +23,18 @@ from spsa.errors import OutOfRange
 from spsa.protocol import ENGINE_BYTES, PROTOCOL, REQUESTS, BuildClaim, BuiltFile, HeldBuild
 from spsa.protocol import Request as Asked
 from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses
-from spsa.server.worker_api import (
+from spsa.server.receiving import (
     PROTOCOL_HEADER,
     Refused,
     not_permitted,
     out_of_range,
+    received,
+    received_whole,
     refuse_unless_builder,
 )
 from spsa.server.worker_files import SentFiles, packed, packed_sha256
 
 BODY_BYTES = 10**6
-BODY_SECONDS = 30.0
-"""How long a body of JSON may take to arrive, all of it."""
 
 WORKER_THREADS = 8
 """Requests of workers that use the database at a time, each with a connection.
@@ -79,7 +79,7 @@ class Workers:
 
     async def _answer(self, kind: type[Asked[Any]], request: Request) -> Response:
         hashed = await self._token(request)
-        body = await received_json(request)
+        body = await received_whole(request, BODY_BYTES)
         found = await self._run(self._carry_out, kind, request, hashed, body)
         return Response(found, media_type="application/json")
 
@@ -224,34 +224,6 @@ class MachineTokens:
         return machine
 
 
-async def received(
-    request: Request, most: int, seconds: float, take: Callable[[bytes], object]
-) -> None:
-    """Read a body of at most `most` bytes within so many seconds, part by part."""
-    size, declared = 0, request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > most:
-        raise _too_large(most)
-    try:
-        async with asyncio.timeout(seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise _too_large(most)
-                take(part)
-    except TimeoutError:
-        refused = Refused(408, "slow", f"the body did not arrive within {seconds:g} seconds")
-        refused.headers["Connection"] = "close"
-        raise refused from None
-    except ClientDisconnect:
-        raise Refused(400, "incomplete", "the request ended before its body") from None
-
-
-async def received_json(request: Request) -> bytes:
-    body = bytearray()
-    await received(request, BODY_BYTES, BODY_SECONDS, body.extend)
-    return bytes(body)
-
-
 def parsed(kind: type[Value], body: bytes) -> Value:
     """The value of a body of JSON.
 
@@ -263,7 +235,3 @@ def parsed(kind: type[Value], body: bytes) -> Value:
     except (ValueError, RecursionError) as error:  # too deep to be read, or to be shown
         raise out_of_range(f"the body is no JSON: {str(error)[:200]}", "body") from None
     return value
-
-
-def _too_large(most: int) -> Refused:
-    return Refused(413, "too_large", f"the body has more than {most:,} bytes")

@@ -93,10 +93,9 @@ def test_words_and_numbers_name_the_thetas_of_the_run(staged):
         return named_theta(staged.store, staged.now(), word)
 
     steps = staged.store.steps(staged.run.id)
-    assert named("start").values == named("0").values == {"margin": 50}
-    assert named("final").values == named("4").values
-    assert named("2").values == {"margin": round(steps[1].theta_after["margin"])}
-    assert named("2").k == 2
+    assert named("start") == named("0") == ({"margin": 50}, 0)
+    assert named("final") == named("4")
+    assert named("2") == ({"margin": round(steps[1].theta_after["margin"])}, 2)
     with pytest.raises(NothingToDo, match="4 results, so no theta of k=5"):
         named("5")
     for word in ("best", "9" * 5000, "-1"):

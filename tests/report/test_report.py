@@ -37,7 +37,7 @@ def test_numbers_as_people_read_them() -> None:
 
 
 def test_a_score_without_games_has_no_elo() -> None:
-    assert elo_text(Tally()) == elo_text(None) == "-"
+    assert (elo_text(Tally()), elo_text(None)) == ("-", "")
     assert "Elo" not in score(Tally()) and "Elo" in score(WIDE)
 
 

@@ -74,7 +74,7 @@ def test_other_forms_are_refused(operator: TestClient, run: Store) -> None:
     for fields, code, said in (
         ({"change": "delete"}, 400, "change is not pause, resume or stop"),
         ({"change": "pause", "reason": "x" * 201}, 400, "at most 200"),
-        ({"change": "pause", "reason": "x" * 5000}, 413, "4096 bytes"),
+        ({"change": "pause", "reason": "x" * 5000}, 413, "4,096 bytes"),
         ({"change": "resume"}, 409, "cannot become running"),
     ):
         answer = send(operator, **fields)

@@ -23,7 +23,6 @@ from shell import Shell
 from spsa.core.json_values import to_json
 from spsa.lifecycle import RunStatus
 from spsa.protocol import MAX_WORKERS, REQUESTS, Claim, Measured
-from spsa.server import workers
 from spsa.server.people import MAX_WRONG
 
 HASH = "a" * 64
@@ -295,7 +294,7 @@ def test_half_a_body_is_no_request(run: Scene) -> None:
 
 
 def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "BODY_SECONDS", 0.4)
+    monkeypatch.setattr("spsa.server.receiving.BODY_SECONDS", 0.4)
     slow = [connected(run.url) for _ in range(20)]
     for connection in slow:
         connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000"))

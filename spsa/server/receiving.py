@@ -1,7 +1,10 @@
-"""How a request of a worker is refused."""
+"""How the body of a request is received, and how one of a worker is refused."""
 
+import asyncio
 import logging
+from collections.abc import Callable
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from spsa.db.tables import Machine
@@ -20,6 +23,9 @@ TOO_MANY_SECONDS = 10
 """When a machine that has all it may have should ask again."""
 
 UNREACHABLE_SECONDS = 5
+
+BODY_SECONDS = 30.0
+"""How long a body that is no engine may take to arrive, all of it."""
 
 log = logging.getLogger(__name__)
 
@@ -75,3 +81,32 @@ def refused_by(path: str, error: TuningError) -> Refused:
 def refuse_unless_builder(machine: Machine) -> None:
     if not machine.may_build:
         raise not_permitted(f"the machine {machine.name!r} was invited without --may-build")
+
+
+async def received(
+    request: Request, most: int, seconds: float, take: Callable[[bytes], object]
+) -> None:
+    """Read a body of at most `most` bytes within so many seconds, part by part."""
+    size, declared = 0, request.headers.get("content-length", "")
+    too_large = Refused(413, "too_large", f"the body has more than {most:,} bytes")
+    if declared.isdigit() and int(declared) > most:
+        raise too_large
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise too_large
+                take(part)
+    except TimeoutError:
+        refused = Refused(408, "slow", f"the body did not arrive within {seconds:g} seconds")
+        refused.headers["Connection"] = "close"
+        raise refused from None
+    except ClientDisconnect:
+        raise Refused(400, "incomplete", "the request ended before its body") from None
+
+
+async def received_whole(request: Request, most: int) -> bytes:
+    body = bytearray()
+    await received(request, most, BODY_SECONDS, body.extend)
+    return bytes(body)
