@@ -1,13 +1,14 @@
 """Decides what the master does next, from one view of the run; this module does nothing itself.
 
 Results are applied in the order of k. The pacing decides when the next iteration is built and
-opened. `InOrder` keeps m iterations in flight: k is always opened on the theta that holds the
-results through k - m, so theta is a pure function of the run's seed and its results. `AsNeeded`
+opened. A fixed one keeps m iterations in flight: k is always opened on the theta that holds the
+results through k - m, so theta is a pure function of the run's seed and its results. The other
 opens an iteration as late as the fleet allows, on all results that are applied when its build
 starts. Its row records which results those are, so theta can be computed again in this case too.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, RunView
 from spsa.db.tables import Iteration
@@ -112,42 +113,28 @@ class BuildProgress:
     failure: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InOrder:
-    """Always `in_flight` iterations in flight."""
-
-    in_flight: int
-
-    waits_for_builds = True
-
-    def due(self, view: RunView, in_build: int) -> bool:
-        """Whether to build the next iteration; `in_build` are being built already."""
-        return view.opened + in_build + 1 - self.in_flight <= view.run.applied
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsNeeded:
-    """As many iterations in flight as keep all slots busy, at most `in_flight`.
+class Pacing:
+    """At most `in_flight` iterations in flight; without `wanted` always so many.
 
     The next one is due when fewer than `wanted` games are ready or being built; an iteration has
     `games`, and `builders` iterations can be built at a time.
     """
 
     in_flight: int
-    wanted: float
-    games: int
-    builders: int = 1
+    wanted: float = inf
+    games: int = 0
+    builders: float = inf
 
-    waits_for_builds = False
+    @property
+    def is_fixed(self) -> bool:
+        return self.wanted == inf
 
     def due(self, view: RunView, in_build: int) -> bool:
         """Whether to build the next iteration; `in_build` are being built already."""
         in_flight_wanted = view.opened + in_build + 1 - self.in_flight <= view.run.applied
         games = view.ready_games + in_build * self.games
         return in_flight_wanted and in_build < self.builders and games < self.wanted
-
-
-Pacing = InOrder | AsNeeded
 
 
 BINARY_BUDGET = 3
@@ -216,7 +203,7 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None 
     due = k <= run.max_iterations and pacing.due(view, in_build.count)
     if due and running:
         return StartBuild(k)
-    if pacing.waits_for_builds and (due or in_build.count):
+    if pacing.is_fixed and (due or in_build.count):
         return Idle()  # a paused run opens nothing, so it must not apply results past that opening
     return _after_opening(view, in_build, running=running)
 

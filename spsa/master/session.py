@@ -25,11 +25,9 @@ from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
 from spsa.master.decide import (
-    AsNeeded,
     CloseRound,
     FailBatches,
     GiveUpRound,
-    InOrder,
     Pacing,
     Pause,
     SetAside,
@@ -210,7 +208,7 @@ class Pacer:
         """The pacing for this view of the run."""
         settings, builds = self.settings, self.build_threads
         if settings.iterations_in_flight != AUTO:
-            return InOrder(settings.iterations_in_flight)
+            return Pacing(in_flight=settings.iterations_in_flight)
         most = in_flight_limit(settings.planned_iterations)
         games_needed = GamesNeeded(
             # or leased batches, if they are more because some wait at their worker
@@ -221,7 +219,7 @@ class Pacer:
             build_seconds=builds.seconds,
             builders=builds.builders,
         )
-        return AsNeeded(
+        return Pacing(
             in_flight=min(most, in_flight_after(view.run.applied)),
             wanted=games_needed.wanted,
             games=settings.games_per_iteration,

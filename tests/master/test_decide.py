@@ -12,7 +12,6 @@ from spsa.lifecycle import BatchStatus, Purpose, RunStatus
 from spsa.master.decide import (
     BINARY_BUDGET,
     Apply,
-    AsNeeded,
     BuildProgress,
     CloseRound,
     Decision,
@@ -20,8 +19,8 @@ from spsa.master.decide import (
     GiveUpBuild,
     GiveUpRound,
     Idle,
-    InOrder,
     OpenIteration,
+    Pacing,
     Pause,
     SetAside,
     StartBuild,
@@ -60,7 +59,7 @@ def view(
     )
 
 
-PLAYED, OPEN, TWO = iteration(2, games=10), iteration(3), InOrder(2)
+PLAYED, OPEN, TWO = iteration(2, games=10), iteration(3), Pacing(in_flight=2)
 NONE, ONE, BUILT = BuildProgress(), BuildProgress(count=1), BuildProgress(count=1, built=True)
 FAILED = BuildProgress(count=1, built=True, failure="expected `;`")
 BOTH, BOTH_BUILT = BuildProgress(count=2), BuildProgress(count=2, built=True)
@@ -101,8 +100,8 @@ def test_in_order(case: str) -> None:
     assert next_decision(view(applied, open_ones, **more), pacing, in_build) == right
 
 
-def needed(**over: Any) -> AsNeeded:
-    return AsNeeded(**{"in_flight": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
+def needed(**over: Any) -> Pacing:
+    return Pacing(**{"in_flight": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
 
 
 def as_needed(seen: RunView, builds: int = 0, **over: Any) -> Decision:
@@ -137,9 +136,9 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else() -> None:
     played = [iteration(1, games=10)]
     for obstacle in (STUCK, MISCOUNTED):
         seen = view(0, played, most=1, obstacles=[obstacle])
-        assert next_decision(seen, InOrder(1), BUILT) == Pause(obstacle.reason)
+        assert next_decision(seen, Pacing(in_flight=1), BUILT) == Pause(obstacle.reason)
     paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
-    assert next_decision(paused, InOrder(1)) == Idle(), "nor is its result applied"
+    assert next_decision(paused, Pacing(in_flight=1)) == Idle(), "nor is its result applied"
     over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
     assert upkeep(over) == Pause(STUCK.reason), "of a validation"
 

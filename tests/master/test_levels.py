@@ -1,10 +1,10 @@
-"""Binaries for a level of x86-64: which are refused, and when those of other levels go."""
+"""Binaries for a level of x86-64: which are refused, and which a machine builds."""
 
 from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import Stage, new_engine, stage
+from builders import stage
 from console import CONFIG, write_project
 from masters import SPACE
 
@@ -15,12 +15,8 @@ from spsa.master import delivery_setup
 SOURCE = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
 
 
-@pytest.fixture
-def staged(store: Store) -> Stage:
-    return stage(store)
-
-
-def test_the_event_of_a_refused_level_is_written_once(staged: Stage) -> None:
+def test_the_event_of_a_refused_level_is_written_once(store: Store) -> None:
+    staged = stage(store)
     for _ in range(2):
         staged.whole_iteration(refused={"x86-64-v3": "another bench", "x86-64-v4": "too"})
     told = [e.detail for e in staged.store.events(staged.run.id) if e.kind == "level_refused"]
@@ -28,18 +24,6 @@ def test_the_event_of_a_refused_level_is_written_once(staged: Stage) -> None:
         {"level": "x86-64-v3", "reason": "another bench"},
         {"level": "x86-64-v4", "reason": "too"},
     ]
-
-
-def test_binaries_of_a_level_are_retired_with_their_iteration(
-    staged: Stage,
-) -> None:
-    first, second, third = (new_engine(name, content=b"x") for name in ("one", "two", "three"))
-    staged.whole_iteration(variants={"x86-64-v3": (first, second)})
-    staged.open(variants={"x86-64-v3": (third, second)})
-    # the plus and minus of all iterations of a stage are the same
-    assert staged.store.retire_engines(staged.master, 1) == [first.sha256]
-    left = [staged.store.file(engine.sha256) for engine in (first, second, third)]
-    assert left == [None, b"x", b"x"]
 
 
 WHERE = "[build]\nwhere = 'worker'"
