@@ -81,10 +81,7 @@ class LiveDisplay:
 
 def _redirected() -> dict[str, Any]:
     """What rich prints above a view: rich would also take what goes to a file."""
-    return {
-        "redirect_stdout": sys.stdout.isatty(),
-        "redirect_stderr": sys.stderr.isatty(),
-    }
+    return {"redirect_stdout": sys.stdout.isatty(), "redirect_stderr": sys.stderr.isatty()}
 
 
 @contextmanager

@@ -52,10 +52,7 @@ class AlarmKind(StrEnum):
         "at_bound",
         f"a wider bound may be better: stop the run, change it in params.toml, {_AGAIN}",
     )
-    NOISE = (
-        "noise",
-        "use larger steps or more games; or the start was close to the best values",
-    )
+    NOISE = ("noise", "use larger steps or more games; or the start was close to the best values")
     WORSE = "worse", "do not use them; look for faults of engines or workers"
     ONE_SIDED = (
         "one_sided",

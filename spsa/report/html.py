@@ -90,10 +90,7 @@ def take(run: Run) -> Sequence[tuple[str, str]]:
             "The tuned values as the lines that OpenBench takes",
             f"spsa-master params export --format openbench --run {name}",
         ),
-        (
-            "A match of the tuned values against the start",
-            f"spsa-master validate --run {name}",
-        ),
+        ("A match of the tuned values against the start", f"spsa-master validate --run {name}"),
     )
 
 

@@ -141,11 +141,7 @@ def _counts(parts: Sequence[WorkerShare]) -> dict[str, Vector]:
 
 
 def _report(
-    name: str,
-    own: Vector,
-    others: Vector,
-    speeds: dict[str, float],
-    alarms: tuple[Alarm, ...],
+    name: str, own: Vector, others: Vector, speeds: dict[str, float], alarms: tuple[Alarm, ...]
 ) -> MachineReport:
     value, _ = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
     even, half, whole, sound, void, _, late, *_ = (int(n) for n in own.sum(axis=0))

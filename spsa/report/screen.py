@@ -21,13 +21,7 @@ from spsa.errors import TuningError
 from spsa.lifecycle import Purpose
 from spsa.live_display import LiveDisplay
 from spsa.report.alarms import with_alarms
-from spsa.report.answer import (
-    alarm_lines,
-    answer_lines,
-    ends,
-    headline,
-    sentences,
-)
+from spsa.report.answer import alarm_lines, answer_lines, ends, headline, sentences
 from spsa.report.formats import elo_text, number, score
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, ParameterStatus

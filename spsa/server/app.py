@@ -32,13 +32,7 @@ from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.receiving import Refused, refused_by
-from spsa.server.rendering import (
-    PLOTLY,
-    REFRESH_SECONDS,
-    compile_templates,
-    refusal,
-    send_plotly,
-)
+from spsa.server.rendering import PLOTLY, REFRESH_SECONDS, compile_templates, refusal, send_plotly
 from spsa.server.workers import Workers
 
 THREADS = 6

@@ -165,11 +165,7 @@ class Stage:
     def open(self, **over) -> int:
         """Open the next iteration in the gain schedule, or what `over` says."""
         run = self.now()
-        usual = {
-            "k": run.applied + 1,
-            "opened_on": run.applied,
-            "opened_purges": run.purges,
-        }
+        usual = {"k": run.applied + 1, "opened_on": run.applied, "opened_purges": run.purges}
         return self.store.open_iteration(self.master, new_iteration(**usual | over))
 
     def claim(self, claim_id: str, lease: float = LEASE) -> Claim | None:

@@ -72,10 +72,7 @@ def fuzz(short: int = 300) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     """A test of 100,000 inputs in the long form, and of `short` otherwise."""
     inputs = int(os.environ.get("SPSA_TEST_EXAMPLES", 100_000 if LONG else short))
     chosen = settings(
-        max_examples=inputs,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=inputs, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:

@@ -340,11 +340,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             self.views.pop((run.id, name), None)
 
     def _write(
-        self,
-        pick: int,
-        cut: Cut,
-        call: Callable[[MasterLease], Any],
-        meant: Callable[[Run], Any],
+        self, pick: int, cut: Cut, call: Callable[[MasterLease], Any], meant: Callable[[Run], Any]
     ) -> Any:
         """A call of a master with its last lease, if it ever had one."""
         run, _, lease = self._master(pick)

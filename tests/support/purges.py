@@ -3,11 +3,7 @@
 import struct
 import uuid
 
-from builders import (
-    LEASE,
-    new_worker,
-    result_of,
-)
+from builders import LEASE, new_worker, result_of
 from invariants import broken
 from masters import FakeSleep, play
 
