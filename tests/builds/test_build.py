@@ -193,6 +193,8 @@ def test_a_key_names_all_that_decides_the_bytes(
         key(target="x86_64-unknown-linux-musl"),
         key(binary="tiny"),
         key(package="tiny"),
+        key(command=("make",), binary="tiny"),
+        key(command=("make", "-j2"), binary="tiny"),
         compiler.key(rendered(2)),
         compiler.key(Rendered(rendered(1).files, {"margin": 2})),
         compiler.key(Rendered({}, {"margin": 1})),

@@ -59,16 +59,6 @@ def test_nothing_that_an_earlier_make_left_is_used(tmp_path: Path) -> None:
     assert (bench.source / "main.o").read_text() == "stale"
 
 
-def test_another_command_is_another_key(shared: Bench) -> None:
-    values = rendered(TEMPO_BONUS=13)
-    keys = {
-        builder(shared).compiler.key(values),
-        builder(shared, *QUICK, "-j2").compiler.key(values),
-        builder(shared).compiler.key(rendered(TEMPO_BONUS=14)),
-    }
-    assert len(keys) == 3
-
-
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -9,10 +9,8 @@ from checkouts import PLAIN, Bench, rendered
 from engines.faulty import WINNER, engine
 
 from spsa.builds import requirements
-from spsa.builds.builder import Builder
-from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.recipe import Rendered
 from spsa.builds.requirements import LEVELS, provided, required
-from spsa.builds.source import pin
 
 V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
 V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
@@ -68,22 +66,21 @@ def test_a_machine_is_of_one_kind(
 
 
 HEADER = b"\x7fELF\x02\x01\x01" + bytes(9)
+V3_ALONE = ("x86-64-v3",)
 FILES = {
-    "x86-64": (HEADER + b"\x03\x00\x3e\x00", ("linux", "x86-64")),
-    "aarch64": (HEADER + b"\x02\x00\xb7\x00", ("linux", "aarch64")),
-    "script": (b"#!/usr/bin/python3\nprint('uciok')\n", ()),
-    "cut off": (HEADER, ()),
+    "x86-64": (HEADER + b"\x03\x00\x3e\x00", ("linux", "x86-64"), ("linux", "x86-64-v3")),
+    "aarch64": (HEADER + b"\x02\x00\xb7\x00", ("linux", "aarch64"), ("linux", "aarch64")),
+    "script": (b"#!/usr/bin/python3\nprint('uciok')\n", (), V3_ALONE),
+    "cut off": (HEADER, (), V3_ALONE),
 }
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_requires_what_its_header_says(name: str, tmp_path: Path) -> None:
-    content, words = FILES[name]
+    content, words, at_v3 = FILES[name]
     (tmp_path / "engine").write_bytes(content)
     assert required(tmp_path / "engine") == words
-    raised = tuple("x86-64-v3" if word == "x86-64" else word for word in words)
-    is_elf = content.startswith(b"\x7fELF") and len(content) >= 20
-    assert required(tmp_path / "engine", "x86-64-v3") == (raised if is_elf else ("x86-64-v3",))
+    assert required(tmp_path / "engine", "x86-64-v3") == at_v3
 
 
 ON_X86 = pytest.mark.skipif(
@@ -129,34 +126,22 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
     ]
 
 
-def copied(folder: Path, makefile: str, level: str | None = None) -> tuple[str, ...]:
-    """What an engine requires that is "built" by copying a script."""
-    source = folder / "source"
-    source.mkdir(exist_ok=True)
-    engine(source, "engine", moves=WINNER)
-    (source / "Makefile").write_text(makefile)
-    recipe = Recipe(
-        command=("cp", "engine", "built"),
-        binary="built",
-        level=level,
-        bench=False,
-    )
-    pinned = pin(source, folder / "work", cargo=False)
-    builder = Builder(pinned, recipe, folder / "work", folder / "engines", PLAIN)
-    return builder.build_one("plus", Rendered({}, {"margin": 1})).requires
-
-
-def test_a_command_for_this_processor_requires_its_level_unless_another_is_declared(
-    tmp_path: Path,
-) -> None:
-    usual = tuple(word for word in (requirements.own_level(),) if word is not None)
-    for flags, words in (
-        ("-march=native", usual),
-        ("-mcpu=native", usual),
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("-march=native", (requirements.own_level(),)),
+        ("-mcpu=native", (requirements.own_level(),)),
         ("-mtune=native", ()),
         ("-march=x86-64-v2 -O3", ("x86-64-v2",)),
-    ):
-        folder = tmp_path / flags[:12]
-        folder.mkdir()
-        assert copied(folder, f"CXXFLAGS = -O3 {flags}\n") == words
-        assert copied(folder, f"CXXFLAGS = -O3 {flags}\n", "x86-64-v3") == ("x86-64-v3",)
+    ],
+)
+def test_a_command_for_this_processor_requires_its_level_unless_another_is_declared(
+    flags: str, words: tuple[str | None, ...], tmp_path: Path
+) -> None:
+    own = Bench(tmp_path, "cpp")
+    engine(own.source, "engine", moves=WINNER)
+    own.write("Makefile", f"CXXFLAGS = -O3 {flags}\n")
+    for level, wanted in ((None, tuple(filter(None, words))), ("x86-64-v3", ("x86-64-v3",))):
+        command = ("cp", "engine", "built")
+        builder = own.builder(command=command, binary="built", level=level, bench=False)
+        assert builder.build_one("plus", Rendered({}, {"margin": 1})).requires == wanted
