@@ -1,4 +1,4 @@
-"""Builds with the real cargo, of a crate so small that one takes half a second."""
+"""Builds for real: of a small crate by cargo, and of a small C++ engine by a declared command."""
 
 import json
 import os
@@ -8,15 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkouts import PLAIN, Bench, rendered
+from checkouts import FIXTURES, PLAIN, Bench, rendered
 
 from spsa.builds import requirements
-from spsa.builds.builder import adopt
+from spsa.builds.builder import Builder, adopt
 from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Rendered
+from spsa.builds.sources.rewriting import rewrite
+from spsa.core.params import Location
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
-pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+pytestmark = pytest.mark.skipif(
+    not all(map(shutil.which, ("cargo", "make", "c++"))), reason="needs cargo and a C++ compiler"
+)
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +211,59 @@ def test_a_key_names_all_that_decides_the_bytes(
     monkeypatch.setattr(requirements, "_PROCESSOR", own.write("../features", "flags: avx2"))
     keys.append(key())
     assert len(set(keys)) == len(keys)
+
+
+HEADER = (FIXTURES / "cpp" / "params.h").read_text(encoding="utf-8")
+
+
+def tern_with(**values: int) -> Rendered:
+    numbers = {Location(name): value for name, value in values.items()}
+    return Rendered({"params.h": rewrite(HEADER, numbers, "params.h")}, dict(values))
+
+
+def of_tern(bench: Bench, *command: str) -> Builder:
+    usual = ("make", "CXXFLAGS=-O0 -std=c++17")
+    return bench.builder(command=command or usual, binary="tern")
+
+
+@pytest.fixture(scope="module")
+def tern(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("tern"), "cpp")
+
+
+def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern: Bench) -> None:
+    before = state(tern.source)
+    plus, minus = of_tern(tern).build(tern_with(TEMPO_BONUS=90), tern_with(TEMPO_BONUS=2))
+    assert plus.bench and minus.bench and plus.bench != minus.bench
+    assert plus.target == minus.target != ""
+    assert state(tern.source) == before
+
+
+@pytest.mark.slow
+def test_nothing_that_an_earlier_make_left_is_used(tmp_path: Path) -> None:
+    # no rule of the Makefile mentions params.h: make alone would keep the objects of the first
+    bench = Bench(tmp_path, "cpp")
+    for name in ("main.o", "eval.o", "board.o", "tern"):
+        bench.write(name, "stale")
+    margins = (tern_with(RazorMargin=40), tern_with(RazorMargin=900))
+    first, second = (of_tern(bench).build_one("plus", margin).bench for margin in margins)
+    assert first != second
+    assert (bench.source / "main.o").read_text() == "stale"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("make", "CXXFLAGS=-std=c++98"), "`make CXXFLAGS=-std=c++98` ended with 2"),
+        (("sh", "-c", "echo 'no such header' >&2; exit 3"), "ended with 3\nno such header\nall of"),
+        (("sh", "-c", "printf '\\377' >&2; exit 3"), "ended with 3\n\N{REPLACEMENT CHARACTER}"),
+        (("true",), "ended without making tern"),
+        (("no-such-make",), "`no-such-make` is not found; install it"),
+        (("sh", "-c", "echo '#!/bin/sh' > tern; chmod +x tern"), "tern: "),
+    ],
+)
+def test_a_build_that_fails_says_why(tern: Bench, command: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BuildFailed, match=r"^the plus engine: ") as failed:
+        of_tern(tern, *command).build_one("plus", tern_with(TEMPO_BONUS=12))
+    assert said in str(failed.value)
+    assert str(failed.value).endswith("\nIts values: TEMPO_BONUS = 12")
