@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
-from spsa.core.json_values import Hash, Items, Range, Text
+from spsa.core.json_values import HASH, Items, Range, Text
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict, TuningError
 from spsa.lifecycle import Purpose
@@ -67,7 +67,7 @@ Reason = Annotated[str, Text(1, FAILURE_LENGTH)]
 ClaimId = Annotated[str, Text(1, 64)]
 Lease = Annotated[float, Range(*LEASE_SECONDS)]
 RowId = Annotated[int, Range(0, 2**62)]
-Sha256 = Annotated[str, Hash()]
+Sha256 = Annotated[str, HASH]
 Speed = Annotated[float, Range(0, MAX_NPS, measured=True)]
 Scale = Annotated[float, Range(0, MAX_SCALE, measured=True)]
 Nodes = Annotated[int, Range(0, MAX_NODES_OF_BATCH)]

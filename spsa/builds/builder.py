@@ -22,8 +22,8 @@ from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
 from spsa.builds.smoke import examine, longest_search
 from spsa.builds.source import Checkout, Pinned
 from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
+from spsa.core import Column
 from spsa.core.game_settings import TimeControl
-from spsa.core.json_values import Column
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import MAX_TEXT, content, write_whole
 

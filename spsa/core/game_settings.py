@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
-from spsa.core.json_values import Column
+from spsa.core import Column
 
 MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
 MAX_NPS = 10**12  # nodes a second

@@ -16,10 +16,8 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
-    ClassVar,
     Literal,
     NoReturn,
-    Self,
     TypeVar,
     Union,
     get_args,
@@ -30,7 +28,6 @@ from typing import (
 from spsa.errors import OutOfRange, UnusableState
 
 LEAST_MEASURED = 1e-6  # except 0: what is divided by it stays finite
-_HEX_DIGITS = "0123456789abcdef"
 _SIGNS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OutOfRange)
 
 Value = TypeVar("Value")
@@ -58,11 +55,15 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of `least` to `most` characters: one printable line, unless it is a `quote`."""
+    """A text of `least` to `most` characters: one printable line, unless it is a `quote`.
+
+    Its characters are those `of` a text, if that is given.
+    """
 
     least: int
     most: int
     quote: bool = False
+    of: str = ""
 
     def refusal(self, value: Any) -> str | None:
         if not self.least <= len(value) <= self.most:
@@ -71,23 +72,17 @@ class Text:
             return f"has unprintable characters: {shown(value)}"
         if any("\ud800" <= character <= "\udfff" for character in value):
             return "has half a surrogate pair, which is no character"
+        if self.of and value.strip(self.of):
+            return f"is {shown(value)}; its characters have to be of {self.of}"
         return None
 
     def condition(self, column: str) -> str:
-        return f"length({column}) BETWEEN {self.least} AND {self.most}"
+        only = f" AND ltrim({column}, '{self.of}') = ''" if self.of else ""
+        return f"length({column}) BETWEEN {self.least} AND {self.most}{only}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hash:
-    """A SHA-256 in 64 small hexadecimal digits."""
-
-    def refusal(self, value: Any) -> str | None:
-        if len(value) == 64 and not value.strip(_HEX_DIGITS):
-            return None
-        return f"is {shown(value)}; it has to be 64 hexadecimal digits"
-
-    def condition(self, column: str) -> str:
-        return f"length({column}) = 64 AND ltrim({column}, '{_HEX_DIGITS}') = ''"
+HASH = Text(64, 64, of="0123456789abcdef")
+"""A SHA-256 in small hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class Items:
         return f"length(CAST({column} AS TEXT)) <= {self.characters}"
 
 
-Limit = Range | Text | Hash | Items
+Limit = Range | Text | Items
 """What a field may hold besides its type: why a value is refused, and the same in SQL."""
 
 
@@ -131,7 +126,7 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
-        return _parts(value)
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: to_json(part) for name, part in value.items()}
     if isinstance(value, tuple | list):
@@ -276,40 +271,6 @@ _TYPES: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     tuple: ("array", (list, tuple)),
     list: ("array", (list, tuple)),
 }
-
-
-def differences(
-    run: Mapping[str, Any], files: Mapping[str, Any], within: str = ""
-) -> Iterator[str]:
-    """A sentence for every value of a run, such as `time_control.high`, that the files change."""
-    for name in sorted(run.keys() | files.keys()):
-        here, there = run.get(name), files.get(name)
-        if isinstance(here, Mapping) and isinstance(there, Mapping):
-            yield from differences(here, there, f"{within}{name}.")
-        elif here != there:
-            said = ["one" if isinstance(part, Mapping) else part for part in (here, there)]
-            own, new = ("none" if part is None else part for part in said)
-            yield f"{within}{name}: the run has {own}, the files say {new}"
-
-
-class Column:
-    """A dataclass that is a column of JSON of this name, in several tables perhaps."""
-
-    __slots__ = ()
-    column: ClassVar[str]
-
-    def to_json(self) -> dict[str, Any]:
-        return _parts(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """What `to_json` gave; UnusableState if the JSON is anything else."""
-        with as_written(f"a column `{cls.column}`"):
-            return from_json(cls, data)
-
-
-def _parts(value: Any) -> dict[str, Any]:
-    return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
 
 
 @contextmanager

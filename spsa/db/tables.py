@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
-from spsa.core import Builds, Estimates, Update
+from spsa.core import Builds, Column, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
-from spsa.core.json_values import Column, as_written, finite, from_json
+from spsa.core.json_values import as_written, finite, from_json
 from spsa.db.base import (
     GAMES,
     HALF_POINTS_AGREE,

@@ -74,6 +74,20 @@ class RunSettings:
             return from_json(cls, {**data, "game_settings": game_settings})
 
 
+def differences(
+    run: Mapping[str, Any], files: Mapping[str, Any], within: str = ""
+) -> Iterator[str]:
+    """A sentence for every value of a run, such as `time_control.high`, that the files change."""
+    for name in sorted(run.keys() | files.keys()):
+        here, there = run.get(name), files.get(name)
+        if isinstance(here, Mapping) and isinstance(there, Mapping):
+            yield from differences(here, there, f"{within}{name}.")
+        elif here != there:
+            said = ["one" if isinstance(part, Mapping) else part for part in (here, there)]
+            own, new = ("none" if part is None else part for part in said)
+            yield f"{within}{name}: the run has {own}, the files say {new}"
+
+
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
     """The settings of a new run; `planned_iterations` are those of the files unless given."""
     return RunSettings(

@@ -20,7 +20,7 @@ from spsa.config.source import (
     other_values,
     read_sources,
 )
-from spsa.core.json_values import as_written, differences
+from spsa.core.json_values import as_written
 from spsa.core.params import Parameter, Space
 from spsa.db import Store
 from spsa.db.tables import Run, Values
@@ -29,7 +29,7 @@ from spsa.history.replay import theta_at
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files, source_of
-from spsa.master.session import RunSettings, settings_from, tuning_of
+from spsa.master.session import RunSettings, differences, settings_from, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
 

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa import __version__
-from spsa.core.json_values import Hash, from_json, to_json
+from spsa.core.json_values import HASH, from_json, to_json
 from spsa.db import Store
 from spsa.db.tables import Machine
 from spsa.errors import OutOfRange
@@ -111,7 +111,7 @@ class Workers:
     async def _file(self, request: Request) -> Response:
         """The bytes of a file that a claim of this machine names."""
         sha256 = request.path_params["sha256"]
-        if (why := Hash().refusal(sha256)) is not None:
+        if (why := HASH.refusal(sha256)) is not None:
             raise out_of_range(f"the hash {why}", "sha256")
         place = await self._run(self._place, request, self._tokens.sent(request), sha256)
         find = partial(self._files.find, sha256, place)

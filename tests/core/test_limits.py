@@ -15,8 +15,8 @@ from builders import Stage, new_worker, result_of, stage
 from shell import Shell
 
 from spsa.core.json_values import (
+    HASH,
     LEAST_MEASURED,
-    Hash,
     Limit,
     Range,
     Text,
@@ -179,7 +179,7 @@ LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
         (-1e-9, 1e-310, LEAST_MEASURED / 2, 1000.1),
     ),
     (Text(1, 5), ("x", "xxxxx", "♜♜♜♜♜"), ("", "xxxxxx", "♜" * 6)),
-    (Hash(), (SHA256,), (SHA256[1:], SHA256 + "0", "g" * 64, SHA256.upper())),
+    (HASH, (SHA256,), (SHA256[1:], SHA256 + "0", "g" * 64, SHA256.upper())),
 ]
 
 

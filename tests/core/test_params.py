@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.json_values import differences
 from spsa.core.params import Constraint, Location, Parameter, Place, Role, Space
 from spsa.core.params.parameter import circle, feasible
+from spsa.master.session import differences
 
 
 def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:
