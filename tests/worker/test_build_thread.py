@@ -68,7 +68,7 @@ def builder(store: Store, tmp_path: Path, lease: float = LEASE) -> BuildThread:
     return BuildThread(store, new_worker(provides=(BUILDS,)), lease, tmp_path / "builds")
 
 
-def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered) -> None:
+def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered):
     key = ordered(BUILD)
     with builder(sqlite_store, tmp_path):
         state = until(sqlite_store, key, lambda one: one.engines)
@@ -79,7 +79,7 @@ def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered) -> 
 
 
 @pytest.mark.parametrize("role", [MachineRole.BUILDER, MachineRole.WORKER])
-def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role, caplog) -> None:
+def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role, caplog):
     key = ordered(BUILD)
     token = sqlite_store.invite_machine("remote", role, "me")
     with (
@@ -95,7 +95,7 @@ def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role,
             assert "was invited without --may-build" in caplog.text
 
 
-def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered) -> None:
+def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered):
     key = ordered(["sh", "-c", "echo 'no\033[2J such header' >&2; exit 3"])
     with builder(sqlite_store, tmp_path):
         state = until(sqlite_store, key, lambda one: one.failures)
@@ -106,7 +106,7 @@ def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered) -> 
 
 def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
     sqlite_store, tmp_path, ordered, sql
-) -> None:
+):
     ordered(["sleep", "600"])
     with builder(sqlite_store, tmp_path, lease=10):
         wait_for_status(sql, "leased")
@@ -115,7 +115,7 @@ def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
     assert sql("SELECT attempt FROM spsa_build") == [(0,)]
 
 
-def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordered, sql) -> None:
+def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordered, sql):
     ordered(["sleep", "600"])
     with builder(sqlite_store, tmp_path):
         wait_for_status(sql, "leased")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import chess
 import pytest
@@ -56,7 +55,7 @@ def search(chance: Chance) -> str:
 @example(said=f"info depth {'9' * 5000} score mate {'9' * 5000} nodes {'9' * 5000}", move="")
 @example(said="info depth 5x score cp 5x nodes 12x", move="bestmove e2e4x")
 @fuzz()
-def test_numbers_of_a_search_stay_in_their_ranges(said: str, move: str) -> None:
+def test_numbers_of_a_search_stay_in_their_ranges(said, move):
     heard = bytearray(b"\n" + said.encode(errors="replace") + b"\n")
     last = last_info(heard, len(heard))
     try:
@@ -98,7 +97,7 @@ def fits_its_columns(result: BatchResult) -> None:
     json.dumps(dict(result.voids))
 
 
-def test_there_is_an_end_of_options() -> None:
+def test_there_is_an_end_of_options():
     declared = Declarations()
     with pytest.raises(EngineFault) as caught:
         for number in range(10**6):
@@ -115,7 +114,7 @@ WIDE = b"info depth 1 score mate -%s nodes %s\n" % (b"9" * 5000, b"9" * 5000)
 
 
 @pytest.mark.parametrize("lies", [LIES, WIDE])
-def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> None:
+def test_a_match_survives_the_numbers_of_a_liar(tmp_path, lies):
     says, pgn = tmp_path / "says", tmp_path / "games.pgn"
     says.write_bytes(lies)
     done = compete(

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from screen import Screen, console_of
 
 from spsa.core.scoring import Tally
@@ -23,7 +22,7 @@ def worker(**over: Any) -> Worker:
     return cast(Worker, SimpleNamespace(**usual | over))
 
 
-def test_slots_and_faults_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_and_faults_are_shown(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
     screen = Screen(100, 20)

@@ -5,9 +5,6 @@ The missing modules and functions are taken away from Linux. macOS was not tried
 
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from asking import Store
 from builders import NODES
@@ -17,9 +14,7 @@ from trials import opened
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
 
 
-def test_a_worker_plays_and_its_row_says_what_is_missing(
-    sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
+def test_a_worker_plays_and_its_row_says_what_is_missing(sqlite_url, tmp_path, sql):
     with Store(sqlite_url) as store:
         opened(store, tmp_path, NODES)
     words = ("--spsa", "-c", "1", "--max-batches", "1", "--engines-cache", str(tmp_path))

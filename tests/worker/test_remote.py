@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asking import RemoteStore
@@ -46,9 +45,7 @@ def claim(tmp_path: Path) -> Claim:
     return claim_of(engine, engine)
 
 
-def test_the_version_is_asked_without_a_token_and_read_with_more_fields(
-    store: RemoteStore, server: WorkerServer
-) -> None:
+def test_the_version_is_asked_without_a_token_and_read_with_more_fields(store, server):
     server.version |= {"more": ["of", "later"], "version": "9.9"}
     assert store.server_version() == ServerVersion(
         version="9.9", protocol=1, sha256=server.version["sha256"]
@@ -59,7 +56,7 @@ def test_the_version_is_asked_without_a_token_and_read_with_more_fields(
         assert "X-Spsa-Protocol" not in request.headers
 
 
-def test_a_worker_registers_with_its_token(store: RemoteStore, server: WorkerServer) -> None:
+def test_a_worker_registers_with_its_token(store, server):
     assert store.register_worker(new_worker(provides=("linux",))) == WORKER
     (request,) = server.requests
     assert request.json["provides"] == ["linux"]
@@ -88,9 +85,7 @@ def test_a_worker_registers_with_its_token(store: RemoteStore, server: WorkerSer
         ((200, {"Content-Length": "999"}, b'{"reply": "accepted"}'), DatabaseUnreachable),
     ],
 )
-def test_a_response_is_the_error_that_the_database_raises(
-    store: RemoteStore, server: WorkerServer, claim: Claim, response: Any, error: type[TuningError]
-) -> None:
+def test_a_response_is_the_error_that_the_database_raises(store, server, claim, response, error):
     server.replaced["/worker/report"] = lambda _: response
     with pytest.raises(TuningError) as raised:
         store.report(claim, RESULT)
@@ -101,7 +96,7 @@ def test_a_response_is_the_error_that_the_database_raises(
         assert raised.value.retry_after == (7.0 if "Retry-After" in response[1] else None)
 
 
-def test_a_redirect_is_not_followed(store: RemoteStore, server: WorkerServer) -> None:
+def test_a_redirect_is_not_followed(store, server):
     with worker_server() as elsewhere:
         there = {"Location": f"{elsewhere.url}/worker/work"}
         server.replaced["/worker/work"] = lambda _: (307, there, b"")
@@ -110,9 +105,7 @@ def test_a_redirect_is_not_followed(store: RemoteStore, server: WorkerServer) ->
         assert elsewhere.requests == []
 
 
-def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
-    store: RemoteStore, server: WorkerServer
-) -> None:
+def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(store, server):
     data = bytes(range(256)) * 4_000
     server.files["f" * 64] = data
     held: list[set[str]] = []
@@ -135,7 +128,7 @@ def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
         ("https://[::1", "no URL"),
     ],
 )
-def test_another_url_is_refused_without_being_quoted(url: str, reason: str) -> None:
+def test_another_url_is_refused_without_being_quoted(url, reason):
     with pytest.raises(InvalidInput, match=reason) as raised:
         checked_url(url, plain_http=False)
     assert "secret" not in str(raised.value)
@@ -160,9 +153,7 @@ def certificate(tmp_path: Path) -> Path:
     return tmp_path / "alone.pem"
 
 
-def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(  # noqa: N802
-    certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(certificate, monkeypatch):  # noqa: N802
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate.with_name("certificate.pem"))
     with worker_server(context) as server:

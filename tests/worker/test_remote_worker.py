@@ -4,7 +4,6 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from console import Done, compete, environment, worker
@@ -34,9 +33,7 @@ def once(server: WorkerServer, folder: Path, *words: str, token: str = TOKEN) ->
     return compete("--server", server.url, "-c", "1", *words, cwd=folder, **variables)
 
 
-def test_reports_wait_while_the_server_is_away(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
+def test_reports_wait_while_the_server_is_away(start, server, play, tmp_path):
     """fishtest 539: the result of a finished task was lost when the server did not respond."""
     gate = tmp_path / "gate"
     play(1, gate=gate)
@@ -56,9 +53,7 @@ def test_reports_wait_while_the_server_is_away(
 @pytest.mark.parametrize(
     "response", [refusal(401, "this token is unknown"), refusal(403, "it was revoked", "revoked")]
 )
-def test_a_machine_that_is_not_permitted_is_told_so_and_ends(
-    server: WorkerServer, tmp_path: Path, response: Any
-) -> None:
+def test_a_machine_that_is_not_permitted_is_told_so_and_ends(server, tmp_path, response):
     """OpenBench 56: a worker with a wrong password waited in silence."""
     server.replaced["/worker/register"] = lambda _: response
     done = once(server, tmp_path)
@@ -67,9 +62,7 @@ def test_a_machine_that_is_not_permitted_is_told_so_and_ends(
     assert TOKEN not in done.stderr
 
 
-def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], tmp_path: Path
-) -> None:
+def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(start, server, play, tmp_path):
     pid = tmp_path / "pid"
     play(1, gate=tmp_path / "never", pid=pid)
     running = start()
@@ -81,9 +74,7 @@ def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(
     wait_until(lambda: not running_with(f"--pid={pid}"))
 
 
-def test_a_worker_without_work_says_why_in_one_line_each(
-    start: Callable[..., Running], server: WorkerServer
-) -> None:
+def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     running = start("--label", "fast", "--not", "second")
     running.until(lambda: "no run needs games" in running.log)
     server.work = [{"run": "first", "requires": ["big-memory"]}]
@@ -106,9 +97,7 @@ def big(path: Path, parts: int) -> Path:
 
 
 @pytest.mark.slow
-def test_leases_are_renewed_while_a_file_is_fetched(
-    start: Callable[..., Running], server: WorkerServer, tmp_path: Path
-) -> None:
+def test_leases_are_renewed_while_a_file_is_fetched(start, server, tmp_path):
     plus = big(engine(tmp_path, "plus"), 12)
     server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
     server.pause = 0.5
@@ -121,9 +110,7 @@ def test_leases_are_renewed_while_a_file_is_fetched(
     assert len(server.reports()) == 1
 
 
-def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(
-    start: Callable[..., Running], server: WorkerServer, tmp_path: Path
-) -> None:
+def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(start, server, tmp_path):
     plus = big(engine(tmp_path, "plus"), 1_000)
     server.claims.append(claim_of(plus, engine(tmp_path, "minus"), server, pairs=1))
     server.pause = 0.1
@@ -147,15 +134,13 @@ URL = "https://tuning.example.org"
         ({"database_url": "sqlite:///x"}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, None, None),
     ],
 )
-def test_where_a_worker_plays(
-    given: dict[str, Any], variables: dict[str, str], url: str | None, token: str | None
-) -> None:
+def test_where_a_worker_plays(given, variables, url, token):
     found = server_of(Settings(**given), variables)
     assert found == (None if url is None else (url, token))
     assert "SPSA_TOKEN" not in variables
 
 
-def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path: Path, capsys: Any) -> None:
+def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path, capsys):
     file = tmp_path / "token"
     file.write_text("t\n")
     file.chmod(0o644)

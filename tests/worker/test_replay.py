@@ -2,7 +2,6 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders import NODES
@@ -25,7 +24,7 @@ def again(fleet: OneIteration, *words: object) -> subprocess.CompletedProcess[st
     return compete(*words, "--engines-cache", cache, "-c", 1, DATABASE_URL=fleet.url)
 
 
-def test_a_batch_is_played_again_and_compared(played: OneIteration, sql: Any) -> None:
+def test_a_batch_is_played_again_and_compared(played, sql):
     pgn = played.folder / "out.pgn"
     before = sql("SELECT * FROM spsa_batch ORDER BY id")
     done = again(played, "--replay", "1.0", "--pgn", pgn)
@@ -38,7 +37,7 @@ def test_a_batch_is_played_again_and_compared(played: OneIteration, sql: Any) ->
 
 
 @pytest.mark.slow
-def test_one_pair_is_the_same_pair_as_in_its_batch(played: OneIteration) -> None:
+def test_one_pair_is_the_same_pair_as_in_its_batch(played):
     whole, one = played.folder / "whole.pgn", played.folder / "one.pgn"
     assert again(played, "--replay", "1.1", "--pgn", whole).returncode == 0
     done = again(played, "--replay", "1.1:2", "--pgn", one)
@@ -48,7 +47,7 @@ def test_one_pair_is_the_same_pair_as_in_its_batch(played: OneIteration) -> None
 
 
 @pytest.mark.slow
-def test_a_replay_of_counts_that_cannot_be_right_fails(played: OneIteration, sql: Any) -> None:
+def test_a_replay_of_counts_that_cannot_be_right_fails(played, sql):
     """The row says what these engines never played."""
     sql("UPDATE spsa_batch SET plus_wins = 0, minus_wins = 4, ptnml_0 = 2, ptnml_4 = 0")
     done = again(played, "--replay", "first/1.0")
@@ -59,7 +58,7 @@ def test_a_replay_of_counts_that_cannot_be_right_fails(played: OneIteration, sql
 
 
 @pytest.mark.slow
-def test_what_is_not_there_is_a_sentence(played: OneIteration) -> None:
+def test_what_is_not_there_is_a_sentence(played):
     for words, code, said in (
         (["--replay", "1"], 2, "is not [RUN/]ITERATION.BATCH[:PAIR]"),
         (["--replay", "1.0:3"], 2, "the batch has pairs 1 to 2, not 3"),

@@ -131,7 +131,7 @@ except OSError:
 """
 
 
-def test_an_engine_reaches_nobody(folder: Path, limits: EngineLimits) -> None:
+def test_an_engine_reaches_nobody(folder, limits):
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         path = program(folder, CALL.format(port=listening.getsockname()[1]))
         assert said(path, limits) == "refused"
@@ -139,7 +139,7 @@ def test_an_engine_reaches_nobody(folder: Path, limits: EngineLimits) -> None:
 
 
 @pytest.mark.parametrize("kind", ["net", "pid"])
-def test_each_kind_is_had_without_the_other(kind: str, tmp_path: Path) -> None:
+def test_each_kind_is_had_without_the_other(kind, tmp_path):
     """A tool that fails for one of them is asked for the other alone."""
     other = {"net": "pid", "pid": "net"}[kind]
     fake = tmp_path / "unshare"
@@ -152,7 +152,7 @@ def test_each_kind_is_had_without_the_other(kind: str, tmp_path: Path) -> None:
     assert done.stdout.startswith(words) and done.stderr == ""
 
 
-def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
+def test_what_cannot_be_isolated_is_not_started(folder):
     path = program(folder, f"open({str(folder / 'ran')!r}, 'w')")
     for wrapper in ("/bin/false", "/none"):
         try:
@@ -166,9 +166,7 @@ def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
     ("fault", "reason"),
     [("crash", "SIGSEGV"), ("exit-3", "exit status 3"), ("fill", "filled its working folder")],
 )
-def test_the_end_of_an_engine_is_told(
-    fault: str, reason: str, limits: EngineLimits, stop_signal: StopSignal, tmp_path: Path
-) -> None:
+def test_the_end_of_an_engine_is_told(fault, reason, limits, stop_signal, tmp_path):
     path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as worker_id:
         watched = EngineLimits(
@@ -180,9 +178,7 @@ def test_the_end_of_an_engine_is_told(
         running.close(at_once=True)
 
 
-def test_an_engine_that_does_not_start_is_told(
-    limits: EngineLimits, stop_signal: StopSignal, folder: Path, tmp_path: Path
-) -> None:
+def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_path):
     (tmp_path / "text").write_text("no program")
     aborting = Path(program(folder, "import os; os.abort()"))
     written = engine(tmp_path, "engine", moves="e2e4")
@@ -271,8 +267,8 @@ def a_worker(folder: Path, user: dict[str, Any]) -> Iterator[AWorker]:
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 @pytest.mark.parametrize("way", [*TOOLS, "none"])
 def test_an_engine_leaves_nothing_and_in_the_sandbox_sees_and_signals_nobody(
-    end: str, way: str, user: dict[str, Any], a_worker: AWorker, folder: Path
-) -> None:
+    end, way, user, a_worker, folder
+):
     mark = f"{folder}/grandchild"
     path = str(folder / "program")
     with subprocess.Popen(["/bin/sleep", "600"], **user) as victim:
@@ -324,7 +320,7 @@ print(*refused)
 @another_user
 @pytest.mark.parametrize("user", [{"user": NOBODY, "group": NOBODY, "extra_groups": []}])
 @pytest.mark.parametrize("wanted", [True, False])
-def test_an_engine_cannot_read_its_workers_environment(a_worker: AWorker, wanted: bool) -> None:
+def test_an_engine_cannot_read_its_workers_environment(a_worker, wanted):
     """Where it sees its worker at all, as without the tools for a PID namespace."""
     process = a_worker(PEEK, wanted=wanted, PATH="/none")
     assert process.stdout is not None
@@ -346,7 +342,7 @@ with orphan_reaper() as worker_id:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool: str) -> None:
+def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
     """The namespaces alone do not do that: of 120 such workers, bwrap left engines of 61 alive."""
     for _ in range(10):
         mark = f"7{random.randrange(10**6):06}.5"
@@ -389,9 +385,7 @@ def with_a_stray(folder: Path, stop_signal: StopSignal, worker_id: str = "") -> 
     return started(spec(animal(folder)), stop_signal, limits)
 
 
-def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
-    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
-) -> None:
+def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_signal, strays):
     first = with_a_stray(tmp_path, stop_signal)
     wait_until(lambda: len(strays()) == 1)
     (one,) = strays()
@@ -405,7 +399,7 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
     assert not alive(other)
 
 
-def test_other_processes_live_on(tmp_path: Path) -> None:
+def test_other_processes_live_on(tmp_path):
     """Other children of the same process, even those with an id of another worker."""
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     with orphan_reaper() as other:
@@ -448,9 +442,7 @@ def match(folder: Path, way: str, **switches: object) -> "subprocess.Popen[str]"
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_match_that_is_killed_leaves_nothing_and_has_said_what_is_missing(
-    tmp_path: Path, strays: Callable[[], list[int]], way: str
-) -> None:
+def test_a_match_that_is_killed_leaves_nothing_and_has_said_what_is_missing(tmp_path, strays, way):
     """With PID namespaces not even a process that has dropped its environment."""
     bare = way == "namespaces" and EngineLimits(isolation=isolation()).own_pids
     switches = {"bare": True} if bare else {}

@@ -81,9 +81,7 @@ def left(file: Path) -> set[str]:
     return {path.name for path in file.parent.iterdir() if "pyz" in path.name} - {file.name}
 
 
-def test_an_old_worker_becomes_the_servers_before_it_registers(
-    start: Callable[..., Running], server: WorkerServer, play: Callable[..., None], file: Path
-) -> None:
+def test_an_old_worker_becomes_the_servers_before_it_registers(start, server, play, file):
     old, new = repacked("old"), repacked("new")
     server.offer(new)
     play()
@@ -100,13 +98,7 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(
     assert f"-{pid}-" in registered.json["name"]  # the process became the new version
 
 
-def test_what_it_plays_is_reported_before_it_changes(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    tmp_path: Path,
-    file: Path,
-) -> None:
+def test_what_it_plays_is_reported_before_it_changes(start, server, play, tmp_path, file):
     """fishtest 2131: an old worker left its tasks to run out."""
     gate = tmp_path / "gate"
     server.offer(old := quick("old"))
@@ -144,12 +136,8 @@ def refuse_other_protocols(server: WorkerServer) -> None:
 
 
 def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    tmp_path: Path,
-    file: Path,
-) -> None:
+    start, server, play, tmp_path, file
+):
     """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
     refuse_other_protocols(server)
     server.version = {"version": "0", "protocol": PROTOCOL - 1, "sha256": ""}
@@ -167,12 +155,8 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
 
 @pytest.mark.parametrize("protocol", [PROTOCOL, PROTOCOL + 1])
 def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    protocol: int,
-    file: Path,
-) -> None:
+    start, server, play, protocol, file
+):
     """fishtest 544: workers fetched for ever an update that did not change their version."""
     server.offer(b"damaged on its way", protocol=protocol)
     server.version["sha256"] = "a" * 64
@@ -198,13 +182,7 @@ BROKEN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
-    start: Callable[..., Running],
-    server: WorkerServer,
-    play: Callable[..., None],
-    kind: str,
-    file: Path,
-) -> None:
+def test_a_new_version_that_fails_is_not_used_and_not_tried_again(start, server, play, kind, file):
     changes, said = BROKEN[kind]
     patience = {"TRIAL_SECONDS = 60.0": "TRIAL_SECONDS = 3.0"}
     old = quick("old", worker_update=patience if kind == "never" else {})
@@ -225,7 +203,7 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
         running.until(lambda: len(server.reports()) == 3)
 
 
-def test_an_installed_worker_says_which_version_to_install(server: WorkerServer) -> None:
+def test_an_installed_worker_says_which_version_to_install(server):
     server.offer(b"another", version="7.0", protocol=PROTOCOL + 1)
     done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=TOKEN)
     assert done.returncode == 2

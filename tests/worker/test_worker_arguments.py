@@ -126,9 +126,7 @@ CONTRADICTIONS = [
         *CONTRADICTIONS,
     ],
 )
-def test_a_wrong_command_line_is_refused_in_a_sentence(
-    typed: tuple[str, ...], variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_command_line_is_refused_in_a_sentence(typed, variables, said, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises((click.ClickException, InvalidInput)) as caught:
@@ -140,7 +138,7 @@ def test_a_wrong_command_line_is_refused_in_a_sentence(
     assert all(line.isprintable() and len(line) <= 1_600 for line in text.split("\n"))
 
 
-def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_url: str) -> None:
+def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
     done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
     refused(done, "File name too long")
 
@@ -153,7 +151,7 @@ def refused(done: Any, said: str) -> None:
     assert all(line.isprintable() and len(line) <= 1_600 for line in lines)
 
 
-def test_what_is_right_is_taken() -> None:
+def test_what_is_right_is_taken():
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "7", "2", "9", "--resign", "4", "300"])
     assert isinstance(found, Match) and found.bounds == (-5, 5)
     rules = found.conditions.adjudication

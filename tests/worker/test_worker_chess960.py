@@ -24,7 +24,7 @@ def book(folder: Path, text: str, name: str = "book.epd") -> Book:
 
 
 @pytest.mark.parametrize("rights", ["KQkq", "HAha"])
-def test_shredder_and_x_fen_are_the_same_position(tmp_path: Path, rights: str) -> None:
+def test_shredder_and_x_fen_are_the_same_position(tmp_path, rights):
     (opening,) = load(book(tmp_path, BOTH.format(rights))).openings
     assert opening == Opening(BOTH.format("HAha"), chess960=True)
     position = Position(opening)
@@ -35,12 +35,12 @@ def test_shredder_and_x_fen_are_the_same_position(tmp_path: Path, rights: str) -
     assert position.board.fen(shredder=True) == "2kr3r/8/8/8/8/8/8/R4RK1 w - - 2 2"
 
 
-def test_standard_chess_has_no_move_of_a_king_to_its_rook() -> None:
+def test_standard_chess_has_no_move_of_a_king_to_its_rook():
     position = Position(Opening(BOTH.format("KQkq")))
     assert not position.make("e1h1") and position.make("e1g1")
 
 
-def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path: Path) -> None:
+def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path):
     double = book(tmp_path, DOUBLE)
     assert [opening.fen for opening in load(double).openings] == [DOUBLE]
     with pytest.raises(InvalidInput, match="BAD_CASTLING_RIGHTS"):
@@ -52,7 +52,7 @@ def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path: Path) -> None
         load(book(tmp_path, "1. e4 e5 *\n", "standard.pgn"))
 
 
-def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None:
+def test_a_match_of_chess960_castles_and_is_written_down(tmp_path):
     openings, pgn = book(tmp_path, f"{DOUBLE}\n{BESIDE.fen}\n"), tmp_path / "out.pgn"
     first, second = (engine(tmp_path, name, chess960=True) for name in ("first", "second"))
     done = compete(
@@ -68,7 +68,7 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
     assert games[2].next().board().king(chess.WHITE) == chess.G1
 
 
-def test_an_engine_without_the_option_is_refused(tmp_path: Path) -> None:
+def test_an_engine_without_the_option_is_refused(tmp_path):
     first = engine(tmp_path, "first", chess960=True)
     match = (first, engine(tmp_path, "second"), "--games", 2, "--nodes", 3000, "--chess960")
     done = compete(*match, "--book", book(tmp_path, DOUBLE).name, "-c", 1)

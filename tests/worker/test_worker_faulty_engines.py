@@ -187,9 +187,7 @@ def peak() -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANIMALS)
-def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp_path, monkeypatch):
     animal = ANIMALS[name]
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -210,9 +208,7 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
     ("fault", "ply"),
     [("twice", 3), ("twice", 2), ("again", 2)],  # ply 2 is the last one of its second game
 )
-def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(
-    fault: str, ply: int, tmp_path: Path
-) -> None:
+def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(fault, ply, tmp_path):
     animal = Animal("garbage", {"fault": fault, "at_ply": ply, "moves": LOSER})
     assert told(animal, tmp_path).startswith("minus: garbage: ")
 
@@ -220,7 +216,7 @@ def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("SPSA_TEST_LONG"), reason="SPSA_TEST_LONG is not set")
 @pytest.mark.timeout(3600)
-def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> None:
+def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
     quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
     files, pids = open_files(), list[int]()
@@ -244,7 +240,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs what the kernel says of a process")
-def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path: Path) -> None:
+def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path):
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
     with Pool(1, EngineLimits(memory=2**30)) as pool:

@@ -79,7 +79,7 @@ def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
     return Pairing(number=0, opening=opening, time=time)
 
 
-def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
+def test_a_pair_swaps_colours_and_is_counted_from_plus():
     plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
     pair = play_pair(plus, minus, pairing(), under())
     assert pair.first.ending == pair.second.ending == Ending(0, Termination.CHECKMATE)
@@ -95,7 +95,7 @@ def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
     assert (plus.games, minus.games) == (2, 2)
 
 
-def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
+def test_nodes_are_counted_for_the_side_that_searched_them():
     moves = ("e7e5", "g2g4", "d8h4")
     opening = Opening("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b KQkq - 0 1")
     plus, minus = Scripted("plus", moves), Scripted("minus", moves, nodes=100)
@@ -103,7 +103,7 @@ def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
     assert (total.plus_nodes, total.minus_nodes) == (11 + (10 + 12), (100 + 102) + 101)
 
 
-def test_the_clock_runs_down_and_is_told_to_the_engine() -> None:
+def test_the_clock_runs_down_and_is_told_to_the_engine():
     white = Scripted("white", seconds=(0.3, 0.2))
     black = Scripted("black", seconds=(0.5, 0.1))
     play_game(white, black, pairing(), under(CLOCK))
@@ -115,7 +115,7 @@ def test_the_clock_runs_down_and_is_told_to_the_engine() -> None:
     assert black.asked[1].seconds == pytest.approx(0.6 + 0.05)
 
 
-def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
+def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
     slow = Scripted("slow", seconds=(0.5, 0.7))
     game = play_game(Scripted("white"), slow, pairing(), under(CLOCK))
     assert game.ending == Ending(2, Termination.TIME)
@@ -125,7 +125,7 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
         assert (total.plus_time_losses, total.minus_time_losses) == lost
 
 
-def test_void_games_are_counted_and_the_first_few_kept() -> None:
+def test_void_games_are_counted_and_the_first_few_kept():
     batch = ActiveJob(Mock(), since=0.0)
     for reason in ("crash", "hang", "crash", "crash"):
         fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", "plus")
@@ -142,7 +142,7 @@ def test_void_games_are_counted_and_the_first_few_kept() -> None:
     )
 
 
-def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
+def test_a_clock_of_forty_moves_is_wound_up_again():
     adjudication = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
     clock = GameClock(adjudication, 10.0, USUAL)
     said = []
@@ -168,9 +168,7 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
         (TimeControl(kind=TimeKind.DEPTH, low=3, high=9), 7.0, b"go depth 7\n", 300.0),
     ],
 )
-def test_other_limits_are_the_same_every_move_and_nobody_flags(
-    adjudication: TimeControl, value: float, go: bytes, seconds: float
-) -> None:
+def test_other_limits_are_the_same_every_move_and_nobody_flags(adjudication, value, go, seconds):
     keeper = GameClock(adjudication, value, USUAL)
     assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
     assert not keeper.flag_falls(chess.BLACK, 1e9)
@@ -213,7 +211,5 @@ DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
         (NONE, [0] * 60, None),
     ],
 )
-def test_a_game_is_adjudicated_after_the_last_of_these_scores(
-    adjudication: Adjudication, scores: list[int | None], last: Ending | None
-) -> None:
+def test_a_game_is_adjudicated_after_the_last_of_these_scores(adjudication, scores, last):
     assert judged(adjudication, scores) == [None] * (len(scores) - 1) + [last]

@@ -76,12 +76,8 @@ def batches(sql: Callable[..., list[Any]]) -> list[Any]:
 
 
 def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
-    staged: Stage,
-    offer: Callable[..., int],
-    tmp_path: Path,
-    sql: Callable[..., list[Any]],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    staged, offer, tmp_path, sql, caplog
+):
     offer()
     logging.getLogger("worker").propagate = True
     with caplog.at_level("INFO", "worker"):
@@ -94,9 +90,7 @@ def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
     assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
 
 
-def test_a_voided_pair_is_played_again_and_its_reason_reported(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
+def test_a_voided_pair_is_played_again_and_its_reason_reported(staged, offer, tmp_path, sql):
     offer(minus={"fault": "crash", "at_ply": 3, "only_once": tmp_path / "marker"})
     assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
     assert played(staged) == (8, PLUS_WINS_ALL, 1)
@@ -105,9 +99,7 @@ def test_a_voided_pair_is_played_again_and_its_reason_reported(
 
 
 @pytest.mark.slow
-def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
+def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(staged, offer, tmp_path, sql):
     offer(minus={"fault": "illegal", "at_ply": 1}, batch_games=8)
     with pytest.raises(TuningError, match="minus: illegal move: e1e8"):
         work(staged.store, tmp_path, size=1, max_batches=3)
@@ -122,7 +114,7 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
 
 
 @pytest.mark.parametrize("until", [{"idle_timeout": 0.05}, {"once": True}])
-def test_without_work_it_says_so(store: Store, tmp_path: Path, until: dict[str, Any]) -> None:
+def test_without_work_it_says_so(store, tmp_path, until):
     assert work(store, tmp_path, **until) == NOTHING_TO_DO
 
 
@@ -142,9 +134,7 @@ class Watched:
         return self._instead.get("file", self._store.file)(sha256)
 
 
-def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path
-) -> None:
+def test_a_lost_lease_ends_the_games_and_nothing_is_reported(staged, offer, tmp_path):
     offer(minus=HANGS, **ENDLESS)
     queries = Watched(staged.store, renew=lambda *_: frozenset())
     assert work(queries, tmp_path, lease=10.0, max_batches=1) == 0
@@ -183,9 +173,7 @@ def shared(sqlite_url: str) -> Iterator[Store]:
         yield opened
 
 
-def test_the_first_interrupt_lets_batches_end(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
-) -> None:
+def test_the_first_interrupt_lets_batches_end(staged, offer, tmp_path, shared, sql):
     log, gate = tmp_path / "log", tmp_path / "gate"
     depth = TimeControl(kind=TimeKind.DEPTH, low=1, high=1)
     offer(minus={"gate": gate, "log": log}, settings={"time_control": depth})
@@ -200,14 +188,8 @@ def test_the_first_interrupt_lets_batches_end(
 
 @pytest.mark.parametrize(("times", "drain"), [(1, 0.1), (2, 60.0)])
 def test_what_does_not_end_in_time_is_handed_back_unplayed(
-    staged: Stage,
-    offer: Callable[..., int],
-    tmp_path: Path,
-    shared: Store,
-    sql: Any,
-    times: int,
-    drain: float,
-) -> None:
+    staged, offer, tmp_path, shared, sql, times, drain
+):
     offer(minus=HANGS, **ENDLESS)
     codes = interrupt_when_playing(Watched(shared), tmp_path, times, drain=drain)
     assert codes == [130]
@@ -215,9 +197,7 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     assert not children()
 
 
-def test_an_engine_with_other_bytes_is_never_run(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path
-) -> None:
+def test_an_engine_with_other_bytes_is_never_run(staged, offer, tmp_path):
     offer()
     log = tmp_path / "log"
     engine(tmp_path, "minus", moves=LOSER, log=log)
@@ -227,9 +207,7 @@ def test_an_engine_with_other_bytes_is_never_run(
 
 
 @pytest.mark.parametrize("where", ["at their paths", "beside the engines", "in the database"])
-def test_arguments_a_book_and_a_side_file_reach_the_engines(
-    where: str, store: Store, tmp_path: Path
-) -> None:
+def test_arguments_a_book_and_a_side_file_reach_the_engines(where, store, tmp_path):
     """Unless they are at their paths, these are those of another machine."""
     log, book, net = tmp_path / "log", start_book(tmp_path), tmp_path / "a net"
     net.write_bytes(b"weights")
@@ -252,7 +230,7 @@ def test_arguments_a_book_and_a_side_file_reach_the_engines(
     assert copy.read_bytes() == b"weights"
 
 
-def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) -> None:
+def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path):
     cache = JobMaker(tmp_path / "cache", lambda _sha256: b"another program")
     with pytest.raises(TuningError, match="hashes to"):
         cache.path(Engine(sha256="0" * 64, path="/nowhere"))
@@ -262,9 +240,7 @@ def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("provides", "taken"), [((), "any"), (("x86-64-v2",), "v2"), (("x86-64-v2", "x86-64-v3"), "v3")]
 )
-def test_a_machine_plays_the_highest_level_that_it_has(
-    provides: tuple[str, ...], taken: str, staged: Stage, tmp_path: Path
-) -> None:
+def test_a_machine_plays_the_highest_level_that_it_has(provides, taken, staged, tmp_path):
     sides = {
         name: tuple(
             published(engine(tmp_path, f"{side}-{name}", moves=WINNER, log=tmp_path / name / side))
@@ -283,9 +259,7 @@ def test_a_machine_plays_the_highest_level_that_it_has(
     ]
 
 
-def test_a_job_follows_from_the_claim_alone(
-    staged: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
     monkeypatch.setattr(JobMaker, "path", lambda _, engine: f"/{engine.sha256}")
     staged.open()
     staged.claim("first")
@@ -304,9 +278,7 @@ def test_a_job_follows_from_the_claim_alone(
     assert job.label == "first it 1 batch 1"
 
 
-def test_a_cache_forgets_the_oldest_engines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
     monkeypatch.setattr("worker.batches.jobs._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
     cache = JobMaker(tmp_path / "cache", stored.get)
@@ -316,9 +288,7 @@ def test_a_cache_forgets_the_oldest_engines(
     assert {path.name for path in (tmp_path / "cache").iterdir()} == set(list(stored)[1:])
 
 
-def test_one_batch_that_cannot_be_played_leaves_the_others(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
-) -> None:
+def test_one_batch_that_cannot_be_played_leaves_the_others(staged, offer, tmp_path, sql):
     """The row of one iteration names a binary that nobody has; the worker plays the next one."""
     offer()
     missing = new_engine("missing", path=str(tmp_path / "missing"))
@@ -335,9 +305,7 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(
 
 
 @pytest.mark.parametrize("error", [OutOfRange("spsa_batch.moves is -5"), LeaseLost("gone")])
-def test_a_result_that_is_refused_for_good_never_ends_a_worker(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, error: TuningError, sql: Any
-) -> None:
+def test_a_result_that_is_refused_for_good_never_ends_a_worker(staged, offer, tmp_path, error, sql):
     offer()
     refusing = Watched(staged.store, report=Mock(side_effect=error))
     assert work(refusing, tmp_path, size=1, max_batches=2) == 0
@@ -345,9 +313,7 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     assert sql(STATUS_AND_FAILURES) == [("leased", 0)] * 2
 
 
-def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
-) -> None:
+def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, tmp_path, sql):
     """Claimed, but then the database falls silent before it has handed over the engine."""
     offer()
     minus = tmp_path / "minus"
@@ -366,8 +332,8 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
 
 
 def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
-) -> None:
+    staged, offer, tmp_path, shared, sql
+):
     offer(minus=HANGS | {"only_once": tmp_path / "marker", "skip": 1}, **ENDLESS)
     queries = Watched(shared)
     with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):

@@ -5,17 +5,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from console import ROOT, compete, environment, games_of, worker
-from engines.faulty import LOSER, WINNER, engine, running_with, start_book, wait_until
-from trials import OneIteration
+from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
 
-from spsa.core.game_settings import TimeControl
-from spsa.lifecycle import BatchStatus
 from worker import machine
 from worker.settings import Settings
 
@@ -35,9 +30,7 @@ def loser(tmp_path: Path) -> Path:
     return engine(tmp_path, "loser", moves=LOSER, option=DECLARED)
 
 
-def test_a_match_is_played_counted_and_written_down(
-    winner: Path, loser: Path, tmp_path: Path
-) -> None:
+def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
     pgn = tmp_path / "games.pgn"
     options = ("--option", "Margin=1", "--option1", "Margin=-2")
     done = compete(
@@ -63,9 +56,7 @@ def test_a_match_is_played_counted_and_written_down(
         assert game.headers["White" if game.headers["Result"] == "1-0" else "Black"] == "winner"
 
 
-def test_a_sequential_test_ends_the_match_when_it_is_decided(
-    winner: Path, loser: Path, tmp_path: Path
-) -> None:
+def test_a_sequential_test_ends_the_match_when_it_is_decided(winner, loser, tmp_path):
     shared = ("--games", 1000, "--nodes", NODES, "--book", start_book(tmp_path), "-c", 1)
     done = compete(winner, loser, *shared, "--sprt", 0, 100)
     assert done.returncode == 0, done.stderr
@@ -77,7 +68,7 @@ def test_a_sequential_test_ends_the_match_when_it_is_decided(
     assert report["complete"]
 
 
-def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> None:
+def test_the_report_for_people(winner, loser, tmp_path):
     book = start_book(tmp_path)
     done = compete(winner, loser, "--games", 2, "--depth", 1, "--book", book, "-c", 1)
     assert done.returncode == 0
@@ -87,7 +78,7 @@ def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path) -> None:
+def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path):
     plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus", scores="5 -3")
     texts = []
     for concurrency in (1, 8):
@@ -103,7 +94,7 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
     assert len(set(texts[0])) == 17
 
 
-def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path) -> None:
+def test_an_engine_that_cannot_play_ends_the_match(winner, tmp_path):
     crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
     done = compete(winner, crashing, "--games", 4, "--nodes", NODES, "--book", start_book(tmp_path))
     assert done.returncode == 1
@@ -113,7 +104,7 @@ def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
+def test_ctrl_c_reports_what_was_played(winner, tmp_path):
     hanging = engine(
         tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
     )
@@ -136,7 +127,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_help_needs_nothing_heavy_and_a_worker_no_numpy() -> None:
+def test_help_needs_nothing_heavy_and_a_worker_no_numpy():
     def loaded(*words: str) -> tuple[str, set[str]]:
         command = [sys.executable, "-X", "importtime", *words]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment())
@@ -149,31 +140,7 @@ def test_help_needs_nothing_heavy_and_a_worker_no_numpy() -> None:
     assert "numpy" not in loaded("-c", "import worker.batches.service")[1]
 
 
-@pytest.fixture
-def fleet(sqlite_url: str, tmp_path: Path) -> OneIteration:
-    return OneIteration(sqlite_url, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
-def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
-    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
-) -> None:
-    marker, pid = tmp_path / "marker", tmp_path / "pid"
-    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker, pid=pid)
-    worker = fleet.start()
-    wait_until(marker.exists)
-    worker.kill()
-    worker.communicate()
-    wait_until(lambda: not running_with(f"--pid={pid}"))
-    ((batch, status),) = sql("SELECT id, status FROM spsa_batch WHERE seq = 0")
-    assert status == BatchStatus.LEASED
-    expire(batch)
-    fleet.start("--max-batches", 2).communicate(timeout=240)
-    assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
-
-
-def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
+def test_siblings_of_one_core_are_counted_once(tmp_path):
     for number, group in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
@@ -183,7 +150,7 @@ def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
     assert 1 <= machine.default_concurrency() <= machine.usable_cores()
 
 
-def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
+def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise():
     whole = machine.memory()
     assert whole is not None
 

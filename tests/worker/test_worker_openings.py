@@ -30,7 +30,7 @@ def builtin(request: pytest.FixtureRequest) -> OpeningBook:
     return load(Book(name=request.param))
 
 
-def test_the_builtin_book_is_large_right_and_varied(builtin: OpeningBook) -> None:
+def test_the_builtin_book_is_large_right_and_varied(builtin):
     keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
     assert len(keys) == len(builtin.openings) >= 500
     assert isinstance(builtin.openings, Positions)
@@ -42,7 +42,7 @@ def test_the_builtin_book_is_large_right_and_varied(builtin: OpeningBook) -> Non
     assert max(pawns.values()) < len(boards) / 4
 
 
-def test_the_same_pair_has_the_same_opening_for_ever() -> None:
+def test_the_same_pair_has_the_same_opening_for_ever():
     """Numbers of today: a change of these replays no old batch as it was."""
     assert permutation(7, 0, 6) == (4, 5, 2, 1, 3, 0)
     assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
@@ -53,9 +53,7 @@ def test_the_same_pair_has_the_same_opening_for_ever() -> None:
 
 
 @given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))
-def test_no_opening_comes_again_before_all_were_played(
-    seed: int, size: int, round_number: int
-) -> None:
+def test_no_opening_comes_again_before_all_were_played(seed, size, round_number):
     book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(size)), sha256="")
     first = round_number * size
     played = tuple(int(book.opening(seed, first + i).fen) for i in range(size))
@@ -66,7 +64,7 @@ def test_no_opening_comes_again_before_all_were_played(
 
 
 @given(seed=st.integers(0, 2**63), index=st.integers(0, 10_000))
-def test_times_stay_in_their_range(seed: int, index: int) -> None:
+def test_times_stay_in_their_range(seed, index):
     assert 0.25 <= drawn_time(MOVETIME, seed, index) <= 1.0
     assert drawn_time(MOVETIME, seed, index) == drawn_time(MOVETIME, seed, index)
     assert drawn_time(NODES, seed, index) in (1.0, 2.0, 3.0)
@@ -87,7 +85,7 @@ def faults(name: str, plies: int | None = None) -> list[str]:
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 
 
-def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
+def test_epd_and_fen_lines_are_read(tmp_path):
     lines = ["# a remark", "", " \t", f'{EPD} hmvc 3; fmvn 7; id "a b";', f"{EPD} 4 9", EPD]
     for end in ("\n", "\r\n", "\r"):
         (tmp_path / "book.epd").write_bytes(end.join(lines).encode())
@@ -96,7 +94,7 @@ def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
         assert moves == [["3", "7"], ["4", "9"], ["0", "1"]]
 
 
-def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
+def test_every_bad_line_is_told_with_its_number(tmp_path):
     lines = [
         EPD,
         "not a position",
@@ -124,7 +122,7 @@ PGN = """[Event "one"]
 """
 
 
-def test_pgn_games_give_their_first_plies(tmp_path: Path) -> None:
+def test_pgn_games_give_their_first_plies(tmp_path):
     name = book(tmp_path, PGN, "book.pgn")
     first, second = load(Book(name=name, plies=3)).openings
     assert first == Opening(chess.STARTING_FEN, ("e2e4", "e7e5", "g1f3"))
@@ -162,8 +160,8 @@ LINES = [  # that are no positions to play from
     ],
 )
 def test_a_book_that_cannot_be_played_is_refused_with_the_line(
-    tmp_path: Path, name: str, text: str, place: str, said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, name, text, place, said, capfd
+):
     path = tmp_path / name
     path.write_text(text, errors="surrogateescape")
     for plies in (None, 1):
@@ -173,7 +171,7 @@ def test_a_book_that_cannot_be_played_is_refused_with_the_line(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
+def test_what_annotators_write_is_passed_over(tmp_path):
     moves = """1.e4! {[%eval 0.3] (a
     remark)} e5 $14 ; another
 % and another
@@ -182,9 +180,7 @@ def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
     assert found.moves == ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6")
 
 
-def test_a_book_of_too_many_openings_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_book_of_too_many_openings_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(book_module, "MAX_OPENINGS", 2000)
     monkeypatch.setattr(book_module, "MAX_GAMES", 20)
     (fault,) = faults(book(tmp_path, f"{EPD}\n" * 2001))
@@ -193,7 +189,7 @@ def test_a_book_of_too_many_openings_is_refused(
     assert "more than 20 games" in fault
 
 
-def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:
+def test_a_book_with_another_hash_is_refused(tmp_path):
     name = book(tmp_path, EPD)
     digest = sha256(EPD.encode()).hexdigest()
     assert load(Book(name=name, sha256=digest)).sha256 == digest

@@ -66,9 +66,7 @@ def loser(tmp_path: Path) -> Path:
     return engine(tmp_path, "loser", moves=LOSER, log=tmp_path / "loser.log")
 
 
-def test_engines_are_started_once_and_told_of_every_new_game(
-    pool: Pool, winner: Path, loser: Path, tmp_path: Path
-) -> None:
+def test_engines_are_started_once_and_told_of_every_new_game(pool, winner, loser, tmp_path):
     for key in ("one", "two"):
         pool.submit(job(winner, loser, key=key, pairs=2))
         until_the_end(pool)
@@ -77,7 +75,7 @@ def test_engines_are_started_once_and_told_of_every_new_game(
     assert commands.count("ucinewgame") == 2 * 2 * 2
 
 
-def test_changed_options_are_sent_to_the_engine_that_runs(pool: Pool, tmp_path: Path) -> None:
+def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     declared = ["Margin type spin default 0 min 0 max 9", "Depth type spin default 0 min 0 max 9"]
     plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", option=declared)
     minus = engine(tmp_path, "minus", moves=LOSER)
@@ -93,9 +91,7 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool: Pool, tmp_path: 
     ]
 
 
-def test_a_refused_option_is_void_and_not_tried_again(
-    pool: Pool, winner: Path, loser: Path
-) -> None:
+def test_a_refused_option_is_void_and_not_tried_again(pool, winner, loser):
     pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     void, end = until_the_end(pool)
     assert void.fault.reason == "refused option"
@@ -103,9 +99,7 @@ def test_a_refused_option_is_void_and_not_tried_again(
     assert "is void and would be void again: plus: refused option: " in end.reason
 
 
-def test_stopping_breaks_off_the_game_and_ends_its_engines(
-    pool: Pool, winner: Path, tmp_path: Path
-) -> None:
+def test_stopping_breaks_off_the_game_and_ends_its_engines(pool, winner, tmp_path):
     child = tmp_path / "child"
     minus = engine(tmp_path, "minus", moves=LOSER, fault="hang", at_ply=1, child=child)
     pool.submit(job(winner, minus, time_control=LONG))
@@ -117,9 +111,7 @@ def test_stopping_breaks_off_the_game_and_ends_its_engines(
     wait_until(lambda: not alive(int(child.read_text())))
 
 
-def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(
-    pool: Pool, winner: Path, loser: Path, tmp_path: Path
-) -> None:
+def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):
     hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=1)
     pool.submit(job(winner, hanging, key="first", time_control=LONG))
     pool.submit(job(winner, loser, key="second"))
@@ -131,9 +123,7 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(
     assert until_the_end(pool)[-1] == JobDone("third")
 
 
-def test_a_defect_costs_a_job_and_not_the_slot(
-    pool: Pool, winner: Path, loser: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_costs_a_job_and_not_the_slot(pool, winner, loser, monkeypatch):
     import worker.runner.pool
 
     def broken(*_: object) -> None:
@@ -149,7 +139,7 @@ def test_a_defect_costs_a_job_and_not_the_slot(
     assert until_the_end(pool)[-1] == JobDone("job")
 
 
-def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_path: Path) -> None:
+def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):
     pid = tmp_path / "pid"
     silent = engine(tmp_path, "silent", moves=WINNER, fault="no-uciok")
     pool.submit(job(silent, engine(tmp_path, "minus", moves=LOSER, pid=pid)))
@@ -159,9 +149,7 @@ def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_pa
     assert not children()
 
 
-def test_warm_engines_are_the_ones_that_play_the_next_job(
-    pool: Pool, winner: Path, loser: Path, tmp_path: Path
-) -> None:
+def test_warm_engines_are_the_ones_that_play_the_next_job(pool, winner, loser, tmp_path):
     log = tmp_path / "next.log"
     following = engine(tmp_path, "next", moves=LOSER, log=log)
     for key, minus in (("first", loser), ("second", following)):

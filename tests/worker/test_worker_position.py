@@ -53,7 +53,7 @@ def ended_by(position: Position, move: str) -> Ending | None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), start=st.sampled_from((chess.STARTING_FEN, *ENDGAMES)))
-def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
+def test_the_shortcuts_miss_no_ending(seed, start):
     rng = random.Random(seed)
     position, board = Position(Opening(start)), chess.Board(start)
     for _ in range(150):
@@ -65,7 +65,7 @@ def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
             return
 
 
-def test_the_position_command_tells_the_whole_game() -> None:
+def test_the_position_command_tells_the_whole_game():
     position = Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e5")))
     assert position.command == b"position startpos moves e2e4 e7e5"
     assert position.plies == 0
@@ -77,7 +77,7 @@ def test_the_position_command_tells_the_whole_game() -> None:
     assert position.plies == 1
 
 
-def test_an_opening_with_an_illegal_move_is_refused() -> None:
+def test_an_opening_with_an_illegal_move_is_refused():
     with pytest.raises(ValueError, match=r"e7e4 is illegal in rnbqkbnr/pppppppp/8/8/4P3"):
         Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e4")))
 
@@ -102,14 +102,14 @@ REPEATED = Ending(1, Termination.REPETITION)
         (QUIET.format(98), ["a1a7", "g8h8"], Ending(1, Termination.FIFTY_MOVES)),
     ],
 )
-def test_a_game_ends_by_the_rules(fen: str, moves: list[str], ending: Ending | None) -> None:
+def test_a_game_ends_by_the_rules(fen, moves, ending):
     assert ended_by(Position(Opening(fen, tuple(moves[:-1]))), moves[-1]) == ending
 
 
 @pytest.mark.parametrize(
     "move", ("e2e5", "e7e5", "e1h1", "e2e4q", "e2e4_", "E2E4", "N@e4", "0000", "", "é")
 )
-def test_illegal_moves_and_other_texts_are_refused(move: str) -> None:
+def test_illegal_moves_and_other_texts_are_refused(move):
     position = Position(START)
     assert not position.make(move)
     assert position.board == chess.Board()
@@ -128,9 +128,7 @@ def test_illegal_moves_and_other_texts_are_refused(move: str) -> None:
         ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", ("e2c3",), "e1d1"),
     ],
 )
-def test_moves_are_those_of_the_rules_in_uci_notation(
-    fen: str, refused: tuple[str, ...], accepted: str
-) -> None:
+def test_moves_are_those_of_the_rules_in_uci_notation(fen, refused, accepted):
     position = Position(Opening(fen))
     assert [move for move in refused if position.make(move)] == []
     assert position.make(accepted)

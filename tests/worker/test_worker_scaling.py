@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from asking import Store
-from builders import Stage
 from test_worker_loop import hired
 
 from spsa.core.game_settings import Scale, TimeControl, TimeKind
@@ -85,9 +84,7 @@ def times_asked(folder: Path) -> list[int]:
 
 
 @pytest.mark.usefixtures("exact")
-def test_a_slow_machine_gets_more_time_and_says_so(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
-) -> None:
+def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql, said):
     gated(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
     assert work(staged.store, tmp_path, slots=2, max_batches=2)[0] == 0
     scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
@@ -103,8 +100,8 @@ def test_a_slow_machine_gets_more_time_and_says_so(
 
 
 def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
-) -> None:
+    staged, gated, tmp_path, sql, said
+):
     gated(count=5, time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
     with pytest.raises(scaling.TuningError, match=r"the scale is \d+\S*; the run allows 0.25 to 4"):
         work(staged.store, tmp_path, slots=2, once=True)
@@ -117,18 +114,14 @@ def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
     assert json.loads(left_out) == {"first": True}
 
 
-def test_an_engine_that_counts_no_nodes_cannot_be_scaled(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_counts_no_nodes_cannot_be_scaled(staged, gated, tmp_path, monkeypatch):
     monkeypatch.setattr(scaling.SearchReply, "nodes", 0)
     gated(time_control=MOVETIME, scale=Scale(target_nps=1))
     with pytest.raises(scaling.TuningError, match="does not say how many nodes"):
         work(staged.store, tmp_path, slots=1, max_batches=1)
 
 
-def test_games_at_fixed_nodes_need_no_scale(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
-) -> None:
+def test_games_at_fixed_nodes_need_no_scale(staged, gated, tmp_path, sql, said):
     """As the rounds of a validation with a time control of its own may be."""
     gated(time_control=NODES, scale=Scale(target_nps=1))
     assert work(staged.store, tmp_path, slots=1, max_batches=1)[0] == 0
@@ -136,17 +129,13 @@ def test_games_at_fixed_nodes_need_no_scale(
     assert "nodes a second here" not in said()
 
 
-def test_a_game_takes_a_slot_for_each_thread(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path
-) -> None:
+def test_a_game_takes_a_slot_for_each_thread(staged, gated, tmp_path):
     gated(count=3, time_control=NODES, engine_options={"Threads": "2"})
     code, watching = work(staged.store, tmp_path, slots=5, enough=2, max_batches=3)
     assert (code, watching.most) == (0, 2)
 
 
-def test_what_does_not_fit_a_machine_is_a_sentence(
-    staged: Stage, gated: Callable[..., int], tmp_path: Path
-) -> None:
+def test_what_does_not_fit_a_machine_is_a_sentence(staged, gated, tmp_path):
     gated(time_control=NODES, engine_options={"Threads": "3"})
     with pytest.raises(scaling.TuningError, match="= 3 needs as many slots, and there are 2"):
         work(staged.store, tmp_path, slots=2, max_batches=1)

@@ -74,25 +74,23 @@ def ruling(rule: TablebaseRule, tables: object, fen: str, *moves: str) -> Ending
         ("4k3/8/8/8/8/8/7p/4K2R w K - 0 1", ["h1h2"], WHITE_WINS),
     ],
 )
-def test_a_capture_or_a_pawn_move_into_the_tables_ends_the_game(
-    folder: Path, fen: str, moves: list[str], ending: Ending | None
-) -> None:
+def test_a_capture_or_a_pawn_move_into_the_tables_ends_the_game(folder, fen, moves, ending):
     assert ruling(THREE, open_tables(THREE, [folder]), fen, *moves) == ending
 
 
-def test_no_table_knows_castling() -> None:
+def test_no_table_knows_castling():
     fen = "4k3/8/8/8/8/8/p7/4K2R b K - 0 1"
     assert ruling(TablebaseRule(pieces=4), Cursed(), fen, "a2a1n") is None
     assert ruling(TablebaseRule(pieces=4), Cursed(), fen.replace(" K ", " - "), "a2a1n") == DRAW
 
 
-def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise() -> None:
+def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise():
     assert ruling(THREE, Cursed(), TAKES, "d1d2") == DRAW
     lost = ruling(TablebaseRule(pieces=3, fifty_moves=False), Cursed(), TAKES, "d1d2")
     assert lost == Ending(0, Termination.TABLES), "black to move wins"
 
 
-def test_missing_tables_are_named(folder: Path, tmp_path: Path) -> None:
+def test_missing_tables_are_named(folder, tmp_path):
     assert open_tables(TablebaseRule(pieces=3, folder=str(folder)), [])
     with pytest.raises(TuningError, match="with --syzygy"):
         open_tables(THREE, [])
@@ -105,7 +103,7 @@ def test_missing_tables_are_named(folder: Path, tmp_path: Path) -> None:
         open_tables(TablebaseRule(pieces=5), [folder])
 
 
-def test_a_match_ends_by_tables(folder: Path, tmp_path: Path) -> None:
+def test_a_match_ends_by_tables(folder, tmp_path):
     book, pgn = tmp_path / "book.epd", tmp_path / "out.pgn"
     book.write_text(TAKES)
     players = [engine(tmp_path, name, moves="d1d2") for name in ("first", "second")]

@@ -48,9 +48,7 @@ def start(tmp_path: Path, stop_signal: StopSignal) -> Iterator[Starts]:
 @pytest.mark.parametrize(
     ("said", "score"), [("-13", -13), ("mate3", MATE - 3), ("mate-2", -MATE + 2), ("-", None)]
 )
-def test_a_reply_has_the_move_and_the_last_score(
-    start: Starts, said: str, score: int | None
-) -> None:
+def test_a_reply_has_the_move_and_the_last_score(start, said, score):
     reply = start(scores=said).search(START, IN_TIME)
     counts = (0, 0) if score is None else (77, 9)
     assert (reply.move, reply.score) == ("e2e4", score)
@@ -58,7 +56,7 @@ def test_a_reply_has_the_move_and_the_last_score(
     assert 0 < reply.seconds < 20
 
 
-def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -> None:
+def test_an_engine_that_reads_nothing_does_not_block_its_worker(start):
     running = start(fault="deaf")
     with pytest.raises(EngineFault, match="does not read"):
         for _ in range(200):
@@ -87,9 +85,7 @@ REFUSED = [
 ]
 
 
-def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(
-    start: Starts, tmp_path: Path
-) -> None:
+def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(start, tmp_path):
     typed = {"hash" if name == "Hash" else name: value for name, value in SENT.items()}
     running = start(typed, option=OPTIONS, log=tmp_path / "log")
     running.search(START, IN_TIME)
@@ -101,14 +97,14 @@ def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(
             running.configure(spec(Path(running.path), **{name: value}))
 
 
-def test_more_options_than_a_pipe_holds_are_taken(start: Starts) -> None:
+def test_more_options_than_a_pipe_holds_are_taken(start):
     options = {f"Parameter{n:05}OfThirtyCharacters": "7" for n in range(2_500)}
     running = start(options, option=[f"{name} type spin default 1 min 0 max 9" for name in options])
     assert running.options == options
     assert running.search(START, IN_TIME).move == "e2e4"
 
 
-def test_the_stop_signal_ends_every_wait(start: Starts, stop_signal: StopSignal) -> None:
+def test_the_stop_signal_ends_every_wait(start, stop_signal):
     running = start(fault="hang")
     stop_signal.set()
     with pytest.raises(Stopped):
@@ -117,7 +113,7 @@ def test_the_stop_signal_ends_every_wait(start: Starts, stop_signal: StopSignal)
     assert not stop_signal.is_set
 
 
-def test_no_secret_reaches_an_engine(start: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_reaches_an_engine(start, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:secret@h/d")
     environment = Path(f"/proc/{start().pid}/environ").read_bytes()
     assert b"PATH=" in environment
@@ -125,9 +121,7 @@ def test_no_secret_reaches_an_engine(start: Starts, monkeypatch: pytest.MonkeyPa
     assert clean_environment({"PATH": "/bin", "AWS_SECRET_KEY": "x"}) == {"PATH": "/bin"}
 
 
-def test_a_program_still_open_for_writing_is_tried_again(
-    tmp_path: Path, stop_signal: StopSignal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_still_open_for_writing_is_tried_again(tmp_path, stop_signal, monkeypatch):
     monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # a second would do on a quiet machine
     program = tmp_path / "program"
     shutil.copy("/bin/sh", program)
@@ -140,9 +134,7 @@ def test_a_program_still_open_for_writing_is_tried_again(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
-def test_no_engine_outlives_the_thread_that_started_it(
-    tmp_path: Path, stop_signal: StopSignal
-) -> None:
+def test_no_engine_outlives_the_thread_that_started_it(tmp_path, stop_signal):
     """And so no worker that is killed, even without an orphan reaper."""
     path = engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
     with ThreadPoolExecutor(1) as threads:

@@ -51,6 +51,6 @@ def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
 
 
 @pytest.mark.slow
-def test_a_worker_loads_only_what_it_plays_with(loaded: frozenset[str], database_url: str) -> None:
+def test_a_worker_loads_only_what_it_plays_with(loaded, database_url):
     of_a_server = OF_A_SERVER if database_url.startswith("postgresql") else set()
     assert loaded & (NEVER | OF_A_SERVER) == of_a_server

@@ -58,7 +58,7 @@ def names(pyz: Path) -> list[str]:
     return zipfile.ZipFile(pyz).namelist()
 
 
-def test_it_is_small_and_ordered_and_the_same_each_time(pyz: Path) -> None:
+def test_it_is_small_and_ordered_and_the_same_each_time(pyz):
     assert len(packed()) < 1_500_000
     assert names(pyz) == sorted(names(pyz))
     assert packed_sha256() == hashlib.sha256(packed()).hexdigest()
@@ -69,7 +69,7 @@ def test_it_is_small_and_ordered_and_the_same_each_time(pyz: Path) -> None:
     assert done.stdout.strip() == packed_sha256()
 
 
-def test_it_has_nothing_that_needs_a_database_and_every_licence(pyz: Path) -> None:
+def test_it_has_nothing_that_needs_a_database_and_every_licence(pyz):
     found = names(pyz)
     assert not [name for name in found if name.startswith(("spsa/db", "spsa/server", "tests"))]
     assert not {"worker/direct.py", "worker/replay.py"} & set(found)
@@ -77,7 +77,7 @@ def test_it_has_nothing_that_needs_a_database_and_every_licence(pyz: Path) -> No
         assert any(name.startswith(f"licences/{library}/") for name in found)
 
 
-def test_every_module_of_it_can_be_imported_without_a_package(pyz: Path) -> None:
+def test_every_module_of_it_can_be_imported_without_a_package(pyz):
     modules = [
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         for name in names(pyz)
@@ -101,7 +101,7 @@ print(json.dumps(sorted(sys.modules)))
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz: Path, python: str) -> None:
+def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz, python):
     found = subprocess.run(
         [python, "-c", "import sys; print(sys.version_info[:2] >= (3, 11))"],
         capture_output=True,
@@ -120,9 +120,7 @@ def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz: Path, pyth
 @pytest.mark.parametrize(
     "lacking", ["worker/runner/pool.py", "worker/remote.py", "chess/__init__.py"]
 )
-def test_one_that_could_not_play_does_not_say_its_version(
-    pyz: Path, tmp_path: Path, lacking: str
-) -> None:
+def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking):
     """A worker tries its new version so before it replaces itself."""
     broken = tmp_path / "worker.pyz"
     with zipfile.ZipFile(pyz) as whole, zipfile.ZipFile(broken, "w") as part:
@@ -133,9 +131,7 @@ def test_one_that_could_not_play_does_not_say_its_version(
     assert run(broken, "--version").returncode != 0
 
 
-def test_it_plays_for_a_server_with_the_built_in_book(
-    pyz: Path, server: WorkerServer, tmp_path: Path
-) -> None:
+def test_it_plays_for_a_server_with_the_built_in_book(pyz, server, tmp_path):
     engines = engine(tmp_path, "plus"), engine(tmp_path, "minus")
     server.claims.append(claim_of(*engines, server, pairs=1))
     done = run(pyz, "--server", server.url, "-c", "1", "--max-batches", "1")
@@ -147,7 +143,7 @@ def test_it_plays_for_a_server_with_the_built_in_book(
     assert server.requests[0].path == "/worker/version"
 
 
-def test_what_needs_a_database_says_so(pyz: Path) -> None:
+def test_what_needs_a_database_says_so(pyz):
     for words in (["--spsa"], ["--replay", "1.1"], ["--spsa", "--database-url", "sqlite:///x.db"]):
         done = run(pyz, *words)
         assert done.returncode == 2
