@@ -15,10 +15,10 @@ pytestmark = pytest.mark.slow_on("postgresql")
 PLAN = BackgroundPlan(every=2, share=0.5, game_settings=TERMS)
 
 
-def finished(store, plan=PLAN, **over):
+def finished(store, **over):
     tested = RunUnderTest(store, iterations=7, **over)
-    fake_sleep = FakeSleep(lambda: play(store))
-    assert tested.master(fake_sleep, background=plan).run() is RunStatus.FINISHED
+    tested.master(FakeSleep(lambda: play(store)), background=PLAN).run()
+    assert tested.now().status is RunStatus.FINISHED
     return tested
 
 
@@ -47,11 +47,8 @@ def test_every_second_theta_is_measured_against_the_start(store, in_flight):
 
 def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_on(store):
     tested = finished(store, in_flight=1)
-    assert [(one.opened_on, one.target_games) for one in store.matches(tested.run.id)] == [
-        (2, 8),
-        (4, 8),
-        (6, 4),
-    ]
+    played = [(one.opened_on, one.target_games) for one in store.matches(tested.run.id)]
+    assert played == [(2, 8), (4, 8), (6, 4)]
     numbers = [it.iteration_number for it in rounds(tested)]
     tuned = [it.iteration_number for it in store.iterations(tested.run.id, purpose=Purpose.TUNE)]
     assert [number + 1 for number in numbers] == tuned[2:]
@@ -70,12 +67,9 @@ def test_a_restarted_master_goes_on_with_the_match(store):
     fake_sleep = FakeSleep(lambda: fake_sleep.set() if tested.now().applied == 3 else play(store))
     tested.master(fake_sleep, background=PLAN).run()
     (before,) = store.matches(tested.run.id)
-    assert (
-        tested.master(FakeSleep(lambda: play(store)), background=PLAN).run() is RunStatus.FINISHED
-    )
-    after = store.matches(tested.run.id)
-    assert after[0].match_number == before.match_number
-    assert after[0].target_games == 8
+    tested.master(FakeSleep(lambda: play(store)), background=PLAN).run()
+    after = store.matches(tested.run.id)[0]
+    assert (after.match_number, after.target_games) == (before.match_number, 8)
 
 
 def test_engines_that_cannot_be_built_cost_only_the_measurement(store):

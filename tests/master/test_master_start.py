@@ -160,10 +160,8 @@ def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_o
 def test_values_that_are_not_those_of_the_source_are_told(project: Path, store: Store) -> None:
     write_project(project, CONFIG, PARAMS.replace("value = 200", "value = 210"))
     found = prepare(load_config(project / "config.toml", {}), store)
-    assert (
-        found.notes[0]
-        == "starts elsewhere than the source, whose values follow: margin at 210 (200)"
-    )
+    said = "starts elsewhere than the source, whose values follow: margin at 210 (200)"
+    assert found.notes[0] == said
 
 
 def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store: Store) -> None:

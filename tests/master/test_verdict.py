@@ -14,7 +14,7 @@ from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, verdict
+from spsa.master.verdict import Advice, Filters, Verdict, verdict
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -93,39 +93,42 @@ def test_where_nothing_is_known_it_says_why(
     assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
 
 
-def said(monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0) -> Advice:
+def told(
+    monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0, **past: bool
+) -> Verdict:
     monkeypatch.setattr(Filters, "elo_of", lambda *_: more)
     monkeypatch.setattr(Filters, "misfit", lambda *_: misfit)
-    return verdict(run).advice
+    return verdict(run, **past)
 
 
 def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tuned(store, SPACE, 10, planned=20).now()
-    assert said(monkeypatch, run, 0.9) is Advice.STOP
-    assert said(monkeypatch, run, 1.1) is Advice.GO_ON
-    assert said(monkeypatch, run, 0.1, misfit=2.1) is Advice.GO_ON
-    nearly_over = replace(run, max_iterations=11)
-    assert said(monkeypatch, nearly_over, 1.1) is Advice.EXTEND
-    assert said(monkeypatch, nearly_over, 0.9) is Advice.STOP
-    assert said(monkeypatch, nearly_over, 1.1, misfit=2.1) is Advice.GO_ON, "extended on no ground"
-    assert said(monkeypatch, replace(run, max_iterations=10), 1.1, misfit=2.1) is Advice.STOP
+    nearly_over, over = replace(run, max_iterations=11), replace(run, max_iterations=10)
     stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
-    assert said(monkeypatch, stopped, 1.1) is Advice.STOP, "it cannot be extended"
+    for one, more, misfit, advice in (
+        (run, 0.9, 1.0, Advice.STOP),
+        (run, 1.1, 1.0, Advice.GO_ON),
+        (run, 0.1, 2.1, Advice.GO_ON),
+        (nearly_over, 1.1, 1.0, Advice.EXTEND),
+        (nearly_over, 0.9, 1.0, Advice.STOP),
+        (nearly_over, 1.1, 2.1, Advice.GO_ON),  # extended on no ground
+        (over, 1.1, 2.1, Advice.STOP),
+        (stopped, 1.1, 1.0, Advice.STOP),  # it cannot be extended
+    ):
+        assert told(monkeypatch, one, more, misfit).advice is advice, (one, more, misfit)
 
 
 def test_near_a_limit_it_does_not_change_with_every_result(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tuned(store, SPACE, 10, planned=20).now()
-    told, stops = "", False
+    said, stops = "", False
     for more in (1.6, 1.1, 0.98, 1.03, 0.97, 1.4, 1.02, 1.49, 1.51, 1.2, 1.0, 0.99):
-        monkeypatch.setattr(Filters, "elo_of", lambda *_, more=more: more)
-        monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
-        found = verdict(run, said_stop=stops)
+        found = told(monkeypatch, run, more, said_stop=stops)
         stops = found.advice is Advice.STOP
-        told += "s" if stops else "g"
+        said += "s" if stops else "g"
         assert stops == ("less than" in found.reason)
-    assert told == "ggssssssgggs"
-    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.2 * MAX_MISFIT)
-    assert verdict(run, said_stop=True).advice is Advice.STOP
-    assert verdict(run).advice is Advice.GO_ON
+    assert said == "ggssssssgggs"
+    for said_stop, advice in ((True, Advice.STOP), (False, Advice.GO_ON)):
+        found = told(monkeypatch, run, 0.99, 1.2 * MAX_MISFIT, said_stop=said_stop)
+        assert found.advice is advice
