@@ -12,9 +12,9 @@ from spsa.config.settings import Config
 from spsa.core import Builds
 from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
-from spsa.core.scoring import null_variance
+from spsa.core.scoring import Tally, null_variance
 from spsa.db import Store
-from spsa.db.history_queries import Costs
+from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import built_in_seconds, delivery_settings, usual_builds
@@ -54,11 +54,12 @@ _RUNS = 20  # the youngest of a database, which are looked at
 class Measured:
     """What past runs tell, None where they tell nothing.
 
-    `costs` are those of games with the same time control, from `book`; `builds` are the seconds of
-    an iteration's builds by the same command.
+    `tally` is of games with the same time control, from `book`, which took `seconds` together;
+    `builds` are the seconds of an iteration's builds by the same command.
     """
 
-    costs: Costs | None = None
+    tally: Tally | None = None
+    seconds: float = 0.0
     book: Book | None = None
     builds: float | None = None
 
@@ -76,16 +77,22 @@ def measured(config: Config) -> Measured:
 
 def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
-    costs = [(run, store.costs(run.id)) for run in runs]
-    enough = [(run, cost) for run, cost in costs if cost.tally.games >= MIN_GAMES]
     control, delivery = config.game_settings.time_control, delivery_settings(config)
-    alike = next((one for one in enough if one[0].game_settings.time_control == control), None)
+    alike = (_of_games(store, run) for run in runs if run.game_settings.time_control == control)
     same = (run for run in runs if run.settings.get("delivery") == delivery)
     builds = ((run.builds or Builds()).usual for run in same)
-    return Measured(
-        costs=None if alike is None else alike[1],
-        book=None if alike is None else alike[0].game_settings.book,
+    return replace(
+        next((one for one in alike if one.tally and one.tally.games >= MIN_GAMES), Measured()),
         builds=next((seconds for seconds in builds if seconds is not None), None),
+    )
+
+
+def _of_games(store: Store, run: Run) -> Measured:
+    shares = store.worker_shares(run.id)
+    return Measured(
+        tally=sum((one.tally for one in shares), Tally()),
+        seconds=sum(one.seconds for one in shares),
+        book=run.game_settings.book,
     )
 
 
@@ -112,7 +119,7 @@ def known(config: Config, space: Space, assumed: Assumed) -> Known:
     """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
     past = measured(config)
     seconds, time_source = _seconds(config, assumed, past)
-    draws, draws_source = _draws(assumed, past.costs)
+    draws, draws_source = _draws(assumed, past.tally)
     builds, builds_source = _builds(config, assumed, past)
     capacity = Capacity(
         concurrency=assumed.concurrency or os.cpu_count() or 1,
@@ -189,9 +196,9 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
     seconds: float | None
     if assumed.game_seconds is not None:
         seconds, how = assumed.game_seconds, "as you say"
-    elif past.costs is not None:
-        games = past.costs.tally.games
-        seconds, how = past.costs.seconds / games, f"measured over {games:,} games"
+    elif past.tally is not None:
+        games = past.tally.games
+        seconds, how = past.seconds / games, f"measured over {games:,} games"
     else:
         seconds = game_seconds(config.game_settings.time_control, USUAL_PLIES, _USUAL_NPS)
         how = f"{USUAL_PLIES:.0f} plies assumed"
@@ -216,14 +223,14 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
     return USUAL_BUILD_SECONDS, (found,)
 
 
-def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
+def _draws(assumed: Assumed, tally: Tally | None) -> tuple[float, str]:
     if assumed.draws is not None:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
-    if costs is None:
+    if tally is None:
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
-    draws = min(max(1 - null_variance(costs.tally) / 2, 0.0), 0.99)
-    by = f"by the spread of {costs.tally.pairs:,} pairs"
+    draws = min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
+    by = f"by the spread of {tally.pairs:,} pairs"
     return draws, f"as noisy as {draws:.0%} draws, {by}: measured"
 
 
@@ -231,10 +238,9 @@ def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | No
     """What the draw rate says of the run's book; None if no games were played from it."""
     if assumed.draws is not None:
         return Openings.of(assumed.draws)
-    if past.costs is None or past.book != config.game_settings.book:
+    if past.tally is None or past.book != config.game_settings.book:
         return None
-    tally = past.costs.tally
-    return Openings.of(tally.draws / tally.games, null_variance(tally))
+    return Openings.of(past.tally.draws / past.tally.games, null_variance(past.tally))
 
 
 def _simulated(inputs: PlanInputs) -> Plan:

@@ -21,25 +21,11 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import checks
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.protocol import ACTIVE_SECONDS
-
-
-class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
-    """A row; the attributes of one that was read are not changed."""
-
-    metadata = sa.MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-
 
 Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # json, not jsonb: text keeps every float to the bit, and the order of the parameters
@@ -85,12 +71,28 @@ class Stored(TypeDecorator[Any]):
         return None if value is None else self.read(value)
 
 
-def text_column(**options: Any) -> Any:
-    return mapped_column(sa.Text, **options)
+class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    """A row; the attributes of one that was read are not changed."""
 
-
-def json_column(**options: Any) -> Any:
-    return mapped_column(Json, **options)
+    type_annotation_map = {  # noqa: RUF012
+        str: sa.Text,
+        float: sa.Double,
+        datetime: UtcTime,
+        GameSettings: Stored(GameSettings.from_json),
+        Mapping[str, Any]: Json,
+        Mapping[str, str]: Json,
+        Mapping[str, int]: Json,
+        Mapping[str, float]: Json,
+    }
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
 
 
 def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") -> Any:
@@ -106,20 +108,20 @@ def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") ->
     return mapped_column(kind, default=first, server_default=first)
 
 
-def number_column(default: float = 0, kind: Any = sa.Integer) -> Any:
+def number_column(default: float = 0, *kind: Any) -> Any:
     """A number that is `default` unless it is given."""
-    return mapped_column(kind, default=default, server_default=str(default))
+    return mapped_column(*kind, default=default, server_default=str(default))
 
 
 def now_column() -> Any:
     """A time that is the current one unless it is given."""
     current = sa.text("CURRENT_TIMESTAMP")
-    return mapped_column(UtcTime, default=None, nullable=False, server_default=current)
+    return mapped_column(default=None, nullable=False, server_default=current)
 
 
-def optional(kind: Any = sa.Text, *more: Any, **options: Any) -> Any:
-    """A column that may be NULL."""
-    return mapped_column(kind, *more, default=None, nullable=True, **options)
+def optional(*kind: Any, **options: Any) -> Any:
+    """A column that is NULL unless it is given."""
+    return mapped_column(*kind, default=None, nullable=True, **options)
 
 
 def limited(kind: type, *columns: str, **renamed: str) -> list[CheckConstraint]:
@@ -165,7 +167,7 @@ class Counts(MappedAsDataclass, kw_only=True):
     ptnml_2: Mapped[int] = number_column()
     ptnml_3: Mapped[int] = number_column()
     ptnml_4: Mapped[int] = number_column()
-    void_games: Mapped[int] = number_column(kind=sa.BigInteger)
+    void_games: Mapped[int] = number_column(0, sa.BigInteger)
 
     @property
     def tally(self) -> Tally:

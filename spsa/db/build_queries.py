@@ -6,7 +6,7 @@ engines. It moves no run, and a repeated call changes nothing.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -18,8 +18,6 @@ from spsa.core.json_values import checked, to_json
 from spsa.db.base import (
     Base,
     Identity,
-    Json,
-    UtcTime,
     execute,
     limited,
     not_registered,
@@ -27,7 +25,6 @@ from spsa.db.base import (
     number_column,
     optional,
     status_column,
-    text_column,
     time_from_now,
 )
 from spsa.db.database import Database, rows
@@ -56,35 +53,30 @@ class Build(Base, kw_only=True):
     __tablename__ = "spsa_build"
 
     id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
-    build_key: Mapped[str] = text_column(unique=True)
-    requires: Mapped[str] = text_column()  # of the worker that builds, see spsa_iteration
+    build_key: Mapped[str] = mapped_column(unique=True)
+    requires: Mapped[str] = mapped_column()  # of the worker that builds, see spsa_iteration
     archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))
-    recipe: Mapped[Mapping[str, Any] | None] = optional(Json)  # NULL when it is done
-    wanted_until: Mapped[datetime] = mapped_column(UtcTime)  # no worker leases it later
+    recipe: Mapped[Mapping[str, Any] | None] = optional()  # NULL when it is done
+    wanted_until: Mapped[datetime]  # no worker leases it later
     status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
     attempt: Mapped[int] = number_column()
     max_attempts: Mapped[int]
     claim_id: Mapped[str | None] = optional(unique=True)
     worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
-    leased_at: Mapped[datetime | None] = optional(UtcTime)
-    lease_expires_at: Mapped[datetime | None] = optional(UtcTime)
-    plus_sha256: Mapped[str | None] = optional(sa.Text, ForeignKey("spsa_engine.sha256"))
-    minus_sha256: Mapped[str | None] = optional(sa.Text, ForeignKey("spsa_engine.sha256"))
+    leased_at: Mapped[datetime | None] = optional()
+    lease_expires_at: Mapped[datetime | None] = optional()
+    plus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
+    minus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
     plus_bench: Mapped[int | None] = optional(sa.BigInteger)
     minus_bench: Mapped[int | None] = optional(sa.BigInteger)
     binary_requires: Mapped[str | None] = optional()  # words, as spsa_worker.provides
     # the engines that a remote worker has sent, until they are published
-    plus_content: Mapped[bytes | None] = mapped_column(
-        "plus_bytes", sa.LargeBinary, default=None, deferred=True, nullable=True
-    )
-    minus_content: Mapped[bytes | None] = mapped_column(
-        "minus_bytes", sa.LargeBinary, default=None, deferred=True, nullable=True
-    )
+    plus_content: Mapped[bytes | None] = optional("plus_bytes", deferred=True)
+    minus_content: Mapped[bytes | None] = optional("minus_bytes", deferred=True)
     created_at: Mapped[datetime] = now_column()
 
     __table_args__ = (
         CheckConstraint("status IN ('ready', 'leased', 'done')", name="possible"),
-        CheckConstraint("attempt >= 0", name="attempt"),
         CheckConstraint(
             "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
             " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
@@ -107,19 +99,10 @@ class BuildFailure(Base, kw_only=True):
 
     build_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_build.id"), primary_key=True)
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
-    reason: Mapped[str] = text_column()
+    reason: Mapped[str]
     at: Mapped[datetime] = now_column()
 
     __table_args__ = tuple(limited(BuildReturn, "reason"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveWorker:
-    """A worker that was seen recently: what it provides, and whether its machine may build."""
-
-    words: tuple[str, ...]
-    slots: int
-    may_build: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,21 +128,15 @@ WANTED_SECONDS = 60
 class BuildOrderQueries(Database):
     """What a master asks for."""
 
-    def active_workers(self) -> list[ActiveWorker]:
+    def active_workers(self) -> list[tuple[Worker, Machine]]:
         """Every worker that was seen recently and whose machine was not revoked."""
-        active = (
-            select(Worker.provides, Worker.concurrency, Machine)
-            .join(Machine, Machine.name == Worker.host)
-            .where(
-                Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS), Machine.revoked_at.is_(None)
-            )
-            .order_by(Worker.id)
+        present = (
+            Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS),
+            Machine.revoked_at.is_(None),
         )
+        active = select(Worker, Machine).join(Machine, Machine.name == Worker.host).where(*present)
         with self._read() as connection, Session(connection) as session:
-            return [
-                ActiveWorker(words=words_of(words), slots=slots, may_build=machine.may_build)
-                for words, slots, machine in session.execute(active)
-            ]
+            return [(worker, machine) for worker, machine in session.execute(active)]
 
     def keep_archive(self, sha256: str, content: bytes) -> None:
         """Keep the archive of a source for the workers, unless it is there."""
@@ -179,17 +156,23 @@ class BuildOrderQueries(Database):
 
         A worker that provides the words of `requires` may carry it out.
         """
-        columns = {"recipe": dict(recipe), "max_attempts": max_attempts}
-        columns |= {"wanted_until": time_from_now(WANTED_SECONDS)}
+        facts = {
+            "recipe": dict(recipe),
+            "max_attempts": max_attempts,
+            "wanted_until": time_from_now(WANTED_SECONDS),
+            "requires": required_pattern(requires),
+            "archive_sha256": archive_sha256,
+        }
         known = select(Build).where(Build.build_key == key).with_for_update()
         with self._write() as connection:
             found = rows(connection, known)
             if not found:
-                names = {"build_key": key, "requires": required_pattern(requires)}
-                names |= {"archive_sha256": archive_sha256}
-                connection.execute(insert(Build).values(**names, **columns))
+                connection.execute(insert(Build).values(build_key=key, **facts))
             elif _is_over(connection, found[0]):
-                _order_again(connection, found[0].id, columns)
+                again = update(Build).where(Build.id == found[0].id)
+                connection.execute(again.values(**_FRESH, **facts))
+                its = delete(BuildFailure).where(BuildFailure.build_id == found[0].id)
+                connection.execute(its)
 
     def ordered_builds(self, keys: Sequence[str]) -> list[OrderedBuild]:
         """What has become of these orders, which are wanted for another while."""
@@ -208,12 +191,12 @@ def _is_over(connection: sa.Connection, build: Build) -> bool:
     return not _builders(connection, build)
 
 
-def _order_again(connection: sa.Connection, build_id: int, columns: Mapping[str, Any]) -> None:
-    result = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
-    fresh = dict.fromkeys(("claim_id", "lease_expires_at", *result))
-    again = {"status": BatchStatus.READY, "attempt": 0, **fresh, **columns}
-    connection.execute(update(Build).where(Build.id == build_id).values(again))
-    connection.execute(delete(BuildFailure).where(BuildFailure.build_id == build_id))
+_RESULT = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
+_FRESH: Mapping[str, Any] = {
+    **dict.fromkeys(("claim_id", "lease_expires_at", *_RESULT)),
+    "status": BatchStatus.READY,
+    "attempt": 0,
+}
 
 
 def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
@@ -230,15 +213,13 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
 
 def _engines(connection: sa.Connection, build: Build) -> tuple[EngineFile, EngineFile] | None:
     """Plus and minus of an order, with what its worker says of their bench."""
-    names = ("sha256", "build_key", "target", "size", "path")
-    kept = select(*(getattr(EngineFile, name) for name in names))
-    kept = kept.where(EngineFile.content.is_not(None))
-    kept = kept.where(EngineFile.sha256.in_((build.plus_sha256, build.minus_sha256)))
-    found = {row.sha256: row._mapping for row in connection.execute(kept)}
+    both = (build.plus_sha256, build.minus_sha256)
+    kept = select(EngineFile).where(EngineFile.sha256.in_(both), EngineFile.content.is_not(None))
+    found = {engine.sha256: engine for engine in rows(connection, kept)}
     if build.plus_sha256 not in found or build.minus_sha256 not in found:
         return None
-    plus = EngineFile(bench=build.plus_bench, **found[build.plus_sha256])
-    return plus, EngineFile(bench=build.minus_bench, **found[build.minus_sha256])
+    plus = replace(found[build.plus_sha256], bench=build.plus_bench, content=None)
+    return plus, replace(found[build.minus_sha256], bench=build.minus_bench, content=None)
 
 
 def _builders(connection: sa.Connection, build: Build) -> int:
@@ -252,11 +233,9 @@ class UploadQueries(Database):
 
     def may_upload(self, machine: str, build_id: int, claim_id: str) -> int | None:
         """The id of the machine's worker that holds this build and may send its engines."""
-        held = {"build_id": build_id, "claim_id": claim_id}
+        held = {"machine": machine, "build_id": build_id, "claim_id": claim_id}
         with self._read() as connection:
-            found: int | None = execute(
-                connection, "upload.holder", machine=machine, **held
-            ).scalar()
+            found: int | None = execute(connection, "upload.holder", **held).scalar()
             return found
 
     def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
@@ -309,14 +288,16 @@ def publish_build(
     build = connection.execute(held).one_or_none()
     if build is None or build.status is not BatchStatus.LEASED:
         return "already" if build and build.status is BatchStatus.DONE else "lost"
-    for (side, built), content in zip(_sides(result), (build.plus, build.minus), strict=True):
-        sent = b"" if content is None else bytes(content)
+    columns: dict[str, Any] = {"binary_requires": provided_text(result.requires)}
+    for side, built in (("plus", result.plus), ("minus", result.minus)):
+        sent = bytes(getattr(build, side) or b"")
         if (hashlib.sha256(sent).hexdigest(), len(sent)) != (built.sha256, built.size):
             field = f"BuildResult.{side}"
             raise OutOfRange(f"{field} is not the engine of {len(sent)} bytes that was sent", field)
-        facts = {"build_key": build.build_key, "target": result.target, "bytes": content}
+        facts = {"build_key": build.build_key, "target": result.target, "bytes": sent}
         execute(connection, "publish_build.engine", **facts, **to_json(built))
-    execute(connection, "publish_build", **to_json(result), **_columns(result))
+        columns |= {f"{side}_sha256": built.sha256, f"{side}_bench": built.bench}
+    execute(connection, "publish_build", **to_json(result), **columns)
     return "accepted"
 
 
@@ -330,16 +311,3 @@ def return_build(connection: sa.Connection, returned: BuildReturn) -> None:
 def _is_held(held: HeldBuild) -> sa.ColumnElement[bool]:
     is_its = sa.and_(Build.claim_id == held.claim_id, Build.worker_id == held.worker_id)
     return sa.and_(Build.id == held.build_id, is_its)
-
-
-def _sides(result: BuildResult) -> tuple[tuple[str, BuiltFile], ...]:
-    return (("plus", result.plus), ("minus", result.minus))
-
-
-def _columns(result: BuildResult) -> dict[str, Any]:
-    """The columns of an order for its engines."""
-    return {
-        "binary_requires": provided_text(result.requires),
-        **{f"{side}_sha256": built.sha256 for side, built in _sides(result)},
-        **{f"{side}_bench": built.bench for side, built in _sides(result)},
-    }

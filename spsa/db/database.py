@@ -87,19 +87,19 @@ def _file_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, in
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        connection.create_function("log10", 1, _log10, deterministic=True)  # some builds lack it
+        # some builds lack it
+        connection.create_function("log10", 1, lambda x: x and log10(x), deterministic=True)
         # deterministic within a statement, which is all that SQLite makes of it
         connection.create_function("spsa_time", 1, _time_from_now, deterministic=True)
 
+    def begin(connection: sa.Connection) -> None:
+        reads = connection.get_execution_options().get("reads_only", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **pool)
     event.listen(engine, "connect", on_connect)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "begin", begin)
     return engine
-
-
-def _begin(connection: sa.Connection) -> None:
-    reads = connection.get_execution_options().get("reads_only", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
 def _use_write_ahead_log(connection: Any) -> None:
@@ -119,10 +119,6 @@ def _time_from_now(seconds: float) -> str:
     """Now plus some seconds, as `UtcTime` stores it."""
     moment = datetime.now(UTC) + timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def _log10(x: float | None) -> float | None:
-    return None if x is None else log10(x)
 
 
 @contextmanager

@@ -11,18 +11,7 @@ from sqlalchemy import func, select
 from spsa.core.scoring import Tally
 from spsa.db.base import COUNTS, sums_of, time_from_now
 from spsa.db.database import Database, value_of
-from spsa.db.tables import (
-    IS_ABANDONED,
-    IS_OPEN,
-    Batch,
-    Iteration,
-    Purge,
-    Run,
-    Step,
-    Values,
-    Worker,
-    theta_of,
-)
+from spsa.db.tables import IS_ABANDONED, IS_OPEN, Batch, Iteration, Purge, Run, Step, Values, Worker
 from spsa.lifecycle import BatchStatus, Purpose
 
 
@@ -71,15 +60,6 @@ class WorkerShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """Sums over the reported games of a run: plies, seconds and results."""
-
-    plies: int
-    seconds: float
-    tally: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """All tuning games of a run, and how many of its steps were bounded."""
 
@@ -106,7 +86,7 @@ class HistoryQueries(Database):
                 for statement in _sources(run_id, ks[i : i + _KS]):  # the later ones replace
                     for k, theta, at in connection.execute(statement):
                         if k not in found or at >= found[k].at:
-                            found[k] = ThetaPoint(k=k, theta=theta_of(theta), at=at)
+                            found[k] = ThetaPoint(k=k, theta=theta, at=at)
         return [found[k] for k in ks if k in found]
 
     def worker_parts(
@@ -141,30 +121,17 @@ class HistoryQueries(Database):
         mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
         return self._values(Totals, totals.where(*mine))[0]
 
-    def costs(self, run_id: int) -> Costs:
-        """The sums over all reported games of a run."""
-        plies = func.coalesce(func.sum(Batch.moves), 0).label("plies")
-        sums = select(*sums_of(Batch, (*COUNTS, "seconds")), plies).join(Iteration)
-        reported = (Iteration.run_id == run_id, Batch.status == BatchStatus.DONE)
-        return self._values(Costs, sums.where(*reported))[0]
-
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""
         since = time_from_now(-seconds)
-        reported = (
-            select(func.coalesce(func.sum(Batch.games), 0))
-            .join(Iteration)
-            .where(
-                Iteration.run_id == run_id,
-                Batch.status == BatchStatus.DONE,
-                Batch.reported_at > since,
-            )
-        )
+        reported = (Batch.status == BatchStatus.DONE, Batch.reported_at > since)
+        games = select(func.coalesce(func.sum(Batch.games), 0)).join(Iteration)
+        games = games.where(Iteration.run_id == run_id, *reported)
         # nothing can have been reported since of an iteration that was complete before; one query
         # for each index
         parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
         with self._read() as connection:
-            return sum(int(connection.scalar(reported.where(part)) or 0) for part in parts)
+            return sum(int(connection.scalar(games.where(part)) or 0) for part in parts)
 
 
 def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:

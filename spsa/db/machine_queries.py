@@ -39,7 +39,7 @@ class MachineQueries(Database):
     def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
         """Record a machine; returns the token of its workers, of which only the hash is kept.
 
-        A machine that was revoked gets a new token. NameTaken: a machine or a worker has this name.
+        A machine that was revoked gets a new token. NameTaken: a machine has this name.
         """
         if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
             raise OutOfRange(f"the machine's name {refusal}")
@@ -50,7 +50,11 @@ class MachineQueries(Database):
         with self._write() as connection:
             again = connection.execute(update(Machine).where(is_revoked).values(facts))
             if not again.rowcount:
-                _refuse_taken(connection, name)
+                if connection.scalar(select(Machine.name).where(Machine.name == name)):
+                    raise NameTaken(
+                        f"there is a machine named {name!r}: choose another name, or revoke that "
+                        "one before you invite it again"
+                    )
                 connection.execute(insert(Machine).values(name=name, **facts))
         return token
 
@@ -63,7 +67,10 @@ class MachineQueries(Database):
             ended = connection.execute(valid.values(revoked_at=time_from_now(0))).rowcount
             if ended or count:
                 _write_event(connection, "revoke", actor, machine=name, batches=count)
-            _withdraw_builds(connection, name)
+            built = (Build.id.label("build_id"), Build.claim_id, Build.worker_id)
+            held = select(*built).where(Build.worker_id.in_(_workers_of(name)))
+            for row in connection.execute(held.where(Build.claim_id.is_not(None))).all():
+                execute(connection, "fail_build", **row._mapping, attempts=1)
             return count
 
     def machines(self) -> list[Machine]:
@@ -183,13 +190,6 @@ def _write_event(connection: sa.Connection, kind: str, actor: str, **detail: Any
     write_event(connection, None, kind, actor, detail)
 
 
-def _withdraw_builds(connection: sa.Connection, machine: str) -> None:
-    columns = (Build.id.label("build_id"), Build.claim_id, Build.worker_id)
-    held = select(*columns).where(Build.worker_id.in_(_workers_of(machine)))
-    for row in connection.execute(held.where(Build.claim_id.is_not(None))).all():
-        execute(connection, "fail_build", **row._mapping, attempts=1)
-
-
 def _workers_of(machine: str) -> sa.Select[int]:
     return select(Worker.id).where(Worker.host == machine)
 
@@ -203,19 +203,6 @@ def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
     book = iteration.game_settings.book
     yield book.sha256, book.name
     yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())
-
-
-def _refuse_taken(connection: sa.Connection, name: str) -> None:
-    """A machine's name must be no other machine's or worker's: commands take either."""
-    machine = connection.scalar(select(Machine.name).where(Machine.name == name))
-    worker = connection.scalar(select(Worker.host).where(Worker.name == name))
-    if machine is not None:
-        raise NameTaken(
-            f"there is a machine named {name!r}: choose another name, or revoke that one before "
-            "you invite it again"
-        )
-    if worker is not None:
-        raise NameTaken(f"a worker of the machine {worker!r} is named {name!r}: choose another")
 
 
 def _machine(connection: sa.Connection, name: str) -> str:

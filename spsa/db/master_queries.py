@@ -4,16 +4,17 @@ Every write checks the master lease, and that the run is still as it was when th
 check that fails raises an error.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import insert, select, update
 
 from spsa.core import Update, derived_seed
-from spsa.core.game_settings import GameSettings, TimeKind
+from spsa.core.game_settings import TimeKind
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import add, may_become, rows
 from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event
@@ -21,6 +22,7 @@ from spsa.db.run_view import (
     LEASES_EXPIRED,
     MasterLease,
     RunViewQueries,
+    machine_failures,
     miscounted,
     obstacles,
 )
@@ -103,25 +105,18 @@ class MasterQueries(RunViewQueries):
     def pause_at_obstacles(self, master_lease: MasterLease) -> None:
         """Fail the batches that no machine can play, and pause a run that cannot go on.
 
-        The reasons are in its row and in an event each. IllegalTransition: there is none any more.
+        The reasons are in its row and in an event each; a resume offers the batches again.
+        IllegalTransition: nothing keeps it from going on any more.
         """
         with self._led(master_lease) as (connection, run):
-            found = obstacles(connection, run.id)
+            found = list(obstacles(connection, run, machine_failures(connection, run.id)))
             if not found:
                 raise IllegalTransition(f"nothing keeps run {run.name} from going on")
-            batches = [one.batch_id for one in found if one.batch_id is not None]
+            batches = [batch_id for one in found for batch_id in one.batch_ids]
             execute(connection, "exhaust", batch_ids=batches, reason=LEASES_EXPIRED)
             for one in found:
-                if one.batch_id is not None or run.status is RunStatus.RUNNING:
+                if one.batch_ids or run.status is RunStatus.RUNNING:
                     pause_for_failure(connection, run.id, "master", one.reason)
-
-    def fail_batches(
-        self, master_lease: MasterLease, batch_ids: Collection[int], reason: str
-    ) -> None:
-        """Fail batches that no machine can play, and pause the run; a resume offers them again."""
-        with self._led(master_lease) as (connection, run):
-            execute(connection, "exhaust", batch_ids=list(batch_ids), reason=reason)
-            pause_for_failure(connection, run.id, "master", reason)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
         """Complete an iteration and move theta by it; `seen` is the run of the update.
@@ -211,9 +206,10 @@ def _open(
     that goes on with no match begins one.
     """
     sides, (number, first_pair) = new.sides, _place(connection, run.id)
-    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values())):
-        _write_engine(connection, engine)
+    _write_engines(connection, sides)
     _write_refused(connection, run.id, sides.refused)
+    control = new.row.game_settings.time_control
+    is_timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
     is_validation = new.row.purpose is Purpose.VALIDATE
     values = {
         "run_id": run.id,
@@ -223,10 +219,22 @@ def _open(
         "opened_by_epoch": epoch,
         "match_number": (match or number) if is_validation else None,
         **_columns_of(sides),
-        **_milliseconds(new.row.game_settings),
+        "timelow_ms": round(1000 * control.low) if is_timed else 0,
+        "timehigh_ms": round(1000 * control.high) if is_timed else 0,
     }
     iteration_id = add(connection, new.row, **values)
-    batches = _batch_rows(iteration_id, run.seed, number, first_pair, new)
+    starts = accumulate(new.batches, initial=0)
+    batches = [
+        {
+            "iteration_id": iteration_id,
+            "seq": seq,
+            "games": games,
+            "first_pair": first_pair + start // 2,
+            "seed": derived_seed(run.seed, "batch", number, seq),
+            "max_attempts": new.max_attempts,
+        }
+        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
+    ]
     connection.execute(insert(Batch), batches)
     return number
 
@@ -244,12 +252,13 @@ def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
     return last.iteration_number + 1, last.first_pair + last.target_games // 2
 
 
-def _write_engine(connection: sa.Connection, engine: EngineFile) -> None:
-    """Insert an engine's row, or update where its bytes are."""
-    location = {"path": engine.path, "content": engine.content}
-    known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
-    if not connection.execute(known).rowcount:
-        add(connection, engine)
+def _write_engines(connection: sa.Connection, sides: Sides) -> None:
+    """Insert the engines' rows, or update where their bytes are."""
+    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values())):
+        location = {"path": engine.path, "content": engine.content}
+        known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
+        if not connection.execute(known).rowcount:
+            add(connection, engine)
 
 
 def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str, str]) -> None:
@@ -271,57 +280,25 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
         "plus_options": dict(sides.plus_options),
         "minus_options": dict(sides.minus_options),
         "requires": required_pattern(sides.requires),
-        "variants": {level: _located(*two) for level, two in sides.variants.items()} or None,
-    }
-
-
-def _located(plus: EngineFile, minus: EngineFile) -> dict[str, dict[str, str]]:
-    """Two binaries in the column `variants`."""
-    both = {"plus": plus, "minus": minus}
-    return {name: {"sha256": side.sha256, "path": side.path} for name, side in both.items()}
-
-
-def _milliseconds(game_settings: GameSettings) -> dict[str, int]:
-    """The columns of the time range; 0 where the limit is not a time."""
-    control = game_settings.time_control
-    timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    low, high = (control.low, control.high) if timed else (0, 0)
-    return {"timelow_ms": round(1000 * low), "timehigh_ms": round(1000 * high)}
-
-
-def _batch_rows(
-    iteration_id: int, run_seed: int, number: int, first_pair: int, new: NewIteration
-) -> list[dict[str, Any]]:
-    starts = accumulate(new.batches, initial=0)
-    return [
-        {
-            "iteration_id": iteration_id,
-            "seq": seq,
-            "games": games,
-            "first_pair": first_pair + start // 2,
-            "seed": derived_seed(run_seed, "batch", number, seq),
-            "max_attempts": new.max_attempts,
+        "variants": {
+            level: {
+                "plus": {"sha256": plus.sha256, "path": plus.path},
+                "minus": {"sha256": minus.sha256, "path": minus.path},
+            }
+            for level, (plus, minus) in sides.variants.items()
         }
-        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
-    ]
+        or None,
+    }
 
 
 def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:
     """The number of the background match that this is a round of, if that has begun."""
-    begun = select(Iteration).where(
-        Iteration.run_id == run_id,
-        IS_VALIDATION,
-        Iteration.opened_on == new.row.opened_on,
-        Iteration.match_number == Iteration.iteration_number,
-    )
-    found = rows(connection, begun.order_by(Iteration.iteration_number))
-    same = (one.iteration_number for one in found if _match_of(one) == _match_of(new.row))
-    return next(same, None)
-
-
-def _match_of(one: Iteration) -> tuple[Any, ...]:
-    played = (dict(one.plus_parameters), dict(one.minus_parameters))
-    return (*played, one.compared, one.game_settings)
+    is_first = Iteration.match_number == Iteration.iteration_number
+    its = (Iteration.run_id == run_id, IS_VALIDATION, Iteration.opened_on == new.row.opened_on)
+    begun = select(Iteration).where(*its, is_first).order_by(Iteration.iteration_number)
+    same = attrgetter("plus_parameters", "minus_parameters", "compared", "game_settings")
+    found = (one for one in rows(connection, begun) if same(one) == same(new.row))
+    return next((one.iteration_number for one in found), None)
 
 
 def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:

@@ -58,11 +58,6 @@ SELECT name, revoked_at IS NOT NULL AS is_revoked FROM spsa_machine
 INSERT INTO spsa_machine (name, secret_sha256) VALUES (:host, :secret_sha256)
     ON CONFLICT DO NOTHING;
 
--- name: register.namesake
--- the other machine that has this name, or a worker of this name
-SELECT name FROM spsa_machine WHERE name = :name AND name <> :machine
- UNION ALL SELECT host FROM spsa_worker WHERE name = :name AND host <> :machine;
-
 -- name: register.lock
 -- one registration of a machine at a time, because the others are counted
 SELECT name FROM spsa_machine WHERE name = :machine FOR NO KEY UPDATE;
@@ -186,7 +181,7 @@ UPDATE spsa_batch
        ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2, ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
        void_games = void_games + :void_games, own_void_games = :void_games, voids = :voids,
        void_log = coalesce(:void_log, void_log),
-       void_worker_id = CASE WHEN :has_log THEN worker_id ELSE void_worker_id END,
+       void_worker_id = CASE WHEN :void_log IS NOT NULL THEN worker_id ELSE void_worker_id END,
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
        plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
        seconds = :seconds, think_seconds = :think_seconds, slot = :slot, scale = :scale
@@ -220,7 +215,7 @@ UPDATE spsa_batch
    SET status = 'ready', attempt = attempt - :attempts, claim_id = NULL, lease_expires_at = NULL,
        last_error = coalesce(:reason, last_error), void_games = void_games + :void_games,
        void_log = coalesce(:void_log, void_log),
-       void_worker_id = CASE WHEN :has_log THEN worker_id ELSE void_worker_id END
+       void_worker_id = CASE WHEN :void_log IS NOT NULL THEN worker_id ELSE void_worker_id END
  WHERE id = :batch_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
 RETURNING iteration_id;
 

@@ -60,14 +60,11 @@ class Selection:
 
     def to_json(self) -> dict[str, Any]:
         """The conditions that are given; times in ISO 8601."""
-        return {name: _plain(value) for name, value in asdict(self).items() if value}
-
-
-def _plain(value: Any) -> Any:
-    """The value in the form in which JSON returns it."""
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value.isoformat() if isinstance(value, datetime) else value
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in asdict(self).items()
+            if value
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +113,7 @@ class PurgeQueries(Database):
     def purge(self, plan: PurgePlan, actor: str, reason: str) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 
-        Repeated after an unknown outcome, it finds its row and changes nothing. IllegalTransition:
-        the run has changed since the purge was planned; plan it again.
+        IllegalTransition: the run has changed since the purge was planned; plan it again.
         """
         seen = plan.run
         row = Purge(
@@ -132,11 +128,7 @@ class PurgeQueries(Database):
         )
         locked = select(Run).where(Run.id == seen.id).with_for_update()
         with self._write() as connection:
-            run = next(iter(rows(connection, locked)), None)
-            if run is None:
-                raise NothingToDo(f"there is no run with the id {seen.id}")
-            if (known := _known(connection, row)) is not None:
-                return known
+            (run,) = rows(connection, locked)
             if (run.applied, run.purges, run.theta) != (seen.applied, seen.purges, seen.theta):
                 raise IllegalTransition(
                     f"run {run.name} has changed: the purge was planned on {seen.applied} results "
@@ -176,36 +168,25 @@ class PurgeQueries(Database):
 
 
 def _counted(run_id: int, selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions of a run's counted results that are selected, over batches joined with their
-    iterations."""
-    yield Iteration.run_id == run_id
+    """The conditions of a run's counted results that are selected."""
     yield Batch.status == BatchStatus.DONE
-    yield from _selected(selection)
+    yield from _selected(run_id, selection)
     if selection.since is not None:
         yield Batch.reported_at >= selection.since
     if selection.until is not None:
         yield Batch.reported_at < selection.until
 
 
-def _selected(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions on worker, machine, iteration and batch, over the same."""
+def _selected(run_id: int, selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions but those on times, over batches joined with their iterations."""
+    yield Iteration.run_id == run_id
     for column, name in ((Worker.name, selection.worker), (Worker.host, selection.host)):
         if name is not None:
             yield Batch.worker_id.in_(select(Worker.id).where(column == name))
-    place = sa.tuple_(Iteration.iteration_number, Batch.seq)
     if selection.iterations or selection.batches:
+        place = sa.tuple_(Iteration.iteration_number, Batch.seq)
         is_one = Iteration.iteration_number.in_(selection.iterations)
         yield sa.or_(is_one, place.in_(selection.batches))
-
-
-def _known(connection: sa.Connection, new: Purge) -> Purge | None:
-    """The row of this very purge, if it was committed and only the response was lost."""
-    same = select(Purge).where(Purge.run_id == new.run_id, Purge.number == new.number)
-    return next((row for row in rows(connection, same) if _request(row) == _request(new)), None)
-
-
-def _request(purge: Purge) -> tuple[Any, ...]:
-    return (purge.actor, purge.reason, purge.selection, purge.applied, dict(purge.theta_after))
 
 
 def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
@@ -217,17 +198,14 @@ def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
     execute(connection, "purge.again", run_id=run.id, purge=number)
     withdrawn = 0
     if plan.selection.until is None:  # their results would be selected once reported
-        leased = (Iteration.run_id == run.id, *_selected(plan.selection))
-        withdrawn = withdraw_leases(connection, *leased)
+        withdrawn = withdraw_leases(connection, *_selected(run.id, plan.selection))
     games = _recount(connection, run.id, number)
     if not games:
         raise NothingToDo(f"no counted result of run {run.name} is selected")
     _write_verdicts(connection, plan, number)
     purge_id = add(connection, row, games=games)
-    changed: dict[str, Any] = {"purges": number}
-    if plan.after is not None:
-        changed |= run_columns(plan.after)
-    connection.execute(update(Run).where(Run.id == run.id).values(changed))
+    moved = {} if plan.after is None else run_columns(plan.after)
+    connection.execute(update(Run).where(Run.id == run.id).values(purges=number, **moved))
     detail = {"number": number, "reason": row.reason, "games": games, "withdrawn": withdrawn}
     write_event(connection, run.id, "purge", row.actor, detail | {"of": row.selection})
     return rows(connection, select(Purge).where(Purge.id == purge_id))[0]
@@ -246,10 +224,10 @@ def _recount(connection: sa.Connection, run_id: int, number: int) -> int:
     """
     lost = _lost_by(run_id, number)
     connection.execute(select(Iteration.id).where(lost).order_by(Iteration.id).with_for_update())
-    played = Batch.plus_wins + Batch.minus_wins + Batch.draws
-    sums = {name: _sum(getattr(Batch, name), NOT_PURGED) for name in (*COUNTS, "void_games")}
-    sums |= {"games_played": _sum(played, NOT_PURGED)}
-    sums |= {"purged_games": _sum(Batch.games, IS_PURGED, ~WAS_PLAYED_AGAIN)}
+    counted = {name: getattr(Batch, name) for name in (*COUNTS, "void_games")}
+    counted["games_played"] = Batch.plus_wins + Batch.minus_wins + Batch.draws
+    sums = {name: _sum(column, NOT_PURGED) for name, column in counted.items()}
+    sums["purged_games"] = _sum(Batch.games, IS_PURGED, ~WAS_PLAYED_AGAIN)
     connection.execute(update(Iteration).where(lost).values(sums))
     games = select(func.sum(Batch.games)).join(Iteration)
     of_purge = (IS_PURGED, Batch.purge == number, Iteration.run_id == run_id)
@@ -274,12 +252,10 @@ def _write_verdicts(connection: sa.Connection, plan: PurgePlan, number: int) -> 
     if {it.id for it in found if it.k is not None} != set(plan.verdicts):
         raise IllegalTransition("the purge was planned on other results than it would purge")
     for it in found:
-        columns = _estimates(it, plan.verdicts.get(it.id))
+        verdict = plan.verdicts.get(it.id)
+        columns = (
+            {"elo_diff": elo(it.tally).value if it.tally.pairs else None}  # of a validation
+            if verdict is None
+            else {"gradient_estimate": verdict.gradient, "elo_diff": verdict.elo}
+        )
         connection.execute(update(Iteration).where(Iteration.id == it.id).values(columns))
-
-
-def _estimates(it: Iteration, verdict: Update | None) -> dict[str, Any]:
-    """The estimates from the games that a complete iteration has left; a validation has no rule."""
-    if verdict is not None:
-        return {"gradient_estimate": verdict.gradient, "elo_diff": verdict.elo}
-    return {"elo_diff": elo(it.tally).value if it.tally.pairs else None}

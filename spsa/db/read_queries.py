@@ -85,7 +85,7 @@ class VoidGame:
     seq: int
     machine: str | None
     kept: KeptVoid
-    values: Values
+    parameters: Values
     options: dict[str, str]
     sha256: str
 
@@ -205,7 +205,13 @@ class ReadQueries(Database):
         with self._read() as connection, Session(connection) as session:
             newest = session.execute(statement).all()
         return [
-            _void_game(iteration, batch, machine, kept)
+            VoidGame(
+                iteration_number=iteration.iteration_number,
+                seq=batch.seq,
+                machine=machine,
+                kept=kept,
+                **{n: getattr(iteration, f"{kept.culprit or 'plus'}_{n}") for n in _OF_SIDE},
+            )
             for batch, iteration, machine in reversed(newest)
             for kept in batch.void_log or ()
         ]
@@ -248,6 +254,7 @@ _NARROW = [
 ]
 """The columns of an iteration whose size does not grow with the number of parameters."""
 
+_OF_SIDE = ("parameters", "options", "sha256")
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
 
@@ -288,19 +295,6 @@ def _overviews() -> sa.Select[Any]:
         )
         .outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
         .order_by(ended, Run.finished_at.desc(), Run.priority.desc(), Run.id)
-    )
-
-
-def _void_game(iteration: Iteration, batch: Batch, machine: str | None, kept: KeptVoid) -> VoidGame:
-    side = kept.culprit or "plus"
-    return VoidGame(
-        iteration_number=iteration.iteration_number,
-        seq=batch.seq,
-        machine=machine,
-        kept=kept,
-        values=getattr(iteration, f"{side}_parameters"),
-        options=getattr(iteration, f"{side}_options"),
-        sha256=getattr(iteration, f"{side}_sha256"),
     )
 
 

@@ -107,12 +107,17 @@ class RunQueries(Database):
         where it starts, for its event. IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
-            if replacing is not None:
-                _delete_unopened(connection, replacing)
-            row = _insert(connection, new, files)
+            if replacing is not None and connection.scalar(_unopened(replacing).with_for_update()):
+                connection.execute(delete(Event).where(Event.run_id == replacing))
+                connection.execute(delete(Run).where(Run.id == replacing))
+            run_id = add(connection, new)
+            begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
+            connection.execute(update(Run).where(Run.id == run_id).values(begun))
+            for sha256, content in files.items():
+                keep_file(connection, sha256, content)
             detail = {"seed": new.seed, **(origin or {})}
-            write_event(connection, row.id, "start", "master", detail)
-            return row
+            write_event(connection, run_id, "start", "master", detail)
+            return rows(connection, select(Run).where(Run.id == run_id))[0]
 
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""
@@ -146,8 +151,16 @@ class RunQueries(Database):
         """
         with self._write() as connection:
             run = _locked(connection, name)  # its master opens iterations under the same lock
+            if run.status is RunStatus.STOPPED:
+                raise IllegalTransition(
+                    f"run {name} is stopped: it cannot be extended, as its open iterations were "
+                    "abandoned; `spsa-master run --from` starts another run from it"
+                )
             largest = select(func.max(Iteration.k)).where(Iteration.run_id == run.id)
-            _refuse_extension(run, connection.scalar(largest) or 0, max_iterations)
+            if (opened := connection.scalar(largest) or 0) > max_iterations:
+                raise IllegalTransition(
+                    f"run {name} has already opened {plural(opened, 'iteration')}"
+                )
             _change(connection, run, "extend", actor, {"max_iterations": max_iterations})
             if run.status is RunStatus.FINISHED:
                 set_run_status(connection, name, RunStatus.RUNNING, actor)
@@ -178,42 +191,13 @@ def _change(
     write_event(connection, run.id, kind, actor, columns)
 
 
-def _insert(connection: sa.Connection, new: Run, files: Mapping[str, bytes]) -> Run:
-    """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
-    if connection.scalar(select(Run.id).where(Run.name == new.name)) is not None:
-        raise IllegalTransition(f"there is already a run named {new.name}")
-    run_id = add(connection, new)
-    begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
-    connection.execute(update(Run).where(Run.id == run_id).values(begun))
-    for sha256, content in files.items():
-        keep_file(connection, sha256, content)
-    return rows(connection, select(Run).where(Run.id == run_id))[0]
-
-
 def keep_file(connection: sa.Connection, sha256: str, content: bytes) -> None:
     """Keep a book, a side file or an archive for the workers, unless it is there."""
     if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
         add(connection, StoredFile(sha256=sha256, content=content))
 
 
-def _refuse_extension(run: Run, opened: int, max_iterations: int) -> None:
-    name = run.name
-    if run.status == RunStatus.STOPPED:
-        raise IllegalTransition(
-            f"run {name} is stopped: it cannot be extended, as its open iterations were abandoned; "
-            "`spsa-master run --from` starts another run from it"
-        )
-    if opened > max_iterations:
-        raise IllegalTransition(f"run {name} has already opened {plural(opened, 'iteration')}")
-
-
 def _unopened(run_id: int) -> sa.Select[Any]:
     is_empty = ~select(Iteration.id).where(Iteration.run_id == Run.id).exists()
     is_free = or_(Run.lease_expires_at.is_(None), Run.lease_expires_at < time_from_now(0))
     return select(Run.id).where(Run.id == run_id, is_empty, is_free)
-
-
-def _delete_unopened(connection: sa.Connection, run_id: int) -> None:
-    if connection.scalar(_unopened(run_id).with_for_update()) is not None:
-        connection.execute(delete(Event).where(Event.run_id == run_id))
-        connection.execute(delete(Run).where(Run.id == run_id))

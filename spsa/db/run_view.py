@@ -17,17 +17,9 @@ from sqlalchemy import func, or_, select, update
 from spsa.core import Builds
 from spsa.db.base import COUNTS, execute, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, rows
-from spsa.db.tables import (
-    IS_OPEN,
-    NOT_PURGED,
-    Batch,
-    Iteration,
-    Run,
-    SetAside,
-    Worker,
-)
+from spsa.db.tables import IS_OPEN, NOT_PURGED, Batch, Iteration, Run, SetAside, Worker
 from spsa.errors import MasterLeaseLost
-from spsa.lifecycle import BatchStatus
+from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.protocol import ACTIVE_SECONDS
 from spsa.text import plural
 
@@ -67,55 +59,51 @@ class MachineFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a run cannot go on: a batch that no machine can play.
+    """Why a run cannot go on: batches that no machine can play.
 
     Without a batch, an iteration has other counts than its batches.
     """
 
     reason: str
-    batch_id: int | None = None
+    batch_ids: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unplayed:
-    """Batches that every machine there has failed, while none has played any like them."""
-
-    reason: str
-    batch_ids: frozenset[int]
-
-
-def obstacles(connection: sa.Connection, run_id: int) -> list[Obstacle]:
+def obstacles(
+    connection: sa.Connection, run: Run, failures: Sequence[MachineFailures]
+) -> Iterator[Obstacle]:
     """What keeps a run from going on, besides batches that have failed already.
 
     `exhausted` in protocol.sql says when no machine can play a batch; claims hand batches out by
     the same rule.
     """
-    exhausted = execute(connection, "exhausted", run_id=run_id).all()
-    found = [Obstacle(reason=_tried(row), batch_id=row.id) for row in exhausted]
+    for row in execute(connection, "exhausted", run_id=run.id).all():
+        yield Obstacle(reason=_tried(row), batch_ids=frozenset({row.id}))
     # only the iterations that have nothing left to play
     left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
     to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
     played = Iteration.games_played + Iteration.purged_games == Iteration.target_games
-    over = (Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists()))
-    wrong = miscounted(connection, *over)
-    return found if wrong is None else [*found, Obstacle(reason=wrong)]
+    over = (Iteration.run_id == run.id, IS_OPEN, or_(played, ~to_play.exists()))
+    if (wrong := miscounted(connection, *over)) is not None:
+        yield Obstacle(reason=wrong)
+    if run.status is RunStatus.RUNNING:
+        yield from _unplayed(connection, failures)
 
 
-def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) -> Unplayed | None:
+def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) -> Iterator[Obstacle]:
     """What every machine there failed, if that are several batches each and none was played."""
     played = any(one.played or one.played_by_others for one in failures)
     if not failures or played or any(one.batches < FAILURE_BUDGET for one in failures):
-        return None
+        return
     machines = [one.machine for one in failures]
     seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
     if connection.scalar(select(Worker.id).where(seen, Worker.host.not_in(machines)).limit(1)):
-        return None  # it may do better
+        return  # it may do better
     batches = frozenset(one for failed in failures for one in failed.batch_ids)
     reason = (
         f"no game counts: {plural(len(machines), 'machine')} failed {len(batches)} batches and "
         f"played none; correct the engine, its options or [time_control]: {failures[-1].reason}"
     )
-    return Unplayed(reason=reason, batch_ids=batches)
+    yield Obstacle(reason=reason, batch_ids=batches)
 
 
 def _tried(batch: Any) -> str:
@@ -158,8 +146,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
     ids = list({row.iteration_id for row in own})
     hosts = execute(connection, "failures.played", iteration_ids=ids)
     played = {row.host: row.batches for row in hosts}
-    of_machine = select(SetAside.sha256).where(SetAside.machine == machine)
-    aside = set(connection.scalars(of_machine))
+    aside = set(connection.scalars(select(SetAside.sha256).where(SetAside.machine == machine)))
     binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,
@@ -179,7 +166,8 @@ class RunView:
     """All that a master's decision depends on: the run, its open iterations, its failed batches.
 
     `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`.
-    `game_seconds` is the mean length of recent games; None before any has been reported.
+    `game_seconds` is the mean length of recent games; None before any has been reported. Those
+    workers are active that were seen recently and may play the newest open iteration.
     """
 
     run: Run
@@ -192,14 +180,13 @@ class RunView:
     game_seconds: float | None
     machine_failures: Sequence[MachineFailures] = ()
     obstacles: Sequence[Obstacle] = ()
-    unplayed: Unplayed | None = None
     active_workers: int
     active_slots: int
 
     @property
     def miscounted(self) -> str | None:
         """Why the next result cannot be applied."""
-        return next((one.reason for one in self.obstacles if one.batch_id is None), None)
+        return next((one.reason for one in self.obstacles if not one.batch_ids), None)
 
 
 class RunViewQueries(Database):
@@ -227,11 +214,10 @@ class RunViewQueries(Database):
             Run.lease_expires_at < time_from_now(0),
             Run.lease_expires_at == abandoned,
         )
-        taken = {"epoch": Run.epoch + 1, "master_id": master_id}
-        taken |= {"lease_expires_at": time_from_now(lease_seconds)}
-        taking = update(Run).where(Run.id == run_id, free).values(taken).returning(Run.epoch)
+        taken = {"master_id": master_id, "lease_expires_at": time_from_now(lease_seconds)}
+        taking = update(Run).where(Run.id == run_id, free).values(epoch=Run.epoch + 1, **taken)
         with self._write() as connection:
-            epoch = connection.scalar(taking)
+            epoch = connection.scalar(taking.returning(Run.epoch))
             if epoch is None:
                 lease = select(Run.master_id, Run.lease_expires_at).where(Run.id == run_id)
                 holder, end = connection.execute(lease).one()
@@ -246,32 +232,17 @@ class RunViewQueries(Database):
             connection.execute(update(Run).where(*own).values(free))
 
     @contextmanager
-    def _led(
-        self,
-        master_lease: MasterLease,
-        *,
-        lease_seconds: float | None = None,
-        builds: Builds | None = None,
-    ) -> Iterator[tuple[sa.Connection, Run]]:
-        """A transaction with the run's row, locked; MasterLeaseLost if this lease is not valid.
+    def _led(self, lease: MasterLease, **changed: Any) -> Iterator[tuple[sa.Connection, Run]]:
+        """A transaction with the run's row, locked and with these columns changed.
 
-        `lease_seconds` renews the lease, `builds` tells what the master builds.
+        MasterLeaseLost: this lease is not valid.
         """
-        changed: dict[str, Any] = {"epoch": Run.epoch}
-        if lease_seconds is not None:
-            changed["lease_expires_at"] = time_from_now(lease_seconds)
-        if builds is not None:
-            changed["builds"] = builds
-        own = (
-            Run.id == master_lease.run_id,
-            Run.epoch == master_lease.epoch,
-            Run.master_id == master_lease.master_id,
-        )
+        own = (Run.epoch == lease.epoch, Run.master_id == lease.master_id)
+        locked = update(Run).where(Run.id == lease.run_id, *own).values(epoch=Run.epoch, **changed)
         with self._write() as connection:
-            locked = connection.scalar(update(Run).where(*own).values(changed).returning(Run.id))
-            if locked is None:
+            if not connection.execute(locked).rowcount:
                 raise MasterLeaseLost("another master holds this run now; this one stops")
-            yield connection, rows(connection, select(Run).where(Run.id == locked))[0]
+            yield connection, rows(connection, select(Run).where(Run.id == lease.run_id))[0]
 
     def tick(
         self, master_lease: MasterLease, lease_seconds: float, builds: Builds | None = None
@@ -280,8 +251,10 @@ class RunViewQueries(Database):
 
         MasterLeaseLost: another master holds this run.
         """
-        led = self._led(master_lease, lease_seconds=lease_seconds, builds=builds)
-        with led as (connection, run):
+        changed: dict[str, Any] = {"lease_expires_at": time_from_now(lease_seconds)}
+        if builds is not None:
+            changed["builds"] = builds
+        with self._led(master_lease, **changed) as (connection, run):
             return _view(connection, run)
 
 
@@ -292,7 +265,7 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
     work = execute(connection, "work", iteration_ids=[*ids, last or 0]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
-    workers, slots = _active(connection, ids)
+    active = execute(connection, "active", iteration_id=max(ids, default=None)).one()
     failures = machine_failures(connection, run.id)
     return RunView(
         run=run,
@@ -304,17 +277,10 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
         leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
         machine_failures=failures,
-        obstacles=obstacles(connection, run.id),
-        unplayed=_unplayed(connection, failures),
-        active_workers=workers,
-        active_slots=slots,
+        obstacles=list(obstacles(connection, run, failures)),
+        active_workers=active.workers,
+        active_slots=int(active.slots),
     )
-
-
-def _active(connection: sa.Connection, ids: Sequence[int]) -> tuple[int, int]:
-    """How many workers were seen recently that may play the newest open iteration; their slots."""
-    row = execute(connection, "active", iteration_id=max(ids, default=None)).one()
-    return row.workers, int(row.slots)
 
 
 def _games(work: Sequence[Any], status: BatchStatus) -> int:

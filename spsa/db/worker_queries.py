@@ -8,12 +8,14 @@ asks.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from random import Random
 from typing import Any
 
 import sqlalchemy as sa
 
+from spsa import protocol
 from spsa.core.json_values import checked, to_json
 from spsa.db.base import counts_of, execute, not_registered
 from spsa.db.build_queries import claim_build, publish_build, renew_build, return_build
@@ -28,57 +30,29 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.lifecycle import BatchStatus, IterationStatus
-from spsa.protocol import (
-    KEPT_VOIDS_LENGTH,
-    MAX_SLOTS,
-    MAX_WORKERS,
-    SLOTS_PER_CORE,
-    BatchFailure,
-    BatchReport,
-    BatchResult,
-    BuildClaim,
-    BuildRenewal,
-    BuildResult,
-    BuildReturn,
-    Claim,
-    ClaimRequest,
-    Engine,
-    Failure,
-    HeldClaim,
-    KeptVoid,
-    OpenWork,
-    RegisteredWorker,
-    RenewRequest,
-    Reply,
-    ReportOutcome,
-    Request,
-    Touch,
-    WorkerInfo,
-    WorkLeft,
-    provided_text,
-    words_of,
-)
 
 
 class WorkerQueries(Database):
     """All that a worker asks, but the engines that it builds."""
 
-    def ask(self, request: Request[Reply], machine: str | None = None) -> Reply:
+    def ask(
+        self, request: protocol.Request[protocol.Reply], machine: str | None = None
+    ) -> protocol.Reply:
         """Answer a worker in one transaction; the requests say what each of them raises.
 
         `machine` is the one whose token the worker has; None for a direct worker, whose machine is
         the one with its secret.
         """
-        begin = self._read if isinstance(request, WorkLeft) else self._write
+        begin = self._read if isinstance(request, protocol.WorkLeft) else self._write
         asked: Any = checked(request)
         with begin() as connection:
-            if isinstance(asked, WorkerInfo):
+            if isinstance(asked, protocol.WorkerInfo):
                 reply: Any = _register(connection, asked, machine)
-            elif isinstance(asked, ClaimRequest):
+            elif isinstance(asked, protocol.ClaimRequest):
                 reply = self._claim(connection, asked)
             else:
                 reply = _ANSWERS[type(asked)](connection, asked)
-        answer: Reply = reply
+        answer: protocol.Reply = reply
         return answer
 
     def file(self, sha256: str) -> bytes | None:
@@ -87,7 +61,9 @@ class WorkerQueries(Database):
             content = execute(connection, "file", sha256=sha256).scalar()
             return None if content is None else bytes(content)  # PostgreSQL's is a memoryview
 
-    def _claim(self, connection: sa.Connection, request: ClaimRequest) -> Claim | None:
+    def _claim(
+        self, connection: sa.Connection, request: protocol.ClaimRequest
+    ) -> protocol.Claim | None:
         row = leased(connection, request) or claimed_before(connection, request)
         if row is None:
             return None
@@ -102,30 +78,33 @@ class WorkerQueries(Database):
         return known
 
 
-def _register(connection: sa.Connection, info: WorkerInfo, machine: str | None) -> RegisteredWorker:
+def _register(
+    connection: sa.Connection, info: protocol.WorkerInfo, machine: str | None
+) -> protocol.RegisteredWorker:
     """Insert or update the worker's row."""
-    facts = {**to_json(info), "provides": provided_text(info.provides)}
+    facts = {**to_json(info), "provides": protocol.provided_text(info.provides)}
     facts |= {name: _keys(getattr(info, name)) for name in ("only_runs", "not_runs")}
     own = machine or _own_machine(connection, info)
-    _refuse_namesake(connection, info.name, own)
     execute(connection, "register.lock", machine=own)
     execute(connection, "register.forget", machine=own, name=info.name)
     active = execute(connection, "register.active", machine=own, name=info.name).one()
-    if active.workers >= MAX_WORKERS:
-        raise TooManyRequests(f"{MAX_WORKERS} workers of the machine {own!r} are active already")
-    most = min(MAX_SLOTS, SLOTS_PER_CORE * info.cores)
+    if active.workers >= protocol.MAX_WORKERS:
+        raise TooManyRequests(
+            f"{protocol.MAX_WORKERS} workers of the machine {own!r} are active already"
+        )
+    most = min(protocol.MAX_SLOTS, protocol.SLOTS_PER_CORE * info.cores)
     if machine is not None and active.slots + info.concurrency > most:
         raise TooManyRequests(
             f"the {info.cores} cores of the machine {own!r} justify at most {most} slots; "
             f"its other workers have {active.slots}, and this one has {info.concurrency}"
         )
     worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()
-    if worker_id is None:  # it was taken just now
-        raise NameTaken(f"another machine has a worker named {info.name!r}")
-    return RegisteredWorker(id=worker_id, machine=own)
+    if worker_id is None:
+        raise NameTaken(f"another machine has a worker named {info.name!r}: choose another --name")
+    return protocol.RegisteredWorker(id=worker_id, machine=own)
 
 
-def _touch(connection: sa.Connection, touch: Touch) -> str | None:
+def _touch(connection: sa.Connection, touch: protocol.Touch) -> str | None:
     row = execute(connection, "touch", **to_json(touch)).one_or_none()
     if row is None:
         raise not_registered(touch.worker_id)
@@ -133,11 +112,11 @@ def _touch(connection: sa.Connection, touch: Touch) -> str | None:
     return reason
 
 
-def _renew(connection: sa.Connection, request: RenewRequest) -> tuple[str, ...]:
+def _renew(connection: sa.Connection, request: protocol.RenewRequest) -> tuple[str, ...]:
     return tuple(sorted(execute(connection, "renew", **to_json(request)).scalars()))
 
 
-def _report(connection: sa.Connection, report: BatchReport) -> ReportOutcome:
+def _report(connection: sa.Connection, report: protocol.BatchReport) -> protocol.ReportOutcome:
     held, result = report.held, report.result
     values = {**to_json(held), **_columns(result), "games": result.tally.games}
     values["iteration_id"] = execute(connection, "report", **values).scalar()
@@ -149,8 +128,8 @@ def _report(connection: sa.Connection, report: BatchReport) -> ReportOutcome:
 
 
 def _reported_before(
-    connection: sa.Connection, held: HeldClaim, values: Mapping[str, Any]
-) -> ReportOutcome:
+    connection: sa.Connection, held: protocol.HeldClaim, values: Mapping[str, Any]
+) -> protocol.ReportOutcome:
     """What became of a result that no leased batch takes."""
     row = execute(connection, "report.again", **values).one_or_none()
     if row is None:
@@ -165,42 +144,43 @@ def _reported_before(
     return "already"
 
 
-def _release(connection: sa.Connection, held: HeldClaim) -> None:
-    execute(connection, "give_back", **to_json(held), **_NOTHING, attempts=1)
+def _release(connection: sa.Connection, held: protocol.HeldClaim) -> None:
+    nothing = {"reason": None, "void_games": 0, "void_log": None}
+    execute(connection, "give_back", **to_json(held), **nothing, attempts=1)
 
 
-def _fail(connection: sa.Connection, failed: BatchFailure) -> None:
+def _fail(connection: sa.Connection, failed: protocol.BatchFailure) -> None:
     """The master decides when a batch was tried often enough."""
-    held, failure = to_json(failed.held), failed.failure
-    log = _void_log(failure.kept_voids)
+    held, failure = failed.held, failed.failure
     voids = {"void_games": failure.void_games}
-    said = {"reason": failure.reason, "void_log": log, "has_log": log is not None, **voids}
-    iteration_id = execute(connection, "give_back", **held, **said, attempts=0).scalar()
-    if iteration_id is not None:
-        record_failure(connection, held, failure)
+    said = {"reason": failure.reason, "void_log": _void_log(failure.kept_voids), **voids}
+    returned = execute(connection, "give_back", **to_json(held), **said, attempts=0)
+    if (iteration_id := returned.scalar()) is not None:
+        _record_failure(connection, held.batch_id, held.worker_id, failure)
         execute(connection, "fail.voids", **voids, iteration_id=iteration_id)
-        execute(connection, "fail.worker", **voids, worker_id=held["worker_id"])
+        execute(connection, "fail.worker", **voids, worker_id=held.worker_id)
 
 
-def _work_left(connection: sa.Connection, _: WorkLeft) -> tuple[OpenWork, ...]:
+def _work_left(connection: sa.Connection, _: protocol.WorkLeft) -> tuple[protocol.OpenWork, ...]:
     left = execute(connection, "work_left")
-    return tuple(OpenWork(run=row.run, requires=words_of(row.requires)) for row in left)
+    return tuple(
+        protocol.OpenWork(run=row.run, requires=protocol.words_of(row.requires)) for row in left
+    )
 
 
 _ANSWERS: Mapping[type, Callable[[sa.Connection, Any], Any]] = {
-    Touch: _touch,
-    RenewRequest: _renew,
-    BatchReport: _report,
-    HeldClaim: _release,
-    BatchFailure: _fail,
-    WorkLeft: _work_left,
-    BuildClaim: claim_build,
-    BuildRenewal: renew_build,
-    BuildReturn: return_build,
-    BuildResult: publish_build,
+    protocol.Touch: _touch,
+    protocol.RenewRequest: _renew,
+    protocol.BatchReport: _report,
+    protocol.HeldClaim: _release,
+    protocol.BatchFailure: _fail,
+    protocol.WorkLeft: _work_left,
+    protocol.BuildClaim: claim_build,
+    protocol.BuildRenewal: renew_build,
+    protocol.BuildReturn: return_build,
+    protocol.BuildResult: publish_build,
 }
 
-_NOTHING = {"reason": None, "void_games": 0, "void_log": None, "has_log": False}
 _DETAILS_KEPT = 64
 
 
@@ -209,7 +189,7 @@ def _keys(names: Sequence[str]) -> str | None:
     return json.dumps(dict.fromkeys(names, True)) if names else None
 
 
-def _own_machine(connection: sa.Connection, info: WorkerInfo) -> str:
+def _own_machine(connection: sa.Connection, info: protocol.WorkerInfo) -> str:
     """The machine of a direct worker; if the name of a new one is taken, it gets a longer one."""
     hashed = hashlib.sha256(info.secret.encode()).hexdigest()
     for name in ("", info.host, f"{info.host}-{hashed[:8]}"):
@@ -223,43 +203,31 @@ def _own_machine(connection: sa.Connection, info: WorkerInfo) -> str:
     raise NameTaken(f"the machine names {info.host!r} and {name!r} are taken")
 
 
-def _refuse_namesake(connection: sa.Connection, name: str, machine: str) -> None:
-    """A worker's name must not be another machine's, or its worker's: commands take either."""
-    other = execute(connection, "register.namesake", name=name, machine=machine).scalar()
-    if other is not None:
-        raise NameTaken(
-            f"the worker name {name!r} belongs to the machine {other!r}, which is another one than "
-            "this: choose another --name"
-        )
-
-
-def _lost(held: HeldClaim) -> LeaseLost:
+def _lost(held: protocol.HeldClaim) -> LeaseLost:
     return LeaseLost(
         f"batch row {held.batch_id} is no longer held by claim {held.claim_id}, or its iteration "
         "is over"
     )
 
 
-def _columns(result: BatchResult) -> dict[str, Any]:
+def _columns(result: protocol.BatchResult) -> dict[str, Any]:
     """The values of the columns of a batch for its result, among others."""
-    log = _void_log(result.kept_voids)
     return {
         **to_json(result),
         **counts_of(result.tally),
         "void_games": sum(result.voids.values()),
         "voids": json.dumps(dict(result.voids)),
-        "void_log": log,
-        "has_log": log is not None,
+        "void_log": _void_log(result.kept_voids),
     }
 
 
-def _void_log(kept: Sequence[KeptVoid]) -> str | None:
+def _void_log(kept: Sequence[protocol.KeptVoid]) -> str | None:
     """As many of these as fit their column, as JSON; None for none."""
     texts = (json.dumps(to_json(tuple(kept[:n]))) for n in range(len(kept), 0, -1))
-    return next((text for text in texts if len(text) <= KEPT_VOIDS_LENGTH), None)
+    return next((text for text in texts if len(text) <= protocol.KEPT_VOIDS_LENGTH), None)
 
 
-def leased(connection: sa.Connection, request: ClaimRequest) -> dict[str, Any] | None:
+def leased(connection: sa.Connection, request: protocol.ClaimRequest) -> dict[str, Any] | None:
     """Lease the first free batch of the iterations in their order."""
     found = execute(connection, "claim.iterations", worker_id=request.worker_id).all()
     if not found:
@@ -277,7 +245,7 @@ def leased(connection: sa.Connection, request: ClaimRequest) -> dict[str, Any] |
 
 
 def _in_order(
-    connection: sa.Connection, found: Sequence[Any], request: ClaimRequest
+    connection: sa.Connection, found: Sequence[Any], request: protocol.ClaimRequest
 ) -> Iterator[Any]:
     """The iterations by priority, and those of equal priority in the order in which runs are drawn.
 
@@ -311,33 +279,38 @@ def _next_run(shares: Mapping[int, float], slots: Mapping[int, int], chance: Ran
 
 
 def _lease(
-    connection: sa.Connection, iteration: Any, statement: str, request: ClaimRequest
+    connection: sa.Connection, iteration: Any, statement: str, request: protocol.ClaimRequest
 ) -> dict[str, Any] | None:
     wanted = {**to_json(request), "iteration_id": iteration.id}
     row = execute(connection, statement, **wanted).one_or_none()
     if row is None:
         return None
     if row.expired_worker_id is not None:
-        record_failure(connection, {"batch_id": row.id, "worker_id": row.expired_worker_id}, None)
+        _record_failure(connection, row.id, row.expired_worker_id, None)
     if iteration.status == IterationStatus.PENDING:
         execute(connection, "claim.begin", iteration_id=iteration.id)
     return {**row._mapping, "iteration_id": iteration.id}
 
 
-def record_failure(
-    connection: sa.Connection, held: Mapping[str, Any], failure: Failure | None
+def _record_failure(
+    connection: sa.Connection, batch_id: int, worker_id: int, failure: protocol.Failure | None
 ) -> None:
     """Record that a worker's machine failed a batch, or without a failure, lost its lease."""
-    values = {
-        "failures": int(failure is not None),
-        "sha256": failure and failure.sha256,
-        "reason": failure and failure.reason,
-    }
-    place = {name: held[name] for name in ("batch_id", "worker_id")}
-    execute(connection, "fail.machine", **place, **values)
+    said = {name: getattr(failure, name, None) for name in ("sha256", "reason")}
+    failures = int(failure is not None)
+    execute(
+        connection,
+        "fail.machine",
+        batch_id=batch_id,
+        worker_id=worker_id,
+        failures=failures,
+        **said,
+    )
 
 
-def claimed_before(connection: sa.Connection, request: ClaimRequest) -> dict[str, Any] | None:
+def claimed_before(
+    connection: sa.Connection, request: protocol.ClaimRequest
+) -> dict[str, Any] | None:
     """The batch of a claim that was answered before, but the answer was lost."""
     row = execute(connection, "claim.again", claim_id=request.claim_id).one_or_none()
     if row is None:
@@ -354,29 +327,29 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id))[0]
     names = (Run.name.label("run_name"), Run.seed.label("run_seed"))
     run = connection.execute(sa.select(*names).where(Run.id == it.run_id)).one()
-    plus, minus = it.plus_options, it.minus_options
+    plus = protocol.Engine(sha256=it.plus_sha256, path=it.plus_engine_path, options=it.plus_options)
+    minus = protocol.Engine(
+        sha256=it.minus_sha256, path=it.minus_engine_path, options=it.minus_options
+    )
     return {
         **run._mapping,
-        **{name: getattr(it, name) for name in _SHARED},
-        "plus": Engine(sha256=it.plus_sha256, path=it.plus_engine_path, options=plus),
-        "minus": Engine(sha256=it.minus_sha256, path=it.minus_engine_path, options=minus),
+        **{n: getattr(it, n) for n in ("run_id", "iteration_number", "purpose", "game_settings")},
+        "plus": plus,
+        "minus": minus,
         "variants": {
-            kind: (_variant(found["plus"], plus), _variant(found["minus"], minus))
+            kind: (replace(plus, **found["plus"]), replace(minus, **found["minus"]))
             for kind, found in (it.variants or {}).items()
         },
     }
 
 
-def _variant(side: Mapping[str, str], options: Mapping[str, str]) -> Engine:
-    return Engine(sha256=side["sha256"], path=side["path"], options=options)
-
-
-_SHARED = ("run_id", "iteration_number", "purpose", "game_settings")
 _OF_BATCH = ("iteration_id", "seq", "attempt", "first_pair", "seed")
 
 
-def claim_of(details: Mapping[str, Any], row: Mapping[str, Any], request: ClaimRequest) -> Claim:
-    return Claim(
+def claim_of(
+    details: Mapping[str, Any], row: Mapping[str, Any], request: protocol.ClaimRequest
+) -> protocol.Claim:
+    return protocol.Claim(
         **details,
         **{name: row[name] for name in _OF_BATCH},
         claim_id=request.claim_id,

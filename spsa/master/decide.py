@@ -22,14 +22,6 @@ class Pause:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FailBatches:
-    """Fail batches that no machine can play, and pause the run."""
-
-    batch_ids: frozenset[int]
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
     """Give a machine no more batches: of one binary, or of any if `sha256` is None."""
@@ -54,7 +46,7 @@ class GiveUpRound:
     reason: str
 
 
-Upkeep = Pause | FailBatches | SetAside | CloseRound | GiveUpRound
+Upkeep = Pause | SetAside | CloseRound | GiveUpRound
 """What a run needs from every master of it, whether it tunes or plays a validation."""
 
 
@@ -145,10 +137,8 @@ def upkeep(view: RunView) -> Upkeep | None:
     """What the run needs before anything else; None if it needs nothing."""
     is_running = view.run.status is RunStatus.RUNNING
     for obstacle in view.obstacles:
-        if is_running or obstacle.batch_id is not None:
+        if is_running or obstacle.batch_ids:
             return Pause(obstacle.reason)
-    if is_running and view.unplayed is not None:
-        return FailBatches(view.unplayed.batch_ids, view.unplayed.reason)
     for failed in view.machine_failures:
         if _is_at_fault(failed):
             return _set_aside(failed)

@@ -26,7 +26,6 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
 from spsa.master.decide import (
     CloseRound,
-    FailBatches,
     GiveUpRound,
     Pacing,
     Pause,
@@ -168,9 +167,6 @@ class MasterSession:
         match needed:
             case Pause(reason):
                 store.pause_at_obstacles(master_lease)
-                log.warning("the run is paused: %s", reason)
-            case FailBatches(batch_ids, reason):
-                store.fail_batches(master_lease, batch_ids, printable(reason, FAILURE_LENGTH))
                 log.warning("the run is paused: %s", reason)
             case SetAside():
                 self._set_aside(view.run, needed)

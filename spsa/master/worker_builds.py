@@ -100,12 +100,13 @@ class WorkerDelivery(Delivery):
         """The kinds of the machines that take part and that some worker builds for; their slots."""
         workers = self.store.active_workers()
         slots: Counter[Kind] = Counter()
-        for one in workers:
-            kind = kind_of(one.words, [level for level in self.recipes if level])
-            plays = not lacking(self.require, one.words) and " ".join(kind) not in self._refused
+        for worker, _ in workers:
+            kind = kind_of(worker.words, [level for level in self.recipes if level])
+            plays = not lacking(self.require, worker.words) and " ".join(kind) not in self._refused
             if kind and plays:
-                slots[kind] += one.slots
-        builders = [one.words for one in workers if one.may_build and BUILDS in one.words]
+                slots[kind] += worker.concurrency
+        may_build = (worker.words for worker, machine in workers if machine.may_build)
+        builders = [words for words in may_build if BUILDS in words]
         for kind in list(slots):
             if all(lacking(kind, words) for words in builders):
                 del slots[kind]

@@ -244,7 +244,7 @@ def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
     yield f"what {kept.culprit} wrote last:"
     yield from (f"  | {line}" for line in kept.output.splitlines() or ["(nothing)"])
     yield f"values of {kept.culprit}, binary {game.sha256}:"
-    yield from (f"  {name} = {value:.12g}" for name, value in game.values.items())
+    yield from (f"  {name} = {value:.12g}" for name, value in game.parameters.items())
     common = {**run.game_settings.engine_options, **game.options}
     if common:
         yield "options:"

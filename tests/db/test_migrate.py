@@ -55,12 +55,12 @@ def test_the_revision_says_all_of_the_schema(monkeypatch: pytest.MonkeyPatch) ->
     """Whatever of it changes makes another revision."""
     batch = metadata.tables["spsa_batch"]
     (ready,) = (index for index in batch.indexes if index.name == "ix_spsa_batch_ready")
-    (attempt,) = (c for c in batch.constraints if c.name == "ck_spsa_batch_attempt")
+    (leased,) = (c for c in batch.constraints if c.name == "ck_spsa_batch_leased")
     changes: list[tuple[Any, Any, Any]] = [
         (batch.c.seq, "nullable", True),
         (batch.c.seq, "type", sa.BigInteger()),
         (batch.c.attempt, "server_default", None),
-        (attempt, "sqltext", sa.text("true")),
+        (leased, "sqltext", sa.text("true")),
         (ready, "unique", True),
         (migrate, "VIEWS", {}),
     ]

@@ -194,7 +194,7 @@ def test_only_an_invited_machine_that_may_build_is_asked(orders, role, may):
     info = new_worker("far-1", host="any", provides=(*WORDS, "builds"))
     worker = orders.store.register_worker(info, "far")
     assert orders.state.builders == may
-    assert [one.may_build for one in orders.store.active_workers()] == [bool(may)]
+    assert [machine.may_build for _, machine in orders.store.active_workers()] == [bool(may)]
     assert (orders.claim(worker) is not None) == bool(may)
 
 
@@ -205,5 +205,5 @@ def test_a_machine_that_is_revoked_loses_its_build_and_gets_no_other(orders, sql
     assert sql("SELECT status, claim_id, attempt FROM spsa_build") == [("ready", None, 0)]
     assert orders.publish(build) == "lost"
     assert orders.claim(one) is None
-    assert [worker.words for worker in orders.store.active_workers()] == [("builds", *WORDS)]
+    assert [worker.words for worker, _ in orders.store.active_workers()] == [("builds", *WORDS)]
     assert orders.claim(two).build_id == build.build_id

@@ -32,7 +32,7 @@ def test_a_new_run_is_what_was_asked_for(store):
 
 def test_a_name_is_given_once(store):
     store.create_run(new_run())
-    with pytest.raises(IllegalTransition, match="there is already a run named first"):
+    with pytest.raises(IllegalTransition, match="the database refused"):
         store.create_run(new_run())
 
 

@@ -128,7 +128,7 @@ def test_as_needed_results_are_applied_while_engines_are_built() -> None:
     assert as_needed(view(10, []), wanted=99) == Finish()
 
 
-STUCK = Obstacle(reason="batch 0: no book", batch_id=7)
+STUCK = Obstacle(reason="batch 0: no book", batch_ids=frozenset({7}))
 MISCOUNTED = Obstacle(reason="iteration 1 has 10 games, and its batches have 8")
 
 

@@ -5,7 +5,7 @@ from asking import Store
 from builders import LEASE, Stage, result_of, stage
 
 from spsa.lifecycle import RunStatus
-from spsa.master.decide import FailBatches, upkeep
+from spsa.master.decide import upkeep
 from spsa.protocol import Failure
 
 VOID = Failure(reason="its pair was void 4 times: no bestmove", void_games=8)
@@ -27,20 +27,18 @@ def failing(store: Store, batches: int, played: int = 0) -> Stage:
 
 def test_it_pauses_with_the_reason_and_a_resume_tries_again(store: Store) -> None:
     staged = failing(store, 3)
-    decided = upkeep(store.tick(staged.master, LEASE))
-    assert isinstance(decided, FailBatches) and len(decided.batch_ids) == 3
-    store.fail_batches(staged.master, decided.batch_ids, decided.reason)
-    run = staged.now()
+    (obstacle,) = store.tick(staged.master, LEASE).obstacles
+    assert len(obstacle.batch_ids) == 3
+    run = staged.view().run
     assert run.status is RunStatus.PAUSED
     assert run.reason.startswith("no game counts: 1 machine failed 3 batches and played none; ")
     assert run.reason.endswith("no bestmove") and "[time_control]" in run.reason
-    assert upkeep(store.tick(staged.master, LEASE)) is None
     store.resume(run.name, "someone")
-    assert upkeep(store.tick(staged.master, LEASE)) is None
+    assert upkeep(staged.view()) is None
     assert len(staged.play()) == 6
 
 
 @pytest.mark.parametrize(("batches", "played"), [(2, 0), (3, 1)])
 def test_it_goes_on_where_a_machine_may_play(store: Store, batches: int, played: int) -> None:
     staged = failing(store, batches, played)
-    assert store.tick(staged.master, LEASE).unplayed is None
+    assert staged.view().obstacles == []
