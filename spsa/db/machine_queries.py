@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
 
 from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
@@ -84,13 +85,13 @@ class MachineQueries(Database):
 
         None if no invited machine has this token. The machine may be revoked.
         """
-        asked = {"sha256": sha256, "worker_id": worker_id}
-        with self._read() as connection:
-            row = connection.execute(_OF_TOKEN, asked).one_or_none()
-        if row is None:
-            return None
-        *values, owner = row
-        return Machine(**dict(zip(Machine.__table__.c.keys(), values, strict=True))), owner
+        owner = select(Worker.host).where(Worker.id == worker_id).scalar_subquery()
+        its = (Machine.secret_sha256 == sha256, Machine.invited_by.is_not(None))
+        with self._read() as connection, Session(connection) as session:
+            found: tuple[Machine, str | None] | None = session.execute(
+                select(Machine, owner).where(*its)
+            ).one_or_none()
+            return found
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.
@@ -164,13 +165,6 @@ class MachineQueries(Database):
         with self._read() as connection:
             found = connection.execute(failed.group_by(BatchFailure.machine))
             return {row[0]: row[1] for row in found}
-
-
-# every request of a remote worker asks this: made once, and read without a session
-_OF_TOKEN = select(
-    *Machine.__table__.c,
-    select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scalar_subquery(),
-).where(Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None))
 
 
 def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:

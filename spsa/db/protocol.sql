@@ -142,7 +142,7 @@ UPDATE spsa_batch
      WHERE b.iteration_id = :iteration_id AND b.status = 'ready' AND b.attempt = 0
      ORDER BY b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
    AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
-RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
+RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, expired_worker_id;
 
 -- name: claim.tried
 -- the same of those that were tried, expired leases first; one statement would take twice the time
@@ -157,7 +157,7 @@ UPDATE spsa_batch
      WHERE b.iteration_id = :iteration_id AND b.attempt > 0 AND {free}
      ORDER BY b.status, b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
    AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
-RETURNING id, seq, attempt, first_pair, games, seed, expired_worker_id;
+RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, expired_worker_id;
 
 -- name: claim.begin
 UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';

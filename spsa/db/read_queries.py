@@ -95,7 +95,25 @@ class ReadQueries(Database):
 
     def run_overviews(self) -> list[RunOverview]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
-        return self._values(RunOverview, _overviews())
+        in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
+        open_ones = (
+            select(Iteration.run_id, func.count(Batch.id).label("slots"))
+            .outerjoin_from(Iteration, Batch, and_(Batch.iteration_id == Iteration.id, in_use))
+            .where(IS_OPEN)
+            .group_by(Iteration.run_id)
+            .subquery()
+        )
+        has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now(0))
+        live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
+        columns = (
+            *(getattr(Run, name) for name in _OVERVIEW),
+            func.coalesce(open_ones.c.slots, 0).label("slots"),
+            *(has_master.label("has_master"), live.label("live")),
+        )
+        found = select(*columns).outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
+        ended = (Run.finished_at.is_not(None), Run.finished_at.desc())
+        ordered = found.order_by(*ended, Run.priority.desc(), Run.id)
+        return self._values(RunOverview, ordered)
 
     def find_run(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
@@ -129,21 +147,21 @@ class ReadQueries(Database):
 
         `narrow` are without their parameters, which then cannot be read.
         """
-        found = select(Iteration).where(Iteration.run_id == run_id)
+        found, at = select(Iteration).where(Iteration.run_id == run_id), Iteration.iteration_number
         if purpose is not None:
             found = found.where(written_out(Iteration.purpose, purpose))
         if number is not None:
-            found = found.where(Iteration.iteration_number == number)
+            found = found.where(at == number)
         if before is not None:
-            found = found.where(Iteration.iteration_number < before)
+            found = found.where(at < before)
         found = found.options(load_only(*_NARROW)) if narrow else found
-        return self._rows(found.order_by(Iteration.iteration_number.desc()).limit(last))[::-1]
+        return self._rows(found.order_by(at.desc()).limit(last))[::-1]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:
         """The iterations that are pending or being played, in order."""
-        mine = select(Iteration).where(Iteration.run_id == run_id, IS_OPEN)
         # the order of the index; the numbers grow with it
-        return self._rows(mine.order_by(Iteration.id))
+        mine = select(Iteration).where(Iteration.run_id == run_id, IS_OPEN).order_by(Iteration.id)
+        return self._rows(mine)
 
     def rounds(self, run_id: int, match_number: int) -> list[Iteration]:
         """The rounds of one match in order, abandoned ones too."""
@@ -187,9 +205,7 @@ class ReadQueries(Database):
             batch = next(iter(rows(connection, chosen)), None)
             if batch is None:
                 raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
-            names = ("id", "iteration_id", "seq", "attempt", "first_pair", "games", "seed")
-            own = {name: getattr(batch, name) for name in names}
-            claim = claim_of(shared(connection, batch.iteration_id), own, _NO_CLAIM)
+            claim = claim_of(shared(connection, batch.iteration_id), batch, _NO_CLAIM)
         return claim, batch.tally if batch.status is BatchStatus.DONE else None, batch.scale
 
     def void_games(self, run_id: int, last: int) -> list[VoidGame]:
@@ -272,30 +288,6 @@ _STATS = sa.table(
     "spsa_worker_stats",
     *(sa.column(one.name, _TYPES.get(one.name)) for one in fields(WorkerRow) if one.name != "now"),
 )
-
-
-def _overviews() -> sa.Select[Any]:
-    in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
-    open_ones = (
-        select(Iteration.run_id, func.count(Batch.id).label("slots"))
-        .outerjoin_from(Iteration, Batch, and_(Batch.iteration_id == Iteration.id, in_use))
-        .where(IS_OPEN)
-        .group_by(Iteration.run_id)
-        .subquery()
-    )
-    has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now(0))
-    live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
-    ended = Run.finished_at.is_not(None)
-    return (
-        select(
-            *(getattr(Run, name) for name in _OVERVIEW),
-            func.coalesce(open_ones.c.slots, 0).label("slots"),
-            has_master.label("has_master"),
-            live.label("live"),
-        )
-        .outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
-        .order_by(ended, Run.finished_at.desc(), Run.priority.desc(), Run.id)
-    )
 
 
 def _match_sums(run_id: int) -> sa.Select[*tuple[Any, ...]]:

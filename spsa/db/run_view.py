@@ -77,7 +77,10 @@ def obstacles(
     the same rule.
     """
     for row in execute(connection, "exhausted", run_id=run.id).all():
-        yield Obstacle(reason=_tried(row), batch_ids=frozenset({row.id}))
+        place = f"iteration {row.iteration_number} batch {row.seq}"
+        machines = plural(max(1, row.tried), "machine")
+        reason = f"{place}: {row.last_error or LEASES_EXPIRED} (tried by {machines})"
+        yield Obstacle(reason=reason, batch_ids=frozenset({row.id}))
     # only the iterations that have nothing left to play
     left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
     to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
@@ -104,12 +107,6 @@ def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) ->
         f"played none; correct the engine, its options or [time_control]: {failures[-1].reason}"
     )
     yield Obstacle(reason=reason, batch_ids=batches)
-
-
-def _tried(batch: Any) -> str:
-    place = f"iteration {batch.iteration_number} batch {batch.seq}"
-    machines = plural(max(1, batch.tried), "machine")
-    return f"{place}: {batch.last_error or LEASES_EXPIRED} (tried by {machines})"
 
 
 def miscounted(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import ssl
-from ipaddress import ip_address
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -10,6 +9,7 @@ from sqlalchemy.exc import ArgumentError
 
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
+from spsa.protocol import is_loopback
 
 DEFAULT_URL = "sqlite:///spsa.db"
 """The database where config.toml names none: a file beside it."""
@@ -95,12 +95,7 @@ def parse_url(text: str) -> sa.URL:
 def _is_local(url: sa.URL) -> bool:
     """Whether the server is on this machine, so that nothing crosses a network."""
     host = str(url.query.get("host") or url.host or os.environ.get("PGHOST") or "localhost")
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.startswith("/") or is_loopback(host)
 
 
 def _authorities() -> dict[str, str]:

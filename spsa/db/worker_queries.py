@@ -64,10 +64,10 @@ class WorkerQueries(Database):
     def _claim(
         self, connection: sa.Connection, request: protocol.ClaimRequest
     ) -> protocol.Claim | None:
-        row = leased(connection, request) or claimed_before(connection, request)
+        row = _leased(connection, request) or _claimed_before(connection, request)
         if row is None:
             return None
-        return claim_of(self._details_of(connection, row["iteration_id"]), row, request)
+        return claim_of(self._details_of(connection, row.iteration_id), row, request)
 
     def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         known = self._details.get(iteration_id)
@@ -227,19 +227,18 @@ def _void_log(kept: Sequence[protocol.KeptVoid]) -> str | None:
     return next((text for text in texts if len(text) <= protocol.KEPT_VOIDS_LENGTH), None)
 
 
-def leased(connection: sa.Connection, request: protocol.ClaimRequest) -> dict[str, Any] | None:
-    """Lease the first free batch of the iterations in their order."""
+def _leased(connection: sa.Connection, request: protocol.ClaimRequest) -> Any:
+    """Lease the first free batch of the iterations in their order; its row, or None."""
     found = execute(connection, "claim.iterations", worker_id=request.worker_id).all()
     if not found:
         raise not_registered(request.worker_id)
     if found[0].held >= 2 * found[0].concurrency + 2:
-        if (again := claimed_before(connection, request)) is not None:
+        if (again := _claimed_before(connection, request)) is not None:
             return again
         raise TooManyRequests(f"worker {request.worker_id} holds {found[0].held} batches already")
     for row in _in_order(connection, [row for row in found if row.id is not None], request):
         for statement in ["claim.tried"] * bool(row.has_tried) + ["claim"]:
-            batch = _lease(connection, row, statement, request)
-            if batch is not None:
+            if (batch := _lease(connection, row, statement, request)) is not None:
                 return batch
     return None
 
@@ -280,46 +279,34 @@ def _next_run(shares: Mapping[int, float], slots: Mapping[int, int], chance: Ran
 
 def _lease(
     connection: sa.Connection, iteration: Any, statement: str, request: protocol.ClaimRequest
-) -> dict[str, Any] | None:
+) -> Any:
     wanted = {**to_json(request), "iteration_id": iteration.id}
     row = execute(connection, statement, **wanted).one_or_none()
-    if row is None:
-        return None
-    if row.expired_worker_id is not None:
+    if row is not None and row.expired_worker_id is not None:
         _record_failure(connection, row.id, row.expired_worker_id, None)
-    if iteration.status == IterationStatus.PENDING:
+    if row is not None and iteration.status == IterationStatus.PENDING:
         execute(connection, "claim.begin", iteration_id=iteration.id)
-    return {**row._mapping, "iteration_id": iteration.id}
+    return row
 
 
 def _record_failure(
     connection: sa.Connection, batch_id: int, worker_id: int, failure: protocol.Failure | None
 ) -> None:
     """Record that a worker's machine failed a batch, or without a failure, lost its lease."""
-    said = {name: getattr(failure, name, None) for name in ("sha256", "reason")}
-    failures = int(failure is not None)
-    execute(
-        connection,
-        "fail.machine",
-        batch_id=batch_id,
-        worker_id=worker_id,
-        failures=failures,
-        **said,
-    )
+    said: dict[str, Any] = {"batch_id": batch_id, "worker_id": worker_id}
+    said |= {name: getattr(failure, name, None) for name in ("sha256", "reason")}
+    execute(connection, "fail.machine", failures=int(failure is not None), **said)
 
 
-def claimed_before(
-    connection: sa.Connection, request: protocol.ClaimRequest
-) -> dict[str, Any] | None:
-    """The batch of a claim that was answered before, but the answer was lost."""
+def _claimed_before(connection: sa.Connection, request: protocol.ClaimRequest) -> Any:
+    """The row of a claim that was answered before, but the answer was lost; None without one."""
     row = execute(connection, "claim.again", claim_id=request.claim_id).one_or_none()
-    if row is None:
-        return None
-    if row.status != BatchStatus.LEASED or row.worker_id != request.worker_id:
+    its = (BatchStatus.LEASED, request.worker_id)
+    if row is not None and (row.status, row.worker_id) != its:
         raise LeaseLost(
             f"claim {request.claim_id} was already reported; new work needs a new claim"
         )
-    return dict(row._mapping)
+    return row
 
 
 def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
@@ -347,14 +334,7 @@ _OF_BATCH = ("iteration_id", "seq", "attempt", "first_pair", "seed")
 
 
 def claim_of(
-    details: Mapping[str, Any], row: Mapping[str, Any], request: protocol.ClaimRequest
+    details: Mapping[str, Any], batch: Any, request: protocol.ClaimRequest
 ) -> protocol.Claim:
-    return protocol.Claim(
-        **details,
-        **{name: row[name] for name in _OF_BATCH},
-        claim_id=request.claim_id,
-        worker_id=request.worker_id,
-        batch_id=row["id"],
-        pairs=row["games"] // 2,
-        lease_seconds=request.lease_seconds,
-    )
+    own = {name: getattr(batch, name) for name in _OF_BATCH} | to_json(request)
+    return protocol.Claim(**details, **own, batch_id=batch.id, pairs=batch.games // 2)

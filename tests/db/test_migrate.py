@@ -91,44 +91,37 @@ def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url: str) -> None:
         Store(empty_sqlite_url)
 
 
-VERSION = "UPDATE alembic_version SET version_num = '{}'"
-OTHERS = {
-    "another revision": ([VERSION.format("0047")], "schema 0047; this one needs"),
-    "no version": (["DROP TABLE alembic_version"], "schema unknown; this one"),
-}
+ANOTHER = "UPDATE alembic_version SET version_num = '0047'"
 
 
-@pytest.mark.parametrize("state", OTHERS)
+@pytest.mark.parametrize(
+    ("statement", "found"), [(ANOTHER, "0047"), ("DROP TABLE alembic_version", "unknown")]
+)
 def test_any_other_state_is_refused_and_left_alone(
-    state: str, database_url: str, sql: Shell
+    statement: str, found: str, database_url: str, sql: Shell
 ) -> None:
-    statements, said = OTHERS[state]
-    for statement in statements:
-        sql(statement)
+    sql(statement)
     engine = create_engine(parse_url(database_url), durable=False)
     before = names(engine)
     for attempt in (Store, upgrade):
-        with pytest.raises(SchemaMismatch, match=said):
+        with pytest.raises(SchemaMismatch, match=f"schema {found}; this one needs"):
             attempt(database_url)
     assert names(engine) == before
     engine.dispose()
 
 
-def test_tables_of_other_programs_are_left_alone(empty: sa.Engine, empty_database_url: str) -> None:
-    with empty.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE spsa_run (mine INTEGER)")
-    with pytest.raises(SchemaMismatch, match="no upgrade leads from there: use the"):
-        upgrade(empty_database_url)
-    assert names(empty) == {"spsa_run"}
-
-
-def test_an_upgrade_that_fails_leaves_nothing(empty: sa.Engine, empty_database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("mine", "said"), [("spsa_run", "no upgrade leads from there: use"), ("spsa_progress", "exist")]
+)
+def test_an_upgrade_beside_tables_of_other_programs_leaves_nothing(
+    mine: str, said: str, empty: sa.Engine, empty_database_url: str
+) -> None:
     """Both databases create tables in the transaction."""
     with empty.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE spsa_progress (mine INTEGER)")
-    with pytest.raises(TuningError, match="exist"):
+        connection.exec_driver_sql(f"CREATE TABLE {mine} (mine INTEGER)")
+    with pytest.raises(TuningError, match=said):
         upgrade(empty_database_url)
-    assert names(empty) == {"spsa_progress"}
+    assert names(empty) == {mine}
 
 
 def test_a_file_that_another_process_writes_for_long(
@@ -169,7 +162,7 @@ def test_every_program_ends_with_a_sentence_and_3(
     program: list[str], sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
     """A worker too, though it waits for a database that is not there yet."""
-    sql(VERSION.format("0047"))
+    sql(ANOTHER)
     write_project(tmp_path)
     done = call(program, tmp_path, DATABASE_URL=sqlite_url)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr

@@ -55,6 +55,10 @@ def test_counts_that_cannot_be_are_refused(run, sql, name):
     assert rows(run) == before
 
 
+NOTHING = (
+    "plus_wins = 0, minus_wins = 0, draws = 0,"
+    " ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0"
+)
 MISCOUNTED = {
     "a result that is turned round": (
         "UPDATE spsa_iteration SET plus_wins = minus_wins, minus_wins = plus_wins,"
@@ -63,8 +67,7 @@ MISCOUNTED = {
     ),
     "a void game too many": "UPDATE spsa_iteration SET void_games = void_games + 1 WHERE k = 2",
     "a batch that is not reported any more": (
-        "UPDATE spsa_batch SET status = 'ready', claim_id = NULL, plus_wins = 0, minus_wins = 0,"
-        " draws = 0, ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0"
+        f"UPDATE spsa_batch SET status = 'ready', claim_id = NULL, {NOTHING}"  # noqa: S608
         " WHERE seq = 1 AND iteration_id = (SELECT id FROM spsa_iteration WHERE k = 2)"
     ),
 }
@@ -88,10 +91,7 @@ def test_no_step_is_made_of_counts_that_are_not_the_sums_over_the_batches(run, s
 
 
 def test_an_iteration_that_lacks_games_of_its_batches_does_not_wait_for_them(run, sql):
-    sql(
-        "UPDATE spsa_iteration SET games_played = 0, plus_wins = 0, minus_wins = 0, draws = 0,"
-        " ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0 WHERE k = 2"
-    )
+    sql(f"UPDATE spsa_iteration SET games_played = 0, {NOTHING} WHERE k = 2")  # noqa: S608
     reason = run.view().run.reason
     assert reason.startswith("iteration 2 has 0 games ")
 

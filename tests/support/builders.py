@@ -171,11 +171,11 @@ class Stage:
     def claim(self, claim_id: str, lease: float = LEASE) -> Claim | None:
         return self.store.claim(claim_id, self.worker, lease)
 
-    def play(self, prefix: str = "c") -> list[Claim]:
+    def play(self, prefix: str = "c", **costs) -> list[Claim]:
         """Claim and report everything that is free now."""
         played = []
         while (claim := self.claim(f"{prefix}-{self.now().applied}-{len(played)}")) is not None:
-            self.store.report(claim, result_of(claim))
+            self.store.report(claim, result_of(claim, **costs))
             played.append(claim)
         return played
 

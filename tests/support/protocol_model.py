@@ -20,6 +20,7 @@ from spsa.errors import (
     TooManyRequests,
     TuningError,
 )
+from spsa.protocol import RegisteredWorker
 
 ATTEMPTS, ITERATIONS, IN_FLIGHT, MOST_HELD = 3, 3, 2, 4
 OPEN = ("pending", "in_progress")
@@ -49,6 +50,10 @@ class Worker:
     machine: Machine
     provides: tuple[str, ...]
     id: int = 0
+
+    @property
+    def registered(self) -> RegisteredWorker:
+        return RegisteredWorker(id=self.id, machine=self.machine.name)
 
     def suits(self, iteration: "Iteration") -> bool:
         """Whether it may be given batches of an iteration."""
@@ -309,12 +314,22 @@ class Fleet:
         all_gave_up = bool(able) and all(self.has_given_up(w, batch) for w in able)
         return all_gave_up or (batch.tried >= ATTEMPTS and batch.tried > 1)
 
+    def unplayed(self, run: Run) -> list[Batch]:
+        """What the machines failed, if each that is there failed three and none played any."""
+        failed = [batch for batch in run.batches if batch.failures]
+        by_machine = Counter(name for batch in failed for name in batch.failures)
+        there = {worker.machine.name for worker in self.workers if worker.machine.is_present}
+        played = [b for batch in failed for b in batch.iteration.batches if b.status == "done"]
+        is_all = bool(failed) and min(by_machine.values()) >= 3 and there <= by_machine.keys()
+        return failed if is_all and not played and run.status == "running" else []
+
     def pause_at_obstacles(self, run: Run) -> None:
-        gone = self.exhausted(run)
+        gone = {*self.exhausted(run), *self.unplayed(run)}
         if not gone:
             raise Refused(IllegalTransition)
         for batch in gone:
-            batch.give_back("failed")
+            if batch.status != "failed":
+                batch.give_back("failed")
         run.status = "paused" if run.status == "running" else run.status
 
     def withdraw(self, machine: Machine) -> int:
