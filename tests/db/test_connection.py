@@ -65,8 +65,8 @@ def test_a_claim_and_a_report_are_four_round_trips_each(url: str, proxy: Proxy) 
         store.report(first := on.claim("first"), result_of(first))
         proxy.decide = heard.append
         store.report(claim := on.claim("second"), result_of(claim))
-    assert len(heard) == 8, heard
-    assert [said[5:11] for said in heard][::4] == [b"BEGIN;"] * 2, heard
+        assert len(heard) == 8, heard
+        assert [said[5:11] for said in heard][::4] == [b"BEGIN;"] * 2, heard
 
 
 def test_connections_that_the_server_closed_are_replaced(postgresql_url: str) -> None:

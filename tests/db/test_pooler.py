@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -56,33 +57,21 @@ class Pooler:
         if program is None:
             (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no pgbouncer")
         server, self._port = parse_url(url), free_port()
-        listed = folder / "users.txt"
-        listed.write_text('"postgres" ""\n')
-        self._file = folder / "pgbouncer.ini"
-        self._file.write_text(
-            _CONFIGURATION.format(
-                server=server.port, port=self._port, users=listed, connections=connections
-            )
-        )
-        self._program = program
-        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "users.txt").write_text('"postgres" ""\n')
+        facts = {"server": server.port, "port": self._port, "users": folder / "users.txt"}
+        file = folder / "pgbouncer.ini"
+        file.write_text(_CONFIGURATION.format(connections=connections, **facts))
+        self._command = [program, "-q", str(file)]
         self.url = server.set(port=self._port).render_as_string(hide_password=False)
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            [self._program, "-q", str(self._file)],
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **account(),
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(self._command, cwd="/", **quiet, **account())
         await_answer(self._port)
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        self._process.kill()
+        self._process.wait()
 
 
 @contextmanager
@@ -96,12 +85,6 @@ def pooling(url: str, connections: int) -> Iterator[Pooler]:
             yield pooler
         finally:
             pooler.kill()
-
-
-@pytest.fixture
-def pooler(postgresql_url: str) -> Iterator[Pooler]:
-    with pooling(postgresql_url, connections=2) as made:
-        yield made
 
 
 def settings_of(url: str) -> dict[str, str]:
@@ -136,30 +119,29 @@ def play(url: str, name: str, stopping: threading.Event) -> None:
                 insistent(partial(store.report, claim, result_of(claim)))
 
 
-def test_four_workers_share_two_connections(postgresql_url: str, pooler: Pooler) -> None:
+def test_four_workers_share_two_connections(postgresql_url: str) -> None:
     """Also if the pooler is killed and started again while they play."""
-    on = stage(master := Store(postgresql_url))
-    on.open(target_games=160)
     stopping = threading.Event()
-    workers = [
-        threading.Thread(target=play, args=(pooler.url, f"machine-{n}", stopping))
-        for n in range(2, 6)
-    ]
-    for worker in workers:
-        worker.start()
-    for _ in range(RESTARTS):
-        time.sleep(0.3)
-        pooler.kill()
-        time.sleep(0.1)
-        pooler.start()
-    wait_until(lambda: all(found.is_played for found in master.open_iterations(on.run.id)))
-    stopping.set()
-    for worker in workers:
-        worker.join()
-    on.apply()
-    assert master.totals(on.run.id).tally.games == 160
-    assert check_run(master, on.now()) == []
-    master.close()
+    with (
+        Store(postgresql_url) as master,
+        pooling(postgresql_url, connections=2) as pooler,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        on = stage(master)
+        on.open(target_games=160)
+        workers = [pool.submit(play, pooler.url, f"machine-{n}", stopping) for n in range(2, 6)]
+        for _ in range(RESTARTS):
+            time.sleep(0.3)
+            pooler.kill()
+            time.sleep(0.1)
+            pooler.start()
+        wait_until(lambda: all(found.is_played for found in master.open_iterations(on.run.id)))
+        stopping.set()
+        for worker in workers:
+            worker.result()
+        on.apply()
+        assert master.totals(on.run.id).tally.games == 160
+        assert check_run(master, on.now()) == []
 
 
 def test_nothing_stays_in_a_session(postgresql_url: str) -> None:

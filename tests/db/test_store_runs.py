@@ -145,7 +145,7 @@ def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
     assert not store.is_unopened(run.id), "its master is about to take it"
     master = store.acquire_master_lease(run.id, "living", LEASE)
     assert not store.is_unopened(run.id)
-    with pytest.raises(IllegalTransition, match="already"):
+    with pytest.raises(IllegalTransition, match="the database refused"):
         store.create_run(new_run(seed=2), replacing=run.id)
     store.release_master_lease(master)
     assert store.is_unopened(run.id)

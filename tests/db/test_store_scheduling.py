@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 from builders import (
     LEASE,
-    looked,
     new_engine,
     new_iteration,
     new_run,
@@ -70,9 +69,6 @@ class Runs:
             names.append(claim.run_name)
             self.play(claim)
         return names
-
-    def view(self, name):
-        return looked(self.store, self.masters[name])
 
     def slots_held(self, slots, claims, seconds):
         """The mean number of slots of each run while a fleet plays so many batches.
@@ -146,25 +142,17 @@ def test_runs_of_one_priority_have_their_shares_of_the_slots(
     assert held == pytest.approx(due, abs=tolerance)
 
 
-def played(runs, claim):
-    runs.play(claim)
-
-
-def held(runs, claim):
-    pass
-
-
-def left_and_tried_enough(runs, claim):
-    runs.sql("UPDATE spsa_batch SET max_attempts = 1 WHERE id = :id", id=claim.batch_id)
-    runs.sql.expire(claim.batch_id)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("idle", [played, held, left_and_tried_enough])
+@pytest.mark.parametrize("idle", ["played", "held", "left and tried enough"])
 def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
     """Else the run of the next number would get the share of the idle one."""
     runs.start("idle", share=10.0)
-    idle(runs, runs.claim())
+    claim = runs.claim()
+    if idle == "played":
+        runs.play(claim)
+    elif idle != "held":
+        runs.sql("UPDATE spsa_batch SET max_attempts = 1")
+        runs.sql.expire(claim.batch_id)
     runs.start("b", batches=2)
     runs.start("c", batches=2)
     assert runs.claim(0.55, 0.65).run_name == "c"

@@ -140,23 +140,21 @@ def test_the_last_void_games_are_kept_with_the_machine_that_had_them(short):
     assert known() == [("third", 2), ("machine", 3)]
 
 
-def failure(sql):
-    (row,) = sql("SELECT * FROM spsa_failure")
-    return row.machine, row.failures, row.lost_leases, row.sha256, row.reason
-
-
 def test_leases_that_a_machine_lost_and_batches_that_it_failed_are_told_apart(short, sql):
+    def failure():
+        return sql("SELECT machine, failures, lost_leases, sha256, reason FROM spsa_failure")
+
     for name in ("a", "b"):
         sql.expire(short.claim(name).batch_id)
     claim = short.claim("c")
-    assert failure(sql) == ("machine", 0, 2, None, None)
+    assert failure() == [("machine", 0, 2, None, None)]
     short.store.fail(claim, Failure(reason="no engine", sha256="a" * 64))
-    assert failure(sql) == ("machine", 1, 2, "a" * 64, "no engine")
+    assert failure() == [("machine", 1, 2, "a" * 64, "no engine")]
     sql.expire(short.claim("d").batch_id)
     claim = short.claim("e")
-    assert failure(sql) == ("machine", 1, 3, "a" * 64, "no engine")
+    assert failure() == [("machine", 1, 3, "a" * 64, "no engine")]
     short.store.fail(claim, Failure(reason="no book", sha256="b" * 64))
-    assert failure(sql) == ("machine", 2, 3, "b" * 64, "no book")
+    assert failure() == [("machine", 2, 3, "b" * 64, "no book")]
     assert [row.last_error for row in sql("SELECT last_error FROM spsa_batch")] == ["no book"]
 
 
