@@ -171,7 +171,10 @@ class WorkCopy:
         """
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as file:
-            while not _lock(file.fileno()):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 wait(_RETRY_SECONDS)
             yield
 
@@ -197,11 +200,3 @@ class WorkCopy:
             if entry.link is None and (last or was_compiled):
                 date = max(time.time_ns(), last) + _AHEAD_NS
                 os.utime(target, ns=(date, date))
-
-
-def _lock(file: int) -> bool:
-    """Try to lock an open file until it is closed."""
-    with suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

@@ -7,13 +7,7 @@
     chess-tuning-tools  {"parameter_ranges": {"NAME": "Integer(0, 100)", "OTHER": "Real(0.0, 1.0)"}}
     json                the tables and keys of params.toml
 
-Fishtest and OpenBench count in perturbations. `c_end` is the perturbation of the last planned
-iteration, which is one step here, so that a parameter keeps its size and its learning rate:
-
-    step = c_end,   c_end here = 1,   r_end here = r_end
-
-`docs/formats.md` derives it, and the gains of a plan.
-
+`c_end` of Fishtest and OpenBench is one step here; docs/formats.md derives it, and their gains.
 Sources: spsa_workflow.py of Fishtest; spsa_utils.py of OpenBench; github.com/jnlt3/weather-factory;
 the documentation of chess-tuning-tools.
 """

@@ -48,13 +48,10 @@ def constant(file: SourceFile, location: Location) -> SourceConstant:
 def element(file: SourceFile, location: Location) -> Element:
     """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
     owner = constant(file, location)
-    found = owner.by_accesses.get(location.accesses)
-    if found is None:
-        inside = _inside(owner, location.accesses)
-        if len(inside) != 1 or isinstance(inside[0], Element):
-            raise _not_one(owner, location)
-        found = inside[0]
-    return _number(found, location)
+    if (found := owner.by_accesses.get(location.accesses)) is not None:
+        return _number(found, location)
+    elements(file, location)  # refuses what is there and is no number
+    raise _not_one(owner, location)
 
 
 def elements(file: SourceFile, location: Location) -> dict[Location, Element]:
