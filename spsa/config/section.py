@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -41,14 +41,19 @@ class Section(BaseModel):
 
     @model_validator(mode="after")
     def _between(self) -> Self:
-        if told := [*self.faults()]:
-            raise PydanticCustomError("between", "keys do not go together", {"faults": told})
+        refuse_all([*self.faults()], "keys")
         return self
 
 
 def folder_of(info: ValidationInfo) -> Path:
     """The folder of the file that has a value; the current one for a value that no file has."""
     return info.context if isinstance(info.context, Path) else Path()
+
+
+def refuse_all(told: list[Found], between: Literal["keys", "tables"]) -> None:
+    """Raise what a validator has found, if anything; the keys of tables begin at the file."""
+    if told:
+        raise PydanticCustomError(between, "they do not go together", {"faults": told})
 
 
 def refusal(found: str, remedy: str) -> PydanticCustomError:
@@ -125,8 +130,9 @@ def _told(
         if path not in told or one["type"] != "literal_error" or isinstance(value, str):
             told[path] = one, value
     for path, (one, value) in told.items():
-        if one["type"] == "between":
-            yield from (((*path, *key), *said) for key, *said in one["ctx"]["faults"])
+        if one["type"] in ("keys", "tables"):
+            at = path if one["type"] == "keys" else ()
+            yield from (((*at, *key), *said) for key, *said in one["ctx"]["faults"])
         else:
             yield path, *_said(model, path, one, value)
 

@@ -5,7 +5,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, InstanceOf, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Field,
+    InstanceOf,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from spsa.algorithms import rule_entry, settings_faults
 from spsa.builds.requirements import WORD
@@ -26,6 +34,7 @@ from spsa.config.section import (
     even,
     folder_of,
     refusal,
+    refuse_all,
 )
 from spsa.core.game_settings import GameSettings
 from spsa.core.params.placement import SOURCE_SUFFIXES
@@ -37,14 +46,13 @@ MAX_PRIORITY = 1000
 MIN_SHARE, MAX_SHARE = 1e-6, 1e6
 
 
-def _name(name: str, info: ValidationInfo) -> str:
-    return name or folder_of(info).name
+FolderName = AfterValidator(lambda name, info: name or folder_of(info).name)
 
 
 class RunSection(Section):
     """The run."""
 
-    name: Annotated[Text, AfterValidator(_name)] = Field("", validate_default=True)
+    name: Annotated[Text, FolderName] = Field("", validate_default=True)
     """name of the run in the database; by default that of the folder"""
     params: FilePath = Field("params.toml", validate_default=True)
     """the file with the parameters"""
@@ -57,10 +65,9 @@ class RunSection(Section):
 
 
 def _url(written: str, info: ValidationInfo) -> str:
-    """The same URL; a relative SQLite path is relative to the folder of the file.
+    """The same URL, a relative SQLite path from the folder of the file: one for all programs.
 
-    So programs that are started in different folders use the same database. No message quotes a
-    URL, which may hold a password.
+    No message quotes a URL, which may hold a password.
     """
     try:
         parsed(written.strip())
@@ -94,8 +101,7 @@ class SpsaSection(Section, extra="allow"):
         for key, found, remedy in settings_faults(self.algorithm, self.settings):
             near = get_close_matches(key, SpsaSection.model_fields, n=1, cutoff=0.8)
             is_misspelt = near and near[0] != key
-            said = f'did you mean "{near[0]}"?' if is_misspelt else remedy
-            yield (key,), f"{key}: {found}", said
+            yield (key,), f"{key}: {found}", f'did you mean "{near[0]}"?' if is_misspelt else remedy
 
     @model_validator(mode="before")
     @classmethod
@@ -116,7 +122,9 @@ Level = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
 class BuildSection(Section):
     """How engines are built."""
 
-    source_path: OptionalPath = None
+    source_path: OptionalPath = Field(
+        None, validation_alias=AliasChoices("source_path", "rusty_rival_path")
+    )
     """required: folder of the engine's `Cargo.toml`, or where `command` runs"""
     constants_file: Text = "src/engine_constants.rs"
     """the file with the constants, relative to `source_path`"""
@@ -149,15 +157,6 @@ class BuildSection(Section):
     )
     """how workers get binaries, book and side files; by default "path", of workers "database\""""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _older_name(cls, table: Any) -> Any:
-        """`rusty_rival_path` was the first name of `source_path`."""
-        older = "rusty_rival_path"
-        if not isinstance(table, dict) or older not in table or "source_path" in table:
-            return table
-        return {"source_path" if key == older else key: value for key, value in table.items()}
-
     def faults(self) -> Iterator[Found]:
         suffix = self.constants_file.rpartition(".")[2]
         if not _is_inside(self.constants_file) or suffix not in SOURCE_SUFFIXES:
@@ -177,7 +176,6 @@ class BuildSection(Section):
             yield ("distribute",), found, "remove distribute, or where"
 
     def _faults_of_command(self) -> Iterator[Found]:
-        """Options of cargo do not go with another command, which has to name what it makes."""
         for key in ("flags", "package", "target"):
             if key in self.model_fields_set:
                 yield (key,), f"{key} is for cargo, and command is given", f"remove {key}"
@@ -210,8 +208,7 @@ class DeliverySection(Section):
         if self.kind == "uci" and self.engine is None:
             yield ("engine",), "engine is missing", "name the binary that takes the options"
         if self.kind == "build" and self.engine is not None:
-            found = 'engine does not go with kind = "build"'
-            yield ("engine",), found, 'it needs kind = "uci"'
+            yield ("engine",), 'engine does not go with kind = "build"', 'it needs kind = "uci"'
 
 
 class ValidationSection(Section):
@@ -227,8 +224,7 @@ class ValidationSection(Section):
 
     def faults(self) -> Iterator[Found]:
         if "share" in self.model_fields_set and not self.every:
-            found = "share is that of validations in the background"
-            yield ("share",), found, "add every = 100"
+            yield ("share",), "share is of validations in the background", "add every = 100"
 
 
 class AlarmsSection(Section):
@@ -240,11 +236,11 @@ class AlarmsSection(Section):
     """seconds that an alarm lasts before it is reported, and is gone before it is over"""
 
 
-def _words(words: tuple[str, ...]) -> tuple[str, ...]:
-    if (bad := next((word for word in words if not WORD.fullmatch(word)), None)) is not None:
+def _word(word: str) -> str:
+    if not WORD.fullmatch(word):
         remedy = "write at most 40 small letters, digits, `.` and `-`, as for `compete --label`"
-        raise refusal(f"{shown(bad)} is not a word", remedy)
-    return tuple(dict.fromkeys(words))
+        raise refusal(f"{shown(word)} is not a word", remedy)
+    return word
 
 
 class FleetSection(Section):
@@ -252,7 +248,9 @@ class FleetSection(Section):
 
     set_aside: bool = False
     """whether the master gives no more batches to machines whose results stand out"""
-    require: Annotated[Texts, Field(max_length=50), AfterValidator(_words)] = ()
+    require: Annotated[
+        tuple[Annotated[Text, AfterValidator(_word)], ...], Field(strict=False, max_length=50)
+    ] = ()
     """words that a worker has to provide: a `compete --label`, or what its machine is"""
 
 
@@ -277,18 +275,23 @@ class Sections(Section):
     alarms: AlarmsSection = _table()
     fleet: FleetSection = _table()
 
-    def faults(self) -> Iterator[Found]:
-        control, build = self.time_control.limits, self.build
-        if self.games.target_nps is not None and control.reproducible:
+    @field_validator("delivery")
+    @classmethod
+    def _between_tables(cls, delivery: DeliverySection, info: ValidationInfo) -> DeliverySection:
+        """Tell what is wrong between tables that are right by themselves, whatever others are."""
+        build, games, control = (info.data.get(name) for name in ("build", "games", "time_control"))
+        told: list[Found] = []
+        if games and games.target_nps is not None and control and control.limits.reproducible:
             found = f'target_nps does not go with kind = "{control.kind}" of [time_control]'
-            yield ("games", "target_nps"), found, "remove it: these games need no scale"
-        if self.delivery.kind == "build" and build.source_path is None:
-            remedy = (
-                'write source_path = "../my-engine", the folder with its Cargo.toml or Makefile'
-            )
-            yield ("build", "source_path"), "source_path is missing", remedy
-        if self.delivery.kind == "uci" and build.where == "worker":
-            yield ("build", "where"), 'where = "worker", and nothing is built', "remove where"
+            told.append((("games", "target_nps"), found, "remove it: these games need no scale"))
+        if build and delivery.kind == "build" and build.source_path is None:
+            remedy = 'write source_path = "../engine", the folder with Cargo.toml or Makefile'
+            told.append((("build", "source_path"), "source_path is missing", remedy))
+        if build and delivery.kind == "uci" and build.where == "worker":
+            found = 'where = "worker", and nothing is built'
+            told.append((("build", "where"), found, "remove where"))
+        refuse_all(told, "tables")
+        return delivery
 
 
 class Config(Sections):
