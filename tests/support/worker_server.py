@@ -32,9 +32,7 @@ PART = 2**18
 Response = tuple[int, Mapping[str, str], bytes]
 
 
-def refusal(
-    status: int, error: str = "no", kind: str | None = None, **headers: str
-) -> tuple[int, Mapping[str, str], bytes]:
+def refusal(status: int, error: str = "no", kind: str | None = None, **headers: str) -> Response:
     """A response other than 200; `Retry_After="1"` is a header."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return status, named, json.dumps({"error": error, "field": None, "kind": kind}).encode()
@@ -88,36 +86,24 @@ class WorkerServer:
             return response
         if request.path == "/worker.pyz":
             return 200, {}, self.pyz
-        if request.path != "/worker/version" and not self._knows(request):
+        if request.path == "/worker/version":
+            return 200, {}, json.dumps(self.version).encode()
+        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return refusal(401, "this token is unknown")
         if request.path.startswith("/worker/files/"):
             data = self.files.get(request.path.rpartition("/")[2])
             return refusal(404) if data is None else (200, {}, data)
-        return 200, {}, json.dumps(self._json(request)).encode()
+        return 200, {}, json.dumps({"reply": self._reply(request)}).encode()
 
-    def _knows(self, request: Request) -> bool:
-        return request.headers.get("Authorization") == f"Bearer {TOKEN}"
-
-    def _json(self, request: Request) -> Any:
-        match request.path:
-            case "/worker/version":
-                return self.version
-            case "/worker/register":
-                return {"reply": {"id": 1, "machine": "machine"}}
-            case "/worker/touch":
-                return {"reply": self.set_aside}
-            case "/worker/claim":
-                if not self.claims:
-                    return {"reply": None}
-                claim = to_json(self.claims.popleft())
-                return {"reply": {**claim, "claim_id": request.json["claim_id"]}}
-            case "/worker/renew":
-                return {"reply": request.json["claim_ids"]}
-            case "/worker/report":
-                return {"reply": "accepted"}
-            case "/worker/work":
-                return {"reply": self.work}
-        return {"reply": None}
+    def _reply(self, request: Request) -> Any:
+        name = request.path.removeprefix("/worker/")
+        if name == "claim" and self.claims:
+            return {**to_json(self.claims.popleft()), "claim_id": request.json["claim_id"]}
+        if name == "renew":
+            return request.json["claim_ids"]
+        worker = {"id": 1, "machine": "machine"}
+        same = {"register": worker, "touch": self.set_aside, "report": "accepted"}
+        return (same | {"work": self.work}).get(name)
 
 
 @contextmanager

@@ -10,28 +10,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import chess
 import pytest
 from engines.faulty import (
     LOSER,
+    ONE_NODE,
     PATIENT,
     WINNER,
     alive,
     children,
     engine,
+    job_of,
     open_files,
     spec,
+    until_the_end,
     wait_until,
 )
 
-from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
-from spsa.openings.book import Opening
+from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
-from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
-NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
 FLAG = 2.5  # of a clock that the other engine must not exceed on a busy machine
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
@@ -54,7 +53,7 @@ class Animal:
 
     outcome: str
     switches: dict[str, object]
-    time_control: TimeControl = NODES
+    time_control: TimeControl = ONE_NODE
     budget: float = 0.1
     options: dict[str, str] = field(default_factory=dict)
 
@@ -130,25 +129,13 @@ def prepared(animal: Animal, folder: Path) -> Job:
     files = {name: folder / name for name in LEFT if name in animal.switches}
     switches = dict(animal.switches) | files
     minus = engine(folder, "minus", **{"moves": LOSER} | switches)
-    return Job(
-        key="job",
-        plus=spec(engine(folder, "plus", moves=WINNER), "plus"),
-        minus=spec(minus, "minus", **animal.options),
-        pairings=(
-            Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=animal.time_control.low),
-        ),
-        conditions=Conditions(time_control=animal.time_control, adjudication=Adjudication()),
-        max_void=0,
-    )
+    sides = spec(engine(folder, "plus", moves=WINNER)), spec(minus, "minus", **animal.options)
+    return job_of(*sides, animal.time_control, max_void=0)
 
 
-def events(pool: Pool, job: Job) -> Iterator[Event]:
+def events(pool: Pool, job: Job) -> list[Event]:
     pool.submit(job)
-    event = None
-    while event is None or isinstance(event, PairPlayed | PairVoid):
-        event = pool.next_event(60)
-        assert event is not None
-        yield event
+    return until_the_end(pool)
 
 
 @contextmanager

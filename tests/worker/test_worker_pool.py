@@ -3,26 +3,23 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import chess
 import pytest
-from engines.faulty import LOSER, PATIENT, WINNER, alive, children, engine, spec, wait_until
-
-from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
-from spsa.openings.book import Opening
-from worker.runner.game import Conditions, Pairing
-from worker.runner.pool import (
-    Event,
-    Job,
-    JobDone,
-    JobFailed,
-    JobStopped,
-    PairPlayed,
-    PairVoid,
-    Pool,
+from engines.faulty import (
+    LOSER,
+    PATIENT,
+    WINNER,
+    children,
+    engine,
+    job_of,
+    spec,
+    until_the_end,
+    wait_until,
 )
 
-NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
-LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+from spsa.core.game_settings import TimeControl
+from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, Pool
+
+LONG = TimeControl(low=60.0, high=60.0)
 
 
 @pytest.fixture
@@ -31,29 +28,8 @@ def pool() -> Iterator[Pool]:
         yield slots
 
 
-def job(plus: Path, minus: Path, key: str = "job", pairs: int = 1, **over) -> Job:
-    time_control = over.pop("time_control", NODES)
-    conditions = Conditions(time_control=time_control, adjudication=Adjudication())
-    return Job(
-        key=key,
-        plus=spec(plus, "plus", **over.pop("options", {})),
-        minus=spec(minus, "minus"),
-        pairings=tuple(
-            Pairing(number=n, opening=Opening(chess.STARTING_FEN), time=time_control.low)
-            for n in range(pairs)
-        ),
-        conditions=conditions,
-        **over,
-    )
-
-
-def until_the_end(pool: Pool) -> list[Event]:
-    events = []
-    while not events or isinstance(events[-1], PairPlayed | PairVoid):
-        event = pool.next_event(120)
-        assert event is not None
-        events.append(event)
-    return events
+def job(plus: Path, minus: Path, **over) -> Job:
+    return job_of(spec(plus, **over.pop("options", {})), spec(minus, "minus"), **over)
 
 
 @pytest.fixture
@@ -97,18 +73,6 @@ def test_a_refused_option_is_void_and_not_tried_again(pool, winner, loser):
     assert void.fault.reason == "refused option"
     assert isinstance(end, JobFailed)
     assert "is void and would be void again: plus: refused option: " in end.reason
-
-
-def test_stopping_breaks_off_the_game_and_ends_its_engines(pool, winner, tmp_path):
-    child = tmp_path / "child"
-    minus = engine(tmp_path, "minus", moves=LOSER, fault="hang", at_ply=1, child=child)
-    pool.submit(job(winner, minus, time_control=LONG))
-    while not child.exists() or not child.read_text():
-        pass
-    pool.stop("job")
-    assert until_the_end(pool) == [JobStopped("job")]
-    assert not children()
-    wait_until(lambda: not alive(int(child.read_text())))
 
 
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):

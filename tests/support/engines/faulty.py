@@ -7,14 +7,24 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from chess import STARTING_FEN
+
+from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
+from spsa.openings.book import Opening
 from spsa.uci.engine import EngineSpec, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
+from worker.runner.game import Conditions, Pairing
+from worker.runner.pool import Event, Job, PairPlayed, PairVoid, Pool
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 PATIENT = EngineLimits(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
 """A test that waits for one of these to pass shortens that one only."""
+
+
+ONE_NODE = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 
 
 def engine(folder: Path, name: str, **switches: object) -> Path:
@@ -45,6 +55,33 @@ def started(wanted: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -
         running.close(at_once=True)
         raise
     return running
+
+
+def job_of(
+    plus: EngineSpec,
+    minus: EngineSpec,
+    time_control: TimeControl = ONE_NODE,
+    pairs: int = 1,
+    **over: Any,
+) -> Job:
+    """A job of games from the start position."""
+    pairings = [
+        Pairing(number=number, opening=Opening(STARTING_FEN), time=time_control.low)
+        for number in range(pairs)
+    ]
+    conditions = Conditions(time_control=time_control, adjudication=Adjudication())
+    facts = {"key": "job", "pairings": tuple(pairings), "conditions": conditions}
+    return Job(plus=plus, minus=minus, **facts | over)
+
+
+def until_the_end(pool: Pool) -> list[Event]:
+    """The events of a job up to its end."""
+    events: list[Event] = []
+    while not events or isinstance(events[-1], PairPlayed | PairVoid):
+        event = pool.next_event(120)
+        assert event is not None
+        events.append(event)
+    return events
 
 
 def alive(pid: int) -> bool:
