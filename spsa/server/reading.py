@@ -56,7 +56,7 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._shares: ShortCache[Sequence[WorkerShare]] = ShortCache()
+        self._workers: ShortCache[tuple[FleetMember, ...]] = ShortCache()
         self._parts: ShortCache[Sequence[WorkerShare]] = ShortCache(COMPARED_SECONDS)
         self._machines: ShortCache[Sequence[MachineReport]] = ShortCache(COMPARED_SECONDS)
         self._histories: ShortCache[RunHistory] = ShortCache()
@@ -81,8 +81,11 @@ class Reader:
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
         """All workers, with what each has played of a run."""
-        shares = self._shares.get(run.id, lambda: self._store.worker_shares(run.id))
-        return fleet(self._store, shares, self.machines(run))
+
+        def read() -> tuple[FleetMember, ...]:
+            return fleet(self._store, self._store.worker_shares(run.id), self.machines(run))
+
+        return self._workers.get(run.id, read)
 
     def machines(self, run: Run) -> Sequence[MachineReport]:
         """By the last iterations."""
