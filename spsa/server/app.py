@@ -63,7 +63,9 @@ def application(store: Store, people: People, proxy: Proxy | None = None) -> Sta
         exception_handlers={
             TuningError: _failed,
             Refused: lambda _request, error: error.response,
-            HTTPException: _refused,
+            HTTPException: lambda request, error: refusal(
+                request.url.path, error.status_code, error.detail, error.headers
+            ),
             Exception: _broken,
         },
         lifespan=_lifespan,
@@ -104,12 +106,6 @@ def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, NotPermitted):
         return refusal(path, 403, "the server's login of the database has no right to do this")
     return refusal(path, 500, "the database could not do this; the server's log says why")
-
-
-def _refused(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return refusal(request.url.path, 500, str(error))
-    return refusal(request.url.path, error.status_code, error.detail, error.headers)
 
 
 def _broken(request: Request, error: Exception) -> Response:

@@ -203,7 +203,7 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     assert last == [1] * 8
 
 
-def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:
+def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store: Store) -> None:
     staged = played(sqlite_store)
     found = report(sqlite_store, staged.now())
     (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
@@ -214,9 +214,6 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["pairs_by_points"] == [0, 0, 140] and told[0]["results_chi_square"] > 100
 
-
-def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_store: Store) -> None:
-    played(sqlite_store)
     with client_of(sqlite_store) as browser:
         page = browser.get("/workers").text
         overview = browser.get("/run").text
