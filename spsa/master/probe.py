@@ -29,14 +29,9 @@ _APART = 9
 """Plies between two positions of a game: odd, so that both sides are to move."""
 
 _QUICKER = 10  # moves of the games that positions come from have so many nodes less
-_FAR = 4
-"""An engine that searches so many times the nodes that it may does not obey."""
-
-_CAP = 100
-"""Centipawns: a greater difference says no more than that the game is decided."""
-
-_FARTHEST = 4.0
-"""A step is proposed at most so many times longer or shorter: the effect is not linear."""
+_FAR = 4  # an engine that searches so many times the nodes that it may does not obey
+_CAP = 100  # centipawns: a greater difference says no more than that the game is decided
+_FARTHEST = 4.0  # times longer or shorter is a proposed step: the effect is not linear
 
 
 class Point(StrEnum):
@@ -61,7 +56,6 @@ class Tried:
     """One value of a parameter: what the engine finds in every position, or why it fails."""
 
     value: Number
-    sha256: str = ""
     bench: int | None = None
     searches: tuple[Search, ...] = ()
     failure: str = ""
@@ -90,11 +84,8 @@ class Probed:
     @property
     def findings(self) -> tuple[str, ...]:
         """What is wrong with the parameter, in sentences; empty if nothing is."""
-        failed = [
-            f"fails at {p} = {one.value}: {one.failure}"
-            for p, one in self.tried.items()
-            if one.failure
-        ]
+        tried = [(point, one) for point, one in self.tried.items() if one.failure]
+        failed = [f"fails at {point} = {one.value}: {one.failure}" for point, one in tried]
         if self.is_dead:
             return (*failed, "dead: in no position does a step change anything")
         if self.moves_changed > _NEARLY_ALL:
@@ -110,7 +101,6 @@ class Probed:
 
     @property
     def fails(self) -> bool:
-        """Whether the engine fails with a value of it."""
         return any(one.failure for one in self.tried.values())
 
     @property
@@ -130,6 +120,13 @@ class Probed:
             return
         if outer.value != inner.value and outer.searches == inner.searches:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
+
+
+class _Engine(NamedTuple):
+    """A binary and the options that it gets."""
+
+    file: EngineFile
+    options: Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -154,73 +151,63 @@ class Prober:
 
         Raises BuildFailed if it cannot be built or cannot search.
         """
-        values = self.space.rounded(self.space.start())
-        sides = self.delivery.prepare(values, values)
+        engine, _ = self._built(self._moved({}))
         if self.limit is None:
-            self.limit = self._countable_limit(sides.plus, sides.plus_options)
+            self.limit = self._countable_limit(engine)
         quick = _quicker(self.limit)
-        with self._running(sides.plus, sides.plus_options) as engine:
-            games = (_game(engine, fen, quick) for fen in self.openings)
+        with self._running(engine) as running:
+            games = (_game(running, fen, quick) for fen in self.openings)
             spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
             self._positions = [position for game in spaced for position in game]
-        start, again = (self._searched(0, sides.plus, sides.plus_options) for _ in range(2))
+        start, again = (self._searched(0, engine) for _ in range(2))
         return start, start == again
 
     def probed(self, parameter: Parameter, start: Tried, *, bounds: bool) -> Probed:
         """Try one parameter at plus and minus, and at its bounds."""
-        tried = self._built(parameter, Point.PLUS, Point.MINUS)
+        tried = self._tried(parameter, Point.PLUS, Point.MINUS)
         if bounds:
-            tried |= self._built(parameter, Point.MAX, Point.MIN)
+            tried |= self._tried(parameter, Point.MAX, Point.MIN)
         return Probed(parameter=parameter, start=start, tried=tried)
 
     def group_if_dead(self, group: Sequence[Parameter], start: Tried) -> list[Probed]:
         """All of a group, moved by a step at once, if that changes nothing; else none of it."""
         values = self._moved({p.name: _stepped(p) for p in group})
         with suppress(BuildFailed):
-            sides = self.delivery.prepare(values, values)
-            found = self._searched(0, sides.plus, sides.plus_options)
-            if (found.bench, found.searches) == (start.bench, start.searches):
-                return [_dead(p, start, replace(found, value=values[p.name])) for p in group]
+            if (found := self._searched(0, self._built(values)[0])) == start:
+                moved = (replace(found, value=values[p.name]) for p in group)
+                both = zip(group, moved, strict=True)
+                return [Probed(parameter=p, start=start, tried={Point.PLUS: x}) for p, x in both]
         return []
 
-    def _built(self, parameter: Parameter, *points: Point) -> dict[Point, Tried]:
-        """Try two points that are built together; where that fails, each by itself."""
+    def _tried(self, parameter: Parameter, *points: Point) -> dict[Point, Tried]:
+        """Try two points that are built together; where one of them fails, each by itself."""
         values = [self._values(parameter, point) for point in points]
+        numbers = [own[parameter.name] for own in values]
         try:
-            sides = self.delivery.prepare(values[0], values[-1])
+            found = map(self._searched, numbers, self._built(*values))
+            return dict(zip(points, found, strict=False))
         except BuildFailed as failure:
             if len(points) > 1:
-                return self._built(parameter, points[0]) | self._built(parameter, points[1])
-            failed = Tried(value=values[0][parameter.name], failure=failure.lines[0])
-            return {points[0]: failed}
-        engines = (sides.plus, sides.plus_options), (sides.minus, sides.minus_options)
-        return {
-            point: self._tried(own[parameter.name], *engine)
-            for point, own, engine in zip(points, values, engines, strict=False)
-        }
+                return self._tried(parameter, points[0]) | self._tried(parameter, points[1])
+            return {points[0]: Tried(value=numbers[0], failure=failure.lines[0])}
 
-    def _tried(self, value: Number, engine: EngineFile, options: Mapping[str, str]) -> Tried:
-        try:
-            return self._searched(value, engine, options)
-        except BuildFailed as failure:
-            return Tried(value=value, sha256=engine.sha256, failure=failure.lines[0])
+    def _built(self, *values: Values) -> tuple[_Engine, _Engine]:
+        """The engines with the first and the last of these values."""
+        sides = self.delivery.prepare(values[0], values[-1])
+        return _Engine(sides.plus, sides.plus_options), _Engine(sides.minus, sides.minus_options)
 
-    def _searched(self, value: Number, engine: EngineFile, options: Mapping[str, str]) -> Tried:
+    def _searched(self, value: Number, engine: _Engine) -> Tried:
         """Search every position, each as the first move of a new game.
 
         Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
         """
-        assert self.limit is not None  # since the start
         limit = self.limit
-        with self._running(engine, options) as running:
-            return Tried(
-                value=value,
-                sha256=engine.sha256,
-                bench=engine.bench,
-                searches=tuple(_search(running, place, limit) for place in self._positions),
-            )
+        assert limit is not None  # since the start
+        with self._running(engine) as running:
+            searches = tuple(_search(running, place, limit) for place in self._positions)
+        return Tried(value=value, bench=engine.file.bench, searches=searches)
 
-    def _countable_limit(self, engine: EngineFile, options: Mapping[str, str]) -> Limit:
+    def _countable_limit(self, engine: _Engine) -> Limit:
         """As many nodes as the mean limit of a run allows, or as much depth for `go nodes` ignored.
 
         With a limit of time, the same engine would not find the same twice.
@@ -230,22 +217,19 @@ class Prober:
         assert mean is not None
         if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
             return mean
-        with self._running(engine, options) as running:
+        with self._running(engine) as running:
             reached = running.search(b"position startpos", mean)
-        with suppress(BuildFailed), self._running(engine, options) as running:
+        with suppress(BuildFailed), self._running(engine) as running:
             by_nodes = limit_of_nodes(max(1, reached.nodes))
             again = running.search(b"position startpos", by_nodes)
             if 0 < again.nodes < _FAR * reached.nodes:
                 return by_nodes
         return limit_of_depth(max(1, reached.depth))
 
-    def _running(
-        self, engine: EngineFile, options: Mapping[str, str]
-    ) -> AbstractContextManager[UciEngine]:
+    def _running(self, engine: _Engine) -> AbstractContextManager[UciEngine]:
         """An engine with all its options."""
-        command = [engine.path, *self.settings.engine_arguments]
-        every = {**self.settings.common_options, **options}
-        return engine_under_test(command, every)
+        command = [engine.file.path, *self.settings.engine_arguments]
+        return engine_under_test(command, {**self.settings.common_options, **engine.options})
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {
@@ -266,10 +250,6 @@ def _stepped(parameter: Parameter) -> Number:
     """A step up, or down where the bound is nearer than a step."""
     up = parameter.value + parameter.step
     return up if up <= parameter.maximum else parameter.value - parameter.step
-
-
-def _dead(parameter: Parameter, start: Tried, moved: Tried) -> Probed:
-    return Probed(parameter=parameter, start=start, tried={Point.PLUS: moved})
 
 
 def _quicker(limit: Limit) -> Limit:
@@ -305,15 +285,9 @@ def proposed_steps(probed: Sequence[Probed]) -> dict[str, Number]:
     The change is taken as proportional to the step, within a factor of 4. Dead parameters and
     those that fail get none.
     """
-    effects = {p.parameter.name: p.score_change for p in probed if p.score_change > 0}
-    if not effects:
-        return {}
-    usual = median(effects.values())
-    return {
-        p.parameter.name: _step(p.parameter, usual / effects[p.parameter.name])
-        for p in probed
-        if p.parameter.name in effects
-    }
+    effective = [(p.parameter, p.score_change) for p in probed if p.score_change > 0]
+    usual = median([effect for _, effect in effective] or [0.0])
+    return {p.name: _step(p, usual / effect) for p, effect in effective}
 
 
 def _step(parameter: Parameter, factor: float) -> Number:
