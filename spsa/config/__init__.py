@@ -82,19 +82,18 @@ def missing_files(config: Config) -> tuple[Fault, ...]:
     Who reads params.toml or a file of the source says so.
     """
     settings, engine = config.game_settings, config.delivery.engine
-    source = config.build.source_path
-    needed: list[tuple[Key, str, str]] = []
-    if not settings.book.sha256:
-        needed.append((("games", "book"), settings.book.name, NAME_A_BOOK))
-    if source is not None and not source.is_dir():
-        remedy = "name the folder of the engine's Cargo.toml or Makefile"
-        needed.append((("build", "source_path"), str(source), remedy))
-    if engine is not None and not engine.exists():
-        needed.append((("delivery", "engine"), str(engine), "build the engine first"))
+    book, source = settings.book, config.build.source_path
+    of_source = "name the folder of the engine's Cargo.toml or Makefile"
+    needed: list[tuple[Key, object, bool, str]] = [
+        (("games", "book"), book.name, bool(book.sha256), NAME_A_BOOK),
+        (("build", "source_path"), source, source is None or source.is_dir(), of_source),
+        (("delivery", "engine"), engine, engine is None or engine.exists(), "build it first"),
+    ]
     for option, file in settings.engine_files.items():
-        if not file.sha256:
-            remedy = f"name the file that {option} takes"
-            needed.append((("engine", "files", option), file.path, remedy))
+        remedy = f"name the file that {option} takes"
+        needed.append((("engine", "files", option), file.path, bool(file.sha256), remedy))
     return read_document(config.path).faults(
-        (key, f"{path} is not there, or cannot be read", remedy) for key, path, remedy in needed
+        (key, f"{path} is not there, or cannot be read", remedy)
+        for key, path, is_there, remedy in needed
+        if not is_there
     )

@@ -22,17 +22,14 @@ from spsa.core.json_values import from_json
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 
-_TIMED = (core.TimeKind.MOVETIME, core.TimeKind.CLOCK)
-_COUNTED = (core.TimeKind.NODES, core.TimeKind.DEPTH)
-_OWNERS = {
-    "timelow": _TIMED,
-    "timehigh": _TIMED,
-    "increment": (core.TimeKind.CLOCK,),
-    "moves": (core.TimeKind.CLOCK,),
-    "margin": (core.TimeKind.CLOCK,),
-    "low": _COUNTED,
-    "high": _COUNTED,
+_TIMES, _COUNTS = {"timelow", "timehigh"}, {"low", "high"}
+_KEYS = {
+    core.TimeKind.MOVETIME: _TIMES,
+    core.TimeKind.CLOCK: _TIMES | {"increment", "moves", "margin"},
+    core.TimeKind.NODES: _COUNTS,
+    core.TimeKind.DEPTH: _COUNTS,
 }
+"""The keys that go with each kind."""
 
 Seconds = Annotated[float, Field(ge=0.001, le=core.MAX_SECONDS)]
 """At least one millisecond, the unit of UCI."""
@@ -74,18 +71,17 @@ class TimeControlSection(Section):
 
     @property
     def _range(self) -> tuple[float, float]:
-        if self.kind in _TIMED:
-            return self.timelow, self.timehigh
-        return self.low or 1, self.high or self.low or 1
+        if _KEYS[self.kind] is _COUNTS:
+            return self.low or 1, self.high or self.low or 1
+        return self.timelow, self.timehigh
 
     def faults(self) -> Iterator[Found]:
-        for key, owners in _OWNERS.items():
-            if key in self.model_fields_set and self.kind not in owners:
-                needs = " or ".join(f'"{owner}"' for owner in owners)
-                found = f'{key} does not go with kind = "{self.kind}"'
-                yield (key,), found, f"it needs kind = {needs}"
-        (low, high), prefix = self._range, "time" if self.kind in _TIMED else ""
-        if self.kind in _COUNTED and self.low is None:
+        for key in self.model_fields_set - _KEYS[self.kind] - {"kind"}:
+            needs = " or ".join(f'"{kind}"' for kind, keys in _KEYS.items() if key in keys)
+            yield (key,), f'{key} does not go with kind = "{self.kind}"', f"it needs kind = {needs}"
+        is_counted, (low, high) = _KEYS[self.kind] is _COUNTS, self._range
+        prefix = "" if is_counted else "time"
+        if is_counted and self.low is None:
             yield ("low",), "low is missing", "give it a whole number: low = 5000, say"
         elif low > high:
             found = f"{prefix}low {low:g} is more than {prefix}high {high:g}"

@@ -9,8 +9,8 @@ import tomli_w
 import tomlkit
 
 from spsa.config.document import read_document
-from spsa.config.space import load_space
-from spsa.core.params import Location, Parameter, Place, Role, Space
+from spsa.config.space import load_space, space_of
+from spsa.core.params import Location, Number, Parameter, Place, Role, Space
 from spsa.errors import InvalidInput
 from spsa.files import write_whole
 
@@ -25,17 +25,15 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
 
     Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
     """
-    real = path.resolve()
-    known = {parameter.name: parameter for parameter in load_space(real).parameters}
-    before = read_document(real).text
-    document: Any = tomlkit.parse(before)
-    for name in known.keys() & values.keys():
-        _write(document[name], known[name], values[name])
-    after = tomlkit.dumps(document)
-    if after == before:
+    document = read_document(path.resolve())
+    changed = _changed(space_of(document), values)
+    if not changed:
         return False
+    edited: Any = tomlkit.parse(document.text)
+    for name, value in changed.items():
+        edited[name]["value"] = value
     try:
-        write_whole(real, after.encode("utf-8"))
+        write_whole(document.path, tomlkit.dumps(edited).encode("utf-8"))
     except OSError as error:
         found = f"cannot be written: {error.strerror or error}"
         remedy = "make the file and its folder writable"
@@ -48,19 +46,17 @@ def says(path: Path, values: Mapping[str, float]) -> bool:
 
     Raises InvalidInput when the file cannot be read or is wrong.
     """
-    return all(
-        _readable(p, p.value) == _readable(p, values[p.name])
-        for p in load_space(path.resolve()).parameters
-        if p.name in values
-    )
+    return not _changed(load_space(path.resolve()), values)
 
 
-def _write(table: Any, parameter: Parameter, value: float) -> None:
-    """Write `value` into the table unless it is there already."""
-    readable = _readable(parameter, value)
-    if _readable(parameter, parameter.value) != readable:
-        whole = parameter.integral or isinstance(parameter.value, int)
-        table["value"] = int(readable) if whole and readable == int(readable) else readable
+def _changed(space: Space, values: Mapping[str, float]) -> dict[str, Number]:
+    """The numbers that the file does not have yet, by name; whole ones as the file has them."""
+    known = {p: _readable(p, values[p.name]) for p in space.parameters if p.name in values}
+    return {
+        p.name: int(new) if new == int(new) and (p.integral or isinstance(p.value, int)) else new
+        for p, new in known.items()
+        if new != _readable(p, p.value)
+    }
 
 
 def _readable(parameter: Parameter, value: float) -> float:

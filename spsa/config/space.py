@@ -123,7 +123,7 @@ class ParameterSection(Section):
 
     def _faults_of_grid(self) -> Iterator[Found]:
         """Whether steps and bounds are on the grid of values that the engine can represent."""
-        p = self.model_copy(update={"constant": "ANY"}).parameter("")
+        p = self.parameter("any")
         if p.unit and 2 * p.step < p.unit * (1 - 1e-9):
             found = f"step {p.step:g} is below what rounding to {p.unit:g} can express"
             remedy = f'use at least {p.unit / 2:g}, or type = "float" with a scale for finer values'
@@ -192,11 +192,9 @@ def _constraints(document: Document, faults: list[Found]) -> Iterator[Constraint
         except ValueError as error:
             faults.append((_ORDERS, str(error), 'write "a < b" or "a <= b"'))
             continue
-        unknown = {constraint.less, constraint.greater} - names
-        for name in sorted(unknown):
+        yield constraint
+        for name in sorted({constraint.less, constraint.greater} - names):
             faults.append((_ORDERS, f"{text!r}: no parameter {name}", suggestion(name, names)))
-        if not unknown:
-            yield constraint
 
 
 def _faults_between(space: Space) -> Iterator[Found]:

@@ -157,6 +157,13 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
             },
             ["margin"],
         ),
+        (  # two declared ranges do not yet say that the others are not meant
+            {
+                "search_h": 'Option options[] = {{"p0", 20, 10, 50}, {"p1", 30, 10, 50}};'
+                "const int Margin = 90;"
+            },
+            ["p0", "p1", "margin"],
+        ),
         (  # of namesakes the later one has the name of its file, too
             {"eval_rs": "const A: i32 = 5; const B: i32 = 7;", "search_rs": "const A: i32 = 6;"},
             ["a", "b", "search_a"],
