@@ -35,11 +35,6 @@ def test_shredder_and_x_fen_are_the_same_position(tmp_path, rights):
     assert position.board.fen(shredder=True) == "2kr3r/8/8/8/8/8/8/R4RK1 w - - 2 2"
 
 
-def test_standard_chess_has_no_move_of_a_king_to_its_rook():
-    position = Position(Opening(BOTH.format("KQkq")))
-    assert not position.make("e1h1") and position.make("e1g1")
-
-
 def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path):
     double = book(tmp_path, DOUBLE)
     assert [opening.fen for opening in load(double).openings] == [DOUBLE]
