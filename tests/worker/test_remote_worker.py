@@ -88,6 +88,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     running.until(lambda: len(server.asked("/worker/touch")) > asked + 1)
     for reason in ("no run needs games", "big-memory", "leaves out", "set aside"):
         assert running.log.count(reason) == 1, running.log
+    assert all(line[len("hh:mm:ss ") :] for line in running.log.splitlines())
 
 
 def big(path: Path, parts: int) -> Path:
