@@ -15,7 +15,7 @@ from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.master.verdict import WORTHWHILE, Filters, at_a_bound, is_bounded
+from spsa.master.verdict import WORTHWHILE, Filters, too_many_at_bounds
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
@@ -83,8 +83,8 @@ def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
 def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
     problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
     estimated = float(one.bank.gained(np.array([problem.start, theta]))[-1])
-    bounded = at_a_bound(theta, problem.lower, problem.upper)
-    is_known, more = not is_bounded(bounded), one.elo_of(one.pairs)
+    is_known = not too_many_at_bounds(theta, problem.lower, problem.upper)
+    more = one.elo_of(one.pairs)
     return Judged(
         family=family,
         estimated=estimated if is_known else None,

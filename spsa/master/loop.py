@@ -172,7 +172,7 @@ class Master:
         if self._builds and run.status is RunStatus.RUNNING:
             wait([self._builds[0].sides], timeout=self.tick)
         else:
-            self._session.wait()
+            self.stopping.wait(self.tick)
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)

@@ -183,10 +183,6 @@ class MasterSession:
             which = "every binary" if one.sha256 is None else f"the binary {one.sha256[:12]}"
             log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
 
-    def wait(self) -> None:
-        """Wait until it is time for the next view."""
-        self.stopping.wait(self.tick)
-
     @contextmanager
     def surviving_outages(self) -> Iterator[None]:
         """Survive an unreachable database, and a decision on a run that has changed.
@@ -200,7 +196,7 @@ class MasterSession:
             self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, deciding again: %s", error)
-            self.wait()
+            self.stopping.wait(self.tick)
 
 
 _ASSUMED_NPS = 1e6

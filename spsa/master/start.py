@@ -21,7 +21,7 @@ from spsa.config.source import (
     read_sources,
 )
 from spsa.core.json_values import as_written
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run, Values
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
@@ -249,12 +249,11 @@ def _at_theta(space: Space, theta: Values) -> Space:
 
     Parameters that are frozen now keep their own.
     """
-
-    def at(one: Parameter) -> Parameter:
-        value = theta.get(one.name, one.value)
-        return replace(one, value=min(max(value, one.minimum), one.maximum))
-
-    return Space(tuple(at(p) if p.active else p for p in space.parameters), space.constraints)
+    values = {
+        p.name: min(max(theta.get(p.name, p.value), p.minimum), p.maximum) for p in space.active
+    }
+    moved = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
+    return Space(tuple(moved), space.constraints)
 
 
 def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:

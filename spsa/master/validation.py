@@ -147,7 +147,7 @@ class _Validation:
                     matches = self.session.store.matches(view.run.id)
                     return next(one for one in matches if one.match_number == self.number)
                 else:
-                    self.session.wait()
+                    self.session.stopping.wait(self.session.tick)
         return None
 
     def _advance(self, view: RunView) -> bool:
@@ -192,10 +192,11 @@ class _Validation:
     ) -> None:
         """End the match if a round was abandoned or cannot be played, or the run is paused."""
         run = view.run
-        for one in gone:
+        if gone:
+            why = f": {run.reason}" if run.reason else ""
             raise TuningError(
-                f"the validation was abandoned after {one.games_played} of {one.target_games} "
-                f"games; run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
+                f"the validation was abandoned after {gone[0].games_played} of "
+                f"{gone[0].target_games} games; run {run.name} is {run.status}{why}"
             )
         for one in rounds:
             failed = [batch for batch in view.failed if batch.iteration_id == one.id]

@@ -13,7 +13,6 @@ from enum import StrEnum
 from math import floor, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
@@ -72,15 +71,18 @@ class Filters:
         kept = 1.0 - HYPOTHESES.forgetting
         variance = bank.variance
         for _ in range(_PARTS):
-            known = bank.tau2 + self.mixture.problem.pairs * squared * _sum(variance)
+            sums = variance.sum(axis=-1, keepdims=True)
+            known = bank.tau2 + self.mixture.problem.pairs * squared * sums
             variance = variance / (1.0 + kept * each * squared / known * variance)
-        lost = self.elo_per_step * (_sum(bank.variance) - _sum(variance))
-        return float(np.sum(bank.weight() * lost))
+        before, after = (v.sum(axis=-1, keepdims=True) for v in (bank.variance, variance))
+        return float(np.sum(bank.weight() * (self.elo_per_step * (before - after))))
 
+    def gained(self, path: Vector) -> tuple[float, ...]:
+        """Elo over the start along a path of theta in steps, shape (points, n), the start first.
 
-def _sum(variance: Vector) -> Vector:
-    total: Vector = variance.sum(axis=-1, keepdims=True)
-    return total
+        It is a belief and no measurement.
+        """
+        return tuple(self.bank.gained(path).tolist())
 
 
 def filters_of(run: Run) -> tuple[Filters | None, str]:
@@ -97,28 +99,18 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
         return None, "this program cannot read the state of the run"
     if not (isinstance(rule.rule, Mixture) and isinstance(state.rule, Bank)):
         return None, f"{run.algorithm} does not estimate it"
-    bounded = at_a_bound(theta, space.lower, space.upper)
-    if is_bounded(bounded):
-        return None, f"theta is at a bound of {plural(int(bounded.sum()), 'parameter')}"
+    if many := too_many_at_bounds(theta, space.lower, space.upper):
+        return None, f"theta is at a bound of {plural(many, 'parameter')}"
     return Filters(rule.rule, state.rule), ""
 
 
-def at_a_bound(theta: Vector, lower: Vector, upper: Vector) -> npt.NDArray[np.bool_]:
-    """Which parameters are at a bound; all in steps."""
-    return np.minimum(theta - lower, upper - theta) < _AT_BOUND
+def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
+    """How many parameters are at a bound, if that are so many that the estimate does not hold.
 
-
-def is_bounded(bounded: npt.NDArray[np.bool_]) -> bool:
-    """Whether so many are at a bound that the estimate does not hold."""
-    return bool(bounded.mean() > _MANY)
-
-
-def gain_of(bank: Bank, path: Vector) -> tuple[float, ...]:
-    """Elo over the start along a path of theta in steps, shape (points, n), the start first.
-
-    It is a belief and no measurement.
+    All in steps; else 0.
     """
-    return tuple(bank.gained(path).tolist())
+    bounded = np.minimum(theta - lower, upper - theta) < _AT_BOUND
+    return int(bounded.sum()) if bounded.mean() > _MANY else 0
 
 
 def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
@@ -196,7 +188,7 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
         return Verdict(None, why, None, *planned)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    gained, misfit = gain_of(filters.bank, path)[-1], filters.misfit(run.applied)
+    gained, misfit = filters.gained(path)[-1], filters.misfit(run.applied)
     if misfit > MAX_MISFIT * limit:
         scatter = (
             f"{planned[1]}; results scatter {sqrt(misfit):.1f} times as widely as the rule "

@@ -140,7 +140,12 @@ class WorkerDelivery(Delivery):
         if any(one.engines is None and one.builders for one in states.values()):
             return {}
         found = {kind: one for kind, one in states.items() if one.engines is not None}
-        failed = [_failed(kind, one) for kind, one in states.items() if one.failures]
+        failed = [
+            f"no worker can build for {' '.join(kind)}: "
+            + "; ".join(f"{machine}: {reason}" for machine, reason in one.failures)
+            for kind, one in states.items()
+            if one.failures
+        ]
         if not found and failed:
             raise BuildFailed("\n".join(failed))
         for text in failed:
@@ -166,11 +171,6 @@ class WorkerDelivery(Delivery):
         if hashlib.sha256(content).hexdigest() != sha256:
             raise TuningError(f"the database does not hold the engine {sha256} any more")
         return content
-
-
-def _failed(kind: Kind, build: OrderedBuild) -> str:
-    reasons = "; ".join(f"{machine}: {reason}" for machine, reason in build.failures)
-    return f"no worker can build for {' '.join(kind)}: {reasons}"
 
 
 def _alike(

@@ -15,7 +15,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Event, Run
-from spsa.master.verdict import filters_of, gain_of, measured_gain
+from spsa.master.verdict import filters_of, measured_gain
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarms import with_alarms
 from spsa.report.events import EVENTS, Leaf, leaves
@@ -74,7 +74,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         parameters=tuple(one for one in parameters(run, path) if one.active),
         validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
         strength=measured_gain(matches),
-        gain=None if filters is None else gain_of(filters.bank, theta / space.step),
+        gain=None if filters is None else filters.gained(theta / space.step),
     )
 
 
