@@ -70,7 +70,9 @@ DELETE FROM spsa_worker
    AND NOT EXISTS (SELECT 1 FROM spsa_build d WHERE d.worker_id = spsa_worker.id);
 
 -- name: register.active
-SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots FROM spsa_worker
+SELECT count(*) AS workers, coalesce(sum(concurrency), 0) AS slots,
+       (SELECT count(*) FROM spsa_machine m WHERE m.name = :name AND m.name <> :machine) AS namesakes
+  FROM spsa_worker
  WHERE host = :machine AND name <> :name AND last_seen_at > spsa_time(-{ACTIVE_SECONDS});
 
 -- name: register.worker

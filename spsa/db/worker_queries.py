@@ -88,6 +88,8 @@ def _register(
     execute(connection, "register.lock", machine=own)
     execute(connection, "register.forget", machine=own, name=info.name)
     active = execute(connection, "register.active", machine=own, name=info.name).one()
+    if active.namesakes:  # commands take the name of either
+        raise NameTaken(f"there is a machine named {info.name!r}: choose another --name")
     if active.workers >= protocol.MAX_WORKERS:
         raise TooManyRequests(
             f"{protocol.MAX_WORKERS} workers of the machine {own!r} are active already"

@@ -158,6 +158,8 @@ def test_a_workers_name_belongs_to_its_machine(store):
     (row,) = store.workers()
     assert (row.host, row.cores) == ("mine", 8)
     assert store.register_worker(new_worker("w1", host="mine", cores=2)) == mine
+    with pytest.raises(NameTaken, match="there is a machine named 'mine'"):
+        store.register_worker(new_worker("mine", host="theirs"))
 
 
 def hashed(token):
