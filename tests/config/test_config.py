@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from spsa.config import load_config, missing_files
+from spsa.config.source import check_against_engine
+from spsa.config.space import load_space
 from spsa.core.game_settings import (
     Adjudication,
     DrawRule,
@@ -15,6 +17,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
+from spsa.core.uci_options import Declarations
 from spsa.errors import InvalidInput
 from worker.direct import database_url as worker_url
 
@@ -333,3 +336,16 @@ def test_master_and_worker_mean_one_database_where_config_toml_names_none(write,
     monkeypatch.chdir(path.parent)
     url = load_config(path, {}).database.url
     assert url == worker_url(None, {}) == f"sqlite:///{path.parent}/spsa.db"
+
+
+def test_what_an_engine_does_not_accept_is_told_where_it_is_written(write, tmp_path):
+    (tmp_path / "params.toml").write_text("[a]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\n")
+    text = '[delivery]\nkind = "uci"\nengine = "e"\n[games]\nbook = "frc.epd"\nchess960 = true\n'
+    path = write(text + '[engine.options]\nHash = 1\n[engine.files]\nNet = "n"\n')
+    declarations = Declarations()
+    declarations.read_line("option name A type spin default 5 min 0 max 8")
+    config = load_config(path, {})
+    told = check_against_engine(load_space(config.run.params), declarations, config)
+    assert [(fault.line, fault.name) for fault in told] == [
+        (6, "games"), (8, "engine.options"), (10, "engine.files"), (1, "a")
+    ]  # fmt: skip
