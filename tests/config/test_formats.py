@@ -96,37 +96,33 @@ def test_json_keeps_placements_and_constraints(tmp_path: Path) -> None:
     assert read == space
 
 
-def test_tune_output_is_found_among_other_lines(tmp_path: Path) -> None:
-    text = "Stockfish dev by the Stockfish developers (see AUTHORS file)\n"
-    text += "razor,446,0,892,44.6,0.0020\nlmr_base,18,-20,60,4,0.0020\n"
-    read = _read(tmp_path / "out.txt", text)
-    assert read.format == "fishtest"
-    assert [(p.name, p.step, p.integral) for p in read.space.parameters] == [
-        ("razor", 44.6, True),
-        ("lmr_base", 4, True),
-    ]
+TUNE = """\
+Stockfish dev by the Stockfish developers (see AUTHORS file)
+razor,446,0,892,44.6,0.0020
+lmr_base,18,-20,60,4,0.0020
+"""
+DIGEST = """\
+Name,Curr,Start,Min,Max,C,C_end,R,R_end
+LMRBase,80.2511,75,0,200,12.0000,10.0000,0.0041,0.0020
+LMRDiv,2.1917,2.2500,1.5000,3.0000,0.3000,0.2500,0.0041,0.0020
+"""
+WEATHER = '{"Razor Margin": {"value": 5.5, "min_value": 0, "max_value": 9, "step": 1}}'
 
 
-def test_the_digest_of_a_running_tune_has_the_values_of_now(tmp_path: Path) -> None:
-    text = (
-        "Name,Curr,Start,Min,Max,C,C_end,R,R_end\n"
-        "LMRBase,80.2511,75,0,200,12.0000,10.0000,0.0041,0.0020\n"
-        "LMRDiv,2.1917,2.2500,1.5000,3.0000,0.3000,0.2500,0.0041,0.0020\n"
-    )
-    read = _read(tmp_path / "digest.csv", text)
-    assert [(p.value, p.step, p.integral) for p in read.space.parameters] == [
-        (80.2511, 10, True),
-        (2.1917, 0.25, False),
-    ]
-
-
-def test_the_parameters_of_weather_factory_are_whole_numbers(tmp_path: Path) -> None:
-    text = '{"Razor Margin": {"value": 5.5, "min_value": 0, "max_value": 9, "step": 1}}'
-    read = _read(tmp_path / "config.json", text)
-    (parameter,) = read.space.parameters
-    assert (parameter.name, parameter.option) == ("Razor_Margin", "Razor Margin")
-    assert (parameter.value, parameter.step, parameter.integral) == (5.5, 1, True)
-    assert read.r_end == 0.002 and not list(read.notes)
+@pytest.mark.parametrize(
+    ("kind", "text", "read"),
+    [
+        ("fishtest", TUNE, [("razor", 446, 44.6, True), ("lmr_base", 18, 4, True)]),
+        ("openbench", DIGEST, [("LMRBase", 80.2511, 10, True), ("LMRDiv", 2.1917, 0.25, False)]),
+        ("weather-factory", WEATHER, [("Razor_Margin", 5.5, 1, True)]),
+    ],
+)
+def test_files_of_peers_are_read(kind: str, text: str, read: list[Any], tmp_path: Path) -> None:
+    """Of the output of TUNE() its lines, and of the digest of a tune the values of now."""
+    found = _read(tmp_path / "f", text)
+    assert (found.format, found.r_end) == (kind, 0.002)
+    assert [(p.name, p.value, p.step, p.integral) for p in found.space.parameters] == read
+    assert bool([*found.notes]) == (kind != "weather-factory")
 
 
 @pytest.mark.parametrize(
