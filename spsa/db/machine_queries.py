@@ -40,7 +40,7 @@ class MachineQueries(Database):
     def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
         """Record a machine; returns the token of its workers, of which only the hash is kept.
 
-        A machine that was revoked gets a new token. NameTaken: a machine has this name.
+        A machine that was revoked gets a new token. NameTaken: a machine or a worker has this name.
         """
         if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
             raise OutOfRange(f"the machine's name {refusal}")
@@ -51,11 +51,7 @@ class MachineQueries(Database):
         with self._write() as connection:
             again = connection.execute(update(Machine).where(is_revoked).values(facts))
             if not again.rowcount:
-                if connection.scalar(select(Machine.name).where(Machine.name == name)):
-                    raise NameTaken(
-                        f"there is a machine named {name!r}: choose another name, or revoke that "
-                        "one before you invite it again"
-                    )
+                _refuse_taken(connection, name)
                 connection.execute(insert(Machine).values(name=name, **facts))
         return token
 
@@ -197,6 +193,18 @@ def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
     book = iteration.game_settings.book
     yield book.sha256, book.name
     yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())
+
+
+def _refuse_taken(connection: sa.Connection, name: str) -> None:
+    """A machine's name must be no other machine's or worker's: commands take either."""
+    if connection.scalar(select(Machine.name).where(Machine.name == name)) is not None:
+        raise NameTaken(
+            f"there is a machine named {name!r}: choose another name, or revoke that one before "
+            "you invite it again"
+        )
+    other = connection.scalar(select(Worker.host).where(Worker.name == name))
+    if other is not None:
+        raise NameTaken(f"a worker of the machine {other!r} is named {name!r}: choose another")
 
 
 def _machine(connection: sa.Connection, name: str) -> str:

@@ -190,7 +190,7 @@ def test_an_invited_machine_is_known_by_its_token_alone(far, sql):
     assert far.token not in str(row) and hashed(far.token) in str(row)
 
 
-@pytest.mark.parametrize("name", ["far", "near"])
+@pytest.mark.parametrize("name", ["far", "near", "near-1"])
 def test_a_name_that_is_taken_is_not_given_to_another_machine(far, name):
     far.here("near")
     with pytest.raises(NameTaken, match=name):
