@@ -27,6 +27,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from asking import Store
+from console import end_all
 from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
@@ -76,10 +77,12 @@ def _be_patient() -> None:
 
 
 @pytest.fixture(autouse=True)
-def bystanders() -> None:
-    """Let `engines.faulty.children` count only what the test itself starts."""
+def bystanders() -> Iterator[None]:
+    """Let `engines.faulty.children` count only what the test itself starts, and end that."""
     faulty.BYSTANDERS.clear()
     faulty.BYSTANDERS.update(faulty.all_children())
+    yield
+    end_all()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from console import master, worker, write_project
 from screen import on_terminal
 from served import space
 from tuned import tuned
-from uci_tuner import uci_tuner
+from tuner import uci_tuner
 
 from spsa.db import migrate
 

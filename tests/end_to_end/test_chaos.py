@@ -7,7 +7,6 @@ and SPSA_TEST_SEED=n decides who is killed when.
 
 import os
 import random
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,12 +15,13 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from console import PATIENCE, Running
 from postgres_server import CrashingServer, binaries
-from tuner import PATIENCE, Tuner
-from uci_tuner import uci_tuner
+from tuner import Tuner, uci_tuner
 
 from benches.cluster import free_port
 from spsa.db.tables import Iteration, Run
+from spsa.lifecycle import RunStatus
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SECONDS = 600.0 if LONG else 12.0
@@ -31,8 +31,6 @@ VICTIMS = {"server": 6, "direct": 4, "first": 4, "second": 4, "master": 1}
 """How often each is killed; a master's death costs half a minute until its lease has run out."""
 
 pytestmark = pytest.mark.timeout(1800 if LONG else 600)
-
-Process = subprocess.Popen[bytes]
 
 
 @dataclass(slots=True)
@@ -47,32 +45,36 @@ class Fleet:
     chance: random.Random
     port: int = field(default_factory=free_port)
     tokens: dict[str, str] = field(default_factory=dict)
-    processes: dict[str, Process] = field(default_factory=dict)
-    killed: int = 0
+    processes: dict[str, Running] = field(default_factory=dict)
 
     def begin(self) -> None:
         self.processes["master"] = self.tuner.master()
-        self.tuner.wait_for_tables()
-        self.tokens = {machine: self.tuner.invite(machine) for machine in MACHINES}
+        self.tuner.wait_for_run()
+        self.tokens = {machine: self.invite(machine) for machine in MACHINES}
         self.replace()
 
+    def invite(self, machine: str) -> str:
+        """The token of a machine that is invited now."""
+        line = self.tuner.ask("workers", "invite", machine).stdout
+        return line.partition("SPSA_TOKEN=")[2].split()[0]
+
     def replace(self) -> None:
-        makers: dict[str, Callable[[], Process]] = {
-            "master": self.tuner.master,
-            "server": lambda: self.tuner.server(self.port),
-            "direct": lambda: self.tuner.worker("--idle-timeout", "600"),
-            **{machine: self._remote(machine) for machine in MACHINES},
-        }
-        for name, make in makers.items():
+        for name in VICTIMS:
             process = self.processes.get(name)
             if process is None or process.poll() is not None:
-                self.processes[name] = make()
+                self.processes[name] = self._start(name)
 
-    def _remote(self, machine: str) -> Callable[[], Process]:
-        token = self.tokens[machine]
-        return lambda: self.tuner.remote_worker(
-            self.port, machine, token, "--lease", "10", "--idle-timeout", "600"
-        )
+    def _start(self, name: str) -> Running:
+        match name:
+            case "master":
+                return self.tuner.master()
+            case "server":
+                return self.tuner.start("serve", "--port", self.port)
+            case "direct":
+                return self.tuner.worker("--idle-timeout", 600)
+        server = ("--server", f"http://127.0.0.1:{self.port}", "--idle-timeout", 600)
+        known = {"SPSA_TOKEN": self.tokens[name], "DATABASE_URL": ""}
+        return self.tuner.worker(*server, machine=name, **known)
 
     def rage(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -83,7 +85,6 @@ class Fleet:
             else:
                 (victim,) = self.chance.choices(list(VICTIMS), list(VICTIMS.values()))
                 self.processes[victim].kill()
-            self.killed += 1
             self.replace()
 
 
@@ -122,14 +123,8 @@ def _result(iteration: Iteration) -> tuple[object, ...]:
 def in_peace(folder: Path, iterations: int) -> tuple[Run, list[tuple[object, ...]]]:
     """The same run as one master and one worker play it."""
     tuner = uci_tuner(folder, f"sqlite:///{folder / 'spsa.db'}", iterations=iterations)
-    try:
-        master = tuner.master()
-        tuner.wait_for_tables()
-        worker = tuner.worker()
-        assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
-        return results(tuner)
-    finally:
-        tuner.kill_all()
+    tuner.tune()
+    return results(tuner)
 
 
 @pytest.mark.slow_on("postgresql")
@@ -139,22 +134,19 @@ def test_whatever_is_killed_every_game_counts_once(
 ) -> None:
     url, crash = place
     tuner = uci_tuner(tmp_path / "chaos", url, iterations=100_000, think=0.002)
-    try:
-        fleet = Fleet(tuner, crash, random.Random(SEED))
-        fleet.begin()
-        tuner.wait_for_work()
-        fleet.rage(SECONDS)
-        iterations = tuner.end_soon()
-        end = time.monotonic() + PATIENCE
-        while tuner.status().get("status") != "finished":
-            assert time.monotonic() < end, tuner.account()
-            fleet.replace()
-            time.sleep(0.5)
-        run, played = results(tuner)
-        doctor = tuner.ask("doctor")
-        assert doctor.returncode == 0, doctor.stdout + doctor.stderr
-    finally:
-        tuner.kill_all()
+    fleet = Fleet(tuner, crash, random.Random(SEED))
+    fleet.begin()
+    tuner.wait_for_work()
+    fleet.rage(SECONDS)
+    iterations = tuner.end_soon()
+    end = time.monotonic() + PATIENCE
+    while results(tuner)[0].status is not RunStatus.FINISHED:
+        assert time.monotonic() < end, tuner.account()
+        fleet.replace()
+        time.sleep(0.5)
+    run, played = results(tuner)
+    tuner.ask("doctor")
+    tuner.kill_all()
     assert run.applied == iterations
     quiet, expected = in_peace(tmp_path / "peace", iterations)
     assert played == expected

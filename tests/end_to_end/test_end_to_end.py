@@ -5,18 +5,18 @@ come to the same theta, bit for bit: on PostgreSQL, with several workers, and th
 """
 
 import random
+import shutil
 import signal
-import subprocess
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import Store
 from engines.faulty import wait_until
-from tuner import PARAMS, Tuner
+from tuner import ENGINE, PARAMS, Tuner, bundled
 
 from spsa.db.tables import Iteration, Run
 
@@ -32,34 +32,19 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tuner(tmp_path: Path, engines: Path) -> Iterator[Tuner]:
-    made = Tuner(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", engines)
-    made.write_files()
-    yield made
-    made.kill_all()
+def tuner(tmp_path: Path, engines: Path) -> Tuner:
+    return bundled(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", engines)
 
 
 @pytest.fixture(scope="module")
 def reference(
     tmp_path_factory: pytest.TempPathFactory, engines: Path
-) -> Iterator[tuple[Tuner, Run, list[Iteration]]]:
+) -> tuple[Tuner, Run, list[Iteration]]:
     """One master, one worker, nobody disturbs them."""
     folder = tmp_path_factory.mktemp("reference")
-    made = Tuner(folder, f"sqlite:///{folder / 'spsa.db'}", engines)
-    made.write_files()
-    finish(made, workers=1)
-    yield made, *outcome(made)
-    made.kill_all()
-
-
-def finish(tuner: Tuner, workers: int) -> None:
-    """Start a master and workers, and see all of them end by themselves."""
-    master = tuner.master()
-    tuner.wait_for_tables()
-    playing = [tuner.worker() for _ in range(workers)]
-    assert tuner.ended(master) == 0, tuner.account()
-    # 3 is said by a worker to whom the others left nothing
-    assert {tuner.ended(worker) for worker in playing} <= {0, 3}, tuner.account()
+    made = bundled(folder, f"sqlite:///{folder / 'spsa.db'}", engines)
+    made.tune()
+    return made, *outcome(made)
 
 
 def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
@@ -82,8 +67,7 @@ def assert_same_as(reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner) 
     assert run.status == "finished"
     assert results(iterations) == results(rows)
     assert dict(run.theta) == dict(expected.theta)
-    healthy = tuner.ask("doctor")
-    assert (healthy.returncode, healthy.stderr) == (0, ""), healthy.stdout + healthy.stderr
+    assert tuner.ask("doctor").stderr == ""
 
 
 def test_a_run_goes_from_params_toml_to_params_toml(
@@ -110,16 +94,15 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     tuner: Tuner, reference: tuple[Tuner, Run, list[Iteration]]
 ) -> None:
     master = tuner.master()
-    tuner.wait_for_tables()
-    worker = tuner.worker("--max-batches", "12")  # of 16: the run does not end before the signals
-    tuner.wait_until("games", 2)
+    tuner.wait_for_run()
+    worker = tuner.worker("--max-batches", 12)  # of 16: the run does not end before the signals
+    tuner.wait_for_games(2)
     for process in (master, worker):
         process.send_signal(signal.SIGINT)
-    assert tuner.ended(master) == 130, tuner.account()
+    tuner.ends(master, codes=(130,))
     # where the signals come late, the worker has played its 12 batches and left
-    assert tuner.ended(worker) == 130 or tuner.words().count(": claimed, ") == 12, tuner.account()
-    assert "Traceback" not in tuner.words()
-    finish(tuner, workers=2)
+    assert worker.ended() == 130 or tuner.words().count(": claimed, ") == 12, tuner.account()
+    tuner.tune(workers=2)
     assert_same_as(reference, tuner)
 
 
@@ -128,14 +111,10 @@ def test_validation_plays_tuned_against_start(
     reference: tuple[Tuner, Run, list[Iteration]],
 ) -> None:
     tuner = reference[0]
-    validation = tuner.start("validate", "--games", "6")
-    worker = tuner.worker("--drain", "0")  # it stays: both engines are built before it has work
-    assert tuner.ended(validation) == 0, tuner.account()
-    worker.send_signal(signal.SIGTERM)
-    assert tuner.ended(worker) == 0, tuner.account()
-    row = tuner.status()["validations"][-1]
+    tuner.validate("--games", 6)
+    row = tuner.ask_json("status")["validations"][-1]
     assert (row["games_played"], row["status"]) == (6, "complete")
-    assert tuner.ask("doctor").returncode == 0
+    tuner.ask("doctor")
 
 
 @pytest.mark.long
@@ -143,23 +122,17 @@ def test_validation_plays_tuned_against_start(
 def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(
     tuner: Tuner, tmp_path: Path
 ) -> None:
-    broken = tmp_path / "broken"
-    subprocess.run(["cp", "-r", "--", tuner.engine_source(), broken], check=True)
+    broken = shutil.copytree(ENGINE, tmp_path / "broken", ignore=shutil.ignore_patterns("target"))
     main = broken / "src" / "main.rs"
     main.write_text(main.read_text() + "\nfn broken() -> u8 { KNIGHT }\n")
-    config = tuner.folder / "config.toml"
-    config.write_text(config.read_text().replace(tuner.engine_source(), broken.as_posix()))
-    failed = tuner.ask("run")
-    assert failed.returncode == 4, failed.stderr
+    tuner.configure(str(ENGINE), str(broken))
+    failed = tuner.ask("run", code=4)
     assert "cannot find value `KNIGHT`" in failed.stderr and "see_prune_margin = " in failed.stderr
     run, iterations = outcome(tuner)
     assert (run.status, iterations) == ("paused", [])
     assert "cannot be built: " in run.reason
     main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
-    master = tuner.master()  # mended, the same command starts the run as the files are now
-    tuner.wait_for_work()
-    worker = tuner.worker()
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    tuner.tune()  # mended, the same command starts the run as the files are now
     assert outcome(tuner)[0].status == "finished"
 
 
@@ -178,12 +151,12 @@ def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
     before = None
     for _ in range(KILLS):
         master = tuner.master()
-        tuner.wait_for_tables()
+        tuner.wait_for_run()
         workers = [tuner.worker(), tuner.worker()]
         wait_until(lambda before=before: is_taken_on(tuner, before))
         time.sleep(chance.uniform(0.0, 2.0))
         for victim in chance.sample([master, *workers], 3):
-            victim.send_signal(signal.SIGKILL)
+            victim.kill()
             time.sleep(chance.uniform(0.0, 0.3))
         tuner.kill_all()
         tuner.expire()
@@ -191,7 +164,7 @@ def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
         if outcome(tuner)[0].status == "finished":
             break
     if outcome(tuner)[0].status != "finished":
-        finish(tuner, workers=2)
+        tuner.tune(workers=2)
     assert_same_as(reference, tuner)
 
 
@@ -210,12 +183,12 @@ def test_params_toml_is_repaired_from_the_database(
     reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
 ) -> None:
     master = tuner.master()
-    tuner.wait_for_tables()
-    tuner.worker("--max-batches", "6")  # more than one iteration has, and less than the run
-    tuner.wait_until("iterations_applied", 1)
+    tuner.wait_for_run()
+    tuner.worker("--max-batches", 6)  # more than one iteration has, and less than the run
+    tuner.wait_for_results(1)
     tuner.kill_all()
     tuner.expire()
     assert master.returncode == -signal.SIGKILL
     tuner.write_files()  # as if the master had died before it could write its theta
-    finish(tuner, workers=1)
+    tuner.tune()
     assert params_of(tuner) == params_of(reference[0])

@@ -1,15 +1,12 @@
 """Masters and workers as processes that come, share, idle and go."""
 
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from asking import Store
-from engines.faulty import wait_until
-from tuner import Tuner
-from uci_tuner import CONFIG, PARAMS, engines_of, uci_tuner, wait_for_engines
+from console import Running
+from tuner import Tuner, engines_of, uci_tuner, wait_for_engines
 
 THINKING = 3.0
 """Seconds a move: a pair of games lasts for minutes, far longer than any test waits."""
@@ -19,43 +16,35 @@ SOON = 60.0
 
 pytestmark = pytest.mark.timeout(600)
 
-Start = Callable[..., Tuner]
+Begin = Callable[..., Tuner]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    made: list[Tuner] = []
-
+def begin(tmp_path: Path) -> Callable[..., Tuner]:
     def of(name: str, database: str = "spsa.db", **over: object) -> Tuner:
         url = f"sqlite:///{tmp_path / database}"
-        made.append(uci_tuner(tmp_path / f"{name} in {database}", url, name=name, **over))
-        return made[-1]
+        return uci_tuner(tmp_path / f"{name} in {database}", url, name=name, **over)
 
-    yield of
-    for tuner in made:
-        tuner.kill_all()
+    return of
 
 
 @pytest.mark.slow
-def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> None:
-    alone = start("alone", "alone.db", iterations=2)
-    master = alone.master()
-    alone.wait_for_tables()
-    worker = alone.worker()
-    assert (alone.ended(master), alone.ended(worker)) == (0, 0), alone.account()
+def test_two_masters_move_two_runs_and_one_worker_plays_both(begin: Begin) -> None:
+    alone = begin("alone", "alone.db", iterations=2)
+    alone.tune()
     with Store(alone.url) as store:
         theta = store.run().theta  # the seed, and not the name, decides it
-    usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
-    masters = [usual.master()]
-    usual.wait_for_tables()
-    masters.append(urgent.master())
-    changed = ("set", "--run", "urgent", "--priority", "1", "--share", "2")
-    wait_until(lambda: usual.ask(*changed).returncode == 0)  # its row comes a moment later
-    worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
-    ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
-    assert ended == [0, 0], usual.account() + urgent.account()
-    worker.send_signal(signal.SIGTERM)
-    assert usual.ended(worker) == 0, usual.account()
+    usual, urgent = begin("usual", iterations=2), begin("urgent", iterations=2)
+    first = usual.master()
+    usual.wait_for_run()
+    second = urgent.master()
+    urgent.until(lambda store: len(store.runs()) == 2)
+    usual.ask("set", "--run", "urgent", "--priority", 1, "--share", 2)
+    worker = usual.worker("--drain", 0)  # it stays, however late the second run begins
+    usual.ends(first)
+    urgent.ends(second)
+    worker.terminate()
+    usual.ends(worker)
     with Store(usual.url) as store:
         found = {run.name: run.theta for run in store.runs()}
         assert found == {"usual": theta, "urgent": theta}
@@ -64,18 +53,17 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
 
 
 def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
-    start: Start, tmp_path: Path
+    begin: Begin, tmp_path: Path
 ) -> None:
-    tuner = start("wrong")
-    wrong = PARAMS.replace('option = "patience"', "").replace("max = 50", "max = 51", 1)
-    (tuner.folder / "params.toml").write_text(wrong)
-    with (tuner.folder / "config.toml").open("a") as config:
-        config.write("[engine.options]\nHash = 16\n")
-    refused = tuner.ask("run")
-    said = refused.stderr.splitlines()
-    assert refused.returncode == 2, refused.stderr
+    tuner = begin("wrong")
+    tuner.params = tuner.params.replace('option = "patience"', "").replace(
+        "max = 50", "max = 51", 1
+    )
+    tuner.configure("[adjudication]", "[engine.options]\nHash = 16\n[adjudication]")
+    line = tuner.config.splitlines().index("Hash = 16") + 1
+    said = tuner.ask("run", code=2).stderr.splitlines()
     assert [line.partition(";")[0] for line in said] == [
-        f"config.toml:{CONFIG.count(chr(10)) + 2}: [engine.options] "
+        f"config.toml:{line}: [engine.options] "
         "the engine would not accept it: it declares no option 'Hash'",
         f"{tuner.folder}/params.toml:2: [boldness] "
         "the engine would not accept it: boldness = 51 is outside 0 .. 50",
@@ -86,67 +74,53 @@ def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
     assert not (tmp_path / "spsa.db").exists()
 
 
-@pytest.fixture
-def at_work(start: Start) -> Callable[[float], tuple[Tuner, "subprocess.Popen[bytes]"]]:
+def at_work(tuner: Tuner, drain: float) -> Running:
     """A worker in the midst of a game, with a master beside it."""
-
-    def begun(drain: float) -> "tuple[Tuner, subprocess.Popen[bytes]]":
-        tuner = start("slow", think=THINKING)
-        tuner.master()
-        tuner.wait_for_tables()
-        worker = tuner.worker("--drain", str(drain))
-        wait_for_engines(tuner)
-        return tuner, worker
-
-    return begun
+    tuner.master()
+    tuner.wait_for_run()
+    worker = tuner.worker("--drain", drain)
+    wait_for_engines(tuner)
+    return worker
 
 
-def handed_back(tuner: Tuner) -> bool:
-    """Whether nothing is leased any more, and no attempt is used up."""
+def batches(tuner: Tuner) -> set[tuple[str, int]]:
+    """The statuses and attempts of batches, when the worker and all engines are gone."""
+    assert engines_of(tuner) == []
     with Store(tuner.url) as store:
-        batches = store.batches(store.run().id)
-    return {(batch.status.value, batch.attempt) for batch in batches} == {("ready", 0)}
+        return {(one.status.value, one.attempt) for one in store.batches(store.run().id)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("drain", "signals"), [(1.0, 1), (0.0, 1), (300.0, 2)])
 def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
-    at_work: Callable[..., "tuple[Tuner, subprocess.Popen[bytes]]"], drain: float, signals: int
+    begin: Begin, drain: float, signals: int
 ) -> None:
-    tuner, worker = at_work(drain)
-    worker.send_signal(signal.SIGTERM)
+    tuner = begin("slow", think=THINKING)
+    worker = at_work(tuner, drain)
+    worker.terminate()
     if signals > 1:  # two signals at once are one to Linux
-        wait_until(lambda: "interrupt again to stop at once" in tuner.words())
-        worker.send_signal(signal.SIGTERM)
-    assert tuner.ended(worker, SOON) == 0, tuner.account()
-    assert engines_of(tuner.folder) == []
-    assert handed_back(tuner), tuner.account()
-    assert "handed back" in tuner.words()
+        worker.until(lambda: "interrupt again to stop at once" in worker.log)
+        worker.terminate()
+    assert worker.ended(SOON) == 0, tuner.account()
+    assert batches(tuner) == {("ready", 0)}, "nothing is leased, and no attempt is used up"
+    assert "handed back" in worker.log
 
 
 @pytest.mark.slow
-def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
-    tuner = start("quick", think=0.02)
-    tuner.master()
-    tuner.wait_for_tables()
-    worker = tuner.worker("--drain", "300")
-    wait_for_engines(tuner)
-    worker.send_signal(signal.SIGTERM)
-    assert tuner.ended(worker) == 0, tuner.account()
-    assert engines_of(tuner.folder) == []
-    with Store(tuner.url) as store:
-        batches = store.batches(store.run().id)
-    assert "leased" not in {batch.status.value for batch in batches}
-    assert "done" in {batch.status.value for batch in batches}, tuner.words()
+def test_a_worker_that_drains_reports_what_it_finishes(begin: Begin) -> None:
+    tuner = begin("quick", think=0.02)
+    worker = at_work(tuner, 300)
+    worker.terminate()
+    tuner.ends(worker)
+    statuses = {status for status, _ in batches(tuner)}
+    assert "done" in statuses and "leased" not in statuses, tuner.words()
 
 
 @pytest.mark.slow
-def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) -> None:
-    tuner = start("done", iterations=1)
+def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(begin: Begin) -> None:
+    tuner = begin("done", iterations=1)
     master = tuner.master()
     tuner.wait_for_work()  # all there will ever be
-    worker = tuner.worker("--idle-timeout", "3")
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
-    assert engines_of(tuner.folder) == []
-    never_needed = tuner.worker("--idle-timeout", "0.5")
-    assert tuner.ended(never_needed) == 3, tuner.account()
+    tuner.ends(master, tuner.worker("--idle-timeout", 3))
+    assert engines_of(tuner) == []
+    tuner.ends(tuner.worker("--idle-timeout", 0.5), codes=(3,))

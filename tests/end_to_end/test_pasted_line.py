@@ -3,20 +3,15 @@
 The server is `spsa-master serve` on an SQLite file, the worker its worker.pyz in an empty folder.
 """
 
-import os
 import shutil
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import NODES, Stage, digest, new_engine, stage
-from console import call, master, write_project
-from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
+from console import Running, call, master, write_project
+from engines.faulty import LOSER, WINNER, engine, start_book
 from served import serve
 
 from spsa.core.game_settings import Book, GameSettings
@@ -50,44 +45,29 @@ def staged(store: Store, folder: Path) -> Stage:
     return run
 
 
-@contextmanager
-def pasted(line: str, folder: Path) -> Iterator[None]:
-    """Run a line of the shell in a folder, with a python3 that has no packages."""
+def pasted(line: str, folder: Path) -> Running:
+    """A line of the shell, run in a folder with a python3 that has no packages."""
     programs = folder / "bin"
     programs.mkdir(parents=True)
     python = programs / "python3"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     python.chmod(0o755)
     own = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), "NO_PROXY": "127.0.0.1"}
-    process = subprocess.Popen(
-        ["sh", "-c", f"exec 2>{folder}/log; {line}"],
-        cwd=folder,
-        env=own,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    return Running(["sh", "-c", line], folder, own)
 
 
 def test_the_pasted_line_counts_games_on_the_page(sqlite_url: str, tmp_path: Path) -> None:
     write_project(tmp_path)
     machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
-    with (
-        Store(sqlite_url, durable=False) as store,
-        serve(tmp_path, *database) as (_, address),
-    ):
+    _, address = serve(tmp_path, *database)
+    words = ("workers", "invite", "laptop", "--url", address.rstrip("/"), *database)
+    line = call(master(*words), tmp_path).stdout.strip()
+    with Store(sqlite_url, durable=False) as store:
         run = staged(store, tmp_path)
-        words = ("workers", "invite", "laptop", "--url", address.rstrip("/"), *database)
-        line = call(master(*words), tmp_path).stdout.strip()
-        with pasted(f"{line} -c 1 --lease 10", machine):
-            wait_until(lambda: store.tick(run.master, 1000).open[0].games_played == 8, 60)
+        shell = pasted(f"{line} -c 1 --lease 10 --max-batches 4", machine)
+        assert shell.ended() == 0, shell.log
         (iteration,) = store.tick(run.master, 1000).open
         assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
         assert [worker.host for worker in store.workers() if worker.games] == ["laptop"]
         assert check_run(store, run.now()) == []
-    files = {path.name for path in machine.iterdir()}
-    assert files <= {"bin", "log", "worker.pyz", ".cache"}
+    assert {path.name for path in machine.iterdir()} <= {"bin", "worker.pyz", ".cache"}

@@ -1,13 +1,10 @@
 """One machine among four spoils games: it stands out, is set aside, and its results are purged."""
 
-import json
-import threading
 from pathlib import Path
 
 import pytest
 from shell import Shell
-from tuner import Tuner
-from uci_tuner import uci_tuner
+from tuner import Tuner, uci_tuner
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -21,11 +18,10 @@ if "sick" in _sys.argv and _random.random() < 0.015:
 def prepared(folder: Path, url: str) -> Tuner:
     """A run of short games, whose engine now and then crashes on the machine `sick`."""
     tuner = uci_tuner(folder, url, iterations=500)
-    config = (folder / "config.toml").read_text()
-    config = config.replace("games_per_iteration = 4", "games_per_iteration = 16")
-    config = config.replace("max_moves = 20", "max_moves = 5")
-    config += "[alarms]\nafter = 1\n[fleet]\nset_aside = true\n"
-    (folder / "config.toml").write_text(config)
+    tuner.configure("games_per_iteration = 4", "games_per_iteration = 16")
+    tuner.configure(
+        "max_moves = 20", "max_moves = 5\n[alarms]\nafter = 1\n[fleet]\nset_aside = true"
+    )
     script = folder / "optional.py"
     answer = 'case ["go", *_]:\n'
     lines = "".join(f"{' ' * 16}{line}\n" for line in CRASHES.splitlines())
@@ -40,47 +36,33 @@ def prepared(folder: Path, url: str) -> Tuner:
 @pytest.mark.slow
 @pytest.mark.long_on("postgresql")
 def test_a_planted_sick_machine_is_found_set_aside_and_purged(
-    tmp_path: Path, database_url: str
+    tmp_path: Path, database_url: str, sql: Shell
 ) -> None:
     tuner = prepared(tmp_path / "run", database_url)
-    shell = Shell(database_url)
-    try:
-        tuner.master()
-        tuner.wait_for_work()
-        for machine in ("sick", "one", "two", "three"):
-            tuner.worker_on(machine)
-        sick = set_aside(tuner, shell)
-    finally:
-        tuner.kill_all()
+    tuner.master()
+    tuner.wait_for_work()
+    for machine in ("sick", "one", "two", "three"):
+        tuner.worker("--idle-timeout", 600, machine=machine)
+    tuner.until(lambda _: sql("SELECT machine FROM spsa_set_aside"))
+    tuner.kill_all()
+    ((sick, sha256, reason),) = sql("SELECT machine, sha256, reason FROM spsa_set_aside")
+    assert sha256 is None and "batches had a void game" in reason
+    faulty = sql(
+        "SELECT w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id"
+        " GROUP BY w.host HAVING MAX(LENGTH(CAST(b.voids AS TEXT))) > 4"
+    )
+    assert [row.host for row in faulty] == [sick]
     dry = tuner.ask("purge", "--host", sick, "--dry-run").stdout
-    listed = json.loads(tuner.ask("workers", "list", "--json").stdout)["workers"]
+    assert "games in" in dry and "purge 1" not in dry
+    listed = tuner.ask_json("workers", "list")["workers"]
     shown = {one["machine"]: one["against_others"] for one in listed}
-    done = tuner.ask("purge", "--host", sick, "--yes")
     assert [name for name, one in shown.items() if one["is_suspect"]] == [sick]
     assert len(shown) == 4 and shown[sick]["findings"][0]["kind"] == "worker_voids"
-    assert "games in" in dry and "purge 1" not in dry
-    assert done.returncode == 0, done
-    ((count,),) = shell(
+    tuner.ask("purge", "--host", sick, "--yes")
+    ((count,),) = sql(
         "SELECT COUNT(*) FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id"
         " WHERE w.host = :sick AND b.status = 'done'",
         sick=sick,
     )
-    shell.close()
     assert count == 0
-    assert tuner.ask("doctor").returncode == 0
-
-
-def set_aside(tuner: Tuner, shell: Shell) -> str:
-    """The machine that the master sets aside; it is the one whose reports have void games."""
-    for _ in range(240):
-        if rows := shell("SELECT machine, reason FROM spsa_set_aside WHERE sha256 IS NULL"):
-            ((machine, reason),) = rows
-            assert "batches had a void game" in reason
-            faulty = shell(
-                "SELECT w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id"
-                " GROUP BY w.host HAVING MAX(LENGTH(CAST(b.voids AS TEXT))) > 4"
-            )
-            assert [row.host for row in faulty] == [machine]
-            return str(machine)
-        threading.Event().wait(1.0)
-    raise AssertionError(tuner.account())
+    tuner.ask("doctor")

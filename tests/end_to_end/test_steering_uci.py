@@ -1,61 +1,23 @@
 """A run that its owner steers, with real processes: extended, compared and forked."""
 
-import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from asking import Store
-from engines.faulty import wait_until
-from tuner import Tuner
-from uci_tuner import CONFIG, PARAMS, uci_tuner
+from tuner import uci_tuner
 
-from spsa.lifecycle import Purpose, RunStatus
+from spsa.lifecycle import Purpose
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]
 
-BACKGROUND = """
-[validation]
-every = 2
-share = 0.5
-"""
 
-
-@pytest.fixture
-def tuner(tmp_path: Path, empty_database_url: str) -> Iterator[Tuner]:
-    made = uci_tuner(tmp_path, empty_database_url)
-    text = CONFIG.replace("max_iterations = 3", "max_iterations = 5") + BACKGROUND
-    (tmp_path / "config.toml").write_text(f'{text}[database]\nurl = "{empty_database_url}"\n')
-    (tmp_path / "params.toml").write_text(PARAMS.partition("[calm]")[0])
-    yield made
-    made.kill_all()
-
-
-def said(tuner: Tuner, *arguments: str) -> str:
-    """What a command writes to stdout; it succeeds."""
-    done = tuner.ask(*arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def tuned(tuner: Tuner, *arguments: str, run: str = "small") -> None:
-    """Tune with one worker until the run has ended."""
-    master = tuner.master(*arguments)
-    with Store(tuner.url) as store:
-        wait_until(lambda: getattr(store.find_run(run), "status", None) is RunStatus.RUNNING)
-    worker = tuner.worker("--once")
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
-    said(tuner, "doctor")
-
-
-def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
-    master = tuner.master()
-    tuner.wait_for_tables()
-    tuner.wait_until("max_iterations", 5)
-    worker = tuner.worker("--once")
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
-    said(tuner, "doctor")
+def test_a_run_is_steered_from_its_start_to_a_fork(tmp_path: Path, empty_database_url: str) -> None:
+    tuner = uci_tuner(tmp_path / "run", empty_database_url, iterations=5)
+    both = tuner.params
+    tuner.params, _, calm = both.partition("[calm]")
+    tuner.configure("[adjudication]", "[validation]\nevery = 2\nshare = 0.5\n[adjudication]")
+    tuner.tune()
+    tuner.ask("doctor")
     with Store(tuner.url) as store:
         run = store.run()
         assert run.applied == 5 and run.source_sha256 is None
@@ -65,18 +27,15 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
         measured = store.iterations(run.id, purpose=Purpose.VALIDATE)
         assert measured and all(it.is_background and it.is_played for it in measured)
 
-    said(tuner, "set", "--iterations", "7")
-    tuned(tuner)
-    said(tuner, "report", "--html", "report.html", "--csv", "tables")
-    assert tuner.status()["iterations_applied"] == 7
-    assert "all matches to result" in said(tuner, "status")
+    tuner.ask("set", "--iterations", 7)
+    tuner.tune()
+    tuner.ask("doctor")
+    tuner.ask("report", "--html", "report.html", "--csv", "tables")
+    assert tuner.ask_json("status")["iterations_applied"] == 7
+    assert "all matches to result" in tuner.ask("status").stdout
 
-    options = ("--theta", "4", "--against", "2", "--sprt", "-50", "50", "--games", "8", "--json")
-    validation = tuner.start("validate", *options, "--also", "depth=2")
-    worker = tuner.worker("--drain", "0")
-    assert tuner.ended(validation) == 0, tuner.account()
-    worker.send_signal(signal.SIGTERM)
-    assert tuner.ended(worker) == 0, tuner.account()
+    options = ("--theta", 4, "--against", 2, "--sprt", -50, 50, "--games", 8, "--json")
+    tuner.validate(*options, "--also", "depth=2")
     with Store(tuner.url) as store:
         first, second = store.matches(store.run().id)[-2:]
     assert (first.compared.theta, first.compared.against) == ("4", "2")
@@ -84,17 +43,13 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
     assert 0 < first.tally.games <= 8
 
     params = tuner.folder / "params.toml"
-    params.write_text(
-        params.read_text().replace("max = 50", "max = 40") + "".join(PARAMS.partition("[calm]")[1:])
-    )
-    tuned(tuner, "--from", "small@4", "--run", "second", "--doubt", "2", run="second")
-    (there,) = json.loads(said(tuner, "replay", "--run", "small", "--to", "4", "--json"))[
-        "parameters"
-    ]
-    bold, calm = json.loads(said(tuner, "status", "--run", "second", "--json"))["parameters"]
+    params.write_text(params.read_text().replace("max = 50", "max = 40") + f"[calm]{calm}")
+    tuner.tune("--from", "small@4", "--run", "second", "--doubt", 2)
+    (there,) = tuner.ask_json("replay", "--run", "small", "--to", 4)["parameters"]
+    bold, calm = tuner.ask_json("status", "--run", "second")["parameters"]
     assert bold["start"] == pytest.approx(min(there["value"], 40))
     assert (calm["name"], calm["start"]) == ("calm", 10) and calm["value"] != 10
-    said(tuner, "doctor")
-    told = json.loads(said(tuner, "status", "--events", "--run", "second", "--json"))
+    tuner.ask("doctor")
+    told = tuner.ask_json("status", "--events", "--run", "second")
     kinds = [row["kind"] for row in told["events"]]
     assert kinds[0] == "start" and kinds[-1] == "finished"

@@ -9,8 +9,7 @@ import pytest
 from asking import Store
 from invariants import broken
 from shell import Shell
-from tuner import Tuner
-from uci_tuner import uci_tuner
+from tuner import uci_tuner
 
 from spsa.history.doctor import check_run
 
@@ -54,15 +53,9 @@ def _libfaketime() -> str:
     return found[0]
 
 
-@pytest.fixture
-def tuner(sqlite_url: str, tmp_path: Path) -> Iterator[Tuner]:
-    made = uci_tuner(tmp_path / "tuner", sqlite_url, iterations=ITERATIONS)
-    yield made
-    made.kill_all()
-
-
 @pytest.mark.slow
-def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path) -> None:
+def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url: str, tmp_path: Path) -> None:
+    tuner = uci_tuner(tmp_path / "tuner", sqlite_url, iterations=ITERATIONS)
     masters, workers = WrongClock(tmp_path / "masters"), WrongClock(tmp_path / "workers", "+1d")
     with masters.inside("America/New_York"):
         tuner.master()
@@ -72,10 +65,10 @@ def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "America/New_York")
         tuner.worker("--once", "--lease", "60")
-    tuner.wait_until("games", 2)
+    tuner.wait_for_games(2)
     masters.step("-1d")
     workers.step("-1d")
-    assert {tuner.ended(process) for process in tuner.processes} <= {0, 3}, tuner.account()
+    tuner.ends(*tuner.processes, codes=(0, 3))
     with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)

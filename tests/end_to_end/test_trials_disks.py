@@ -6,36 +6,23 @@ Every program says which it is, nothing is lost, and the run goes on once there 
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from asking import Store
+from console import PATIENCE
 from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
 from trials import UNHURRIED, OneIteration
-from tuner import ENDLESS, PATIENCE, Tuner
-from uci_tuner import uci_tuner
+from tuner import ENDLESS, uci_tuner
 
 from spsa.core.scoring import Tally
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 
 GAMES = 4
-
-
-@contextmanager
-def playing(folder: Path, database: Path) -> Iterator[Tuner]:
-    """A real master with work for others, which does not end by itself."""
-    database.mkdir(exist_ok=True)
-    tuner = uci_tuner(folder, f"sqlite:///{database}/spsa.db", iterations=ENDLESS)
-    try:
-        tuner.master()
-        tuner.wait_for_work()
-        yield tuner
-    finally:
-        tuner.kill_all()
 
 
 @pytest.fixture
@@ -63,41 +50,26 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
-def wait_for_words(tuner: Tuner, words: str, of: str) -> None:
-    """Wait until both kinds of program, or one, have said so."""
-    logs = [log for kind in of.split() for log in tuner.folder.glob(f"{kind}-*.log")]
-    assert len(logs) >= len(of.split())
-    try:
-        wait_until(lambda: all(words in log.read_text() for log in logs), PATIENCE)
-    except TimeoutError:
-        raise AssertionError(f"nobody said {words!r}\n{tuner.account()}") from None
-
-
-def assert_all_is_well(tuner: Tuner) -> None:
-    """The run ends by itself when it may, with every game counted once."""
+@pytest.mark.slow
+def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: Path) -> None:
+    tuner = uci_tuner(tmp_path / "tuner", f"sqlite:///{small_disk}/spsa.db", iterations=ENDLESS)
+    master = tuner.master()
+    tuner.wait_for_work()
+    worker = tuner.worker()
+    tuner.wait_for_games(2)
+    ballast = fill(small_disk)
+    for process in (master, worker):
+        process.until(lambda one=process: "spsa.db: database or disk is full" in one.log)
+    with Store(tuner.url) as store:  # who only looks, can
+        assert store.run().status is RunStatus.RUNNING
+    ballast.unlink()
     last = tuner.end_soon()
-    codes = [tuner.ended(process) for process in tuner.processes]
-    assert set(codes) == {0}, tuner.account()
-    assert "Traceback" not in tuner.words()
+    tuner.ends(master, worker)
     with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (last, last * GAMES)
         assert check_run(store, run) == [] and broken(sql) == []
         assert sql("PRAGMA integrity_check")[0][0] == "ok"
-
-
-@pytest.mark.slow
-def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: Path) -> None:
-    with playing(tmp_path / "tuner", small_disk) as tuner:
-        tuner.worker()
-        tuner.wait_until("games", 2)
-        ballast = fill(small_disk)
-        said = "spsa.db: database or disk is full"
-        wait_for_words(tuner, said, of="spsa.master worker")
-        with Store(tuner.url) as store:  # who only looks, can
-            assert store.run().status is RunStatus.RUNNING
-        ballast.unlink()
-        assert_all_is_well(tuner)
 
 
 @pytest.fixture
@@ -112,12 +84,11 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
     fleet.open(UNHURRIED)
     fill(small_disk)
     unlucky = fleet.start("--max-batches", 1, "--engines-cache", small_disk / "cache")
-    _, told = unlucky.communicate(timeout=PATIENCE)
-    assert unlucky.returncode == 1 and "cannot be written: No space left on device" in told, told
+    assert unlucky.ended() == 1
+    assert "cannot be written: No space left on device" in unlucky.log
     other = str(tmp_path / "another machine")  # has a secret of its own
     lucky = fleet.start("--max-batches", 2, XDG_CACHE_HOME=other)
-    _, told = lucky.communicate(timeout=PATIENCE)
-    assert lucky.returncode == 0, told
+    assert lucky.ended() == 0, lucky.log
     with Store(fleet.url) as store, closing(Shell(fleet.url)) as sql:
         assert store.iterations(store.run().id)[0].tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
         assert check_run(store, store.run()) == [] and broken(sql) == []
@@ -131,5 +102,4 @@ def test_a_killed_worker_leaves_no_folders(fleet: OneIteration, tmp_path: Path) 
     worker = fleet.start(TMPDIR=str(temporary))
     wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, PATIENCE)
     worker.kill()
-    worker.communicate()
     wait_until(lambda: not list(temporary.iterdir()), PATIENCE)

@@ -6,8 +6,6 @@ programs themselves were given the database's URL in their environment; nothing 
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from console import PATIENCE, Running
 from engines.faulty import wait_until
-from tuner import CONFIG, ENDLESS, PATIENCE, Tuner
+from tuner import Tuner
 
 from spsa.db.url import parse_url
 
@@ -29,6 +28,17 @@ pytestmark = [
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
 PASSWORD, OTHER = "correct-horse-battery", "staple-of-the-driver"
+CONFIG = """\
+[time_control]
+kind = "nodes"
+low = 150
+[games]
+games_per_iteration = 8
+batch_size = 2
+[build]
+source_path = "engine"
+constants_file = "src/constants.rs"
+"""
 PARAMS = """\
 [margin]
 value = 10
@@ -87,42 +97,27 @@ def looking(secrets: list[bytes]) -> Iterator[Listing]:
         looker.join()
 
 
-@pytest.fixture
-def tuner(postgresql_url: str, tmp_path: Path) -> Iterator[Tuner]:
-    url = parse_url(postgresql_url).set(password=PASSWORD)
-    made = Tuner(tmp_path, url.render_as_string(hide_password=False), tmp_path / "engines")
-    source = shutil.copytree(CRATE, tmp_path / "engine")
-    config = CONFIG.format(url="", iterations=ENDLESS, engine=source, engines=made.engines)
-    config = config.replace('[database]\nurl = ""\n', "").replace(
-        "bench = false", 'constants_file = "src/constants.rs"'
-    )
-    config = config.replace("[engine.options]\nHash = 1\n", "")
-    (tmp_path / "config.toml").write_text(config)
-    (tmp_path / "params.toml").write_text(PARAMS)
-    yield made
-    made.kill_all()
-
-
 @pytest.mark.slow
-def test_no_secret_is_listed_or_logged(tuner: Tuner, monkeypatch: pytest.MonkeyPatch) -> None:
-    secrets = [PASSWORD, OTHER]
+def test_no_secret_is_listed_or_logged(
+    postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PGPASSWORD", OTHER)
-    with looking([secret.encode() for secret in secrets]) as listing:
+    url = parse_url(postgresql_url).set(password=PASSWORD).render_as_string(hide_password=False)
+    shutil.copytree(CRATE, tmp_path / "engine")
+    tuner = Tuner(tmp_path, url, CONFIG, PARAMS)
+    with looking([PASSWORD.encode(), OTHER.encode()]) as listing:
         tuner.master()
         tuner.wait_for_work()
         tuner.worker("-v")
         wait_until(lambda: listing.saw_all({"cargo", "rustc"}), PATIENCE)
     assert listing.found == set()
-    assert [secret for secret in secrets if secret in tuner.words()] == []
+    assert PASSWORD not in tuner.words() and OTHER not in tuner.words()
 
 
 @pytest.mark.parametrize("shown", ["argument", "environment"])
 def test_the_look_finds_what_is_there(shown: str) -> None:
     arguments = [PASSWORD] if shown == "argument" else []
     given = {"SECRET": PASSWORD} if shown == "environment" else {}
-    command = ["sh", "-c", "sleep 60; true", "sh", *arguments]
-    process = subprocess.Popen(command, env={"PATH": os.defpath, **given}, start_new_session=True)
+    Running(["sh", "-c", "sleep 60; true", "sh", *arguments], env={"PATH": os.defpath, **given})
     listing = Listing([PASSWORD.encode()])
     wait_until(lambda: listing.look() or bool(listing.found))
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -3,11 +3,11 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import chess.pgn
 import pytest
+from console import compete
 from tuned import space_from
 
 from spsa.builds.sources.rewriting import render
@@ -49,9 +49,8 @@ def built(folder: Path, *flags: str, values: dict[str, int] | None = None) -> Pa
 
 def games(first: Path, second: Path, pgn: Path, *options: str) -> list[str]:
     """The moves of each game of a match at fixed nodes."""
-    command = [sys.executable, "-m", "worker", str(first), str(second), "--games", "6"]
-    command += ["--nodes", "2000", "--seed", "7", "--pgn", str(pgn), "--no-sandbox", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = ("--games", 6, "--nodes", 2000, "--seed", 7, "--pgn", pgn, "--no-sandbox")
+    done = compete(first, second, *words, *options)
     assert done.returncode == 0, done.stderr
     with pgn.open() as text:
         read = iter(lambda: chess.pgn.read_game(text), None)

@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from asking import Store
-from tuner import PATIENCE, Tuner
+from console import Running
+from tuner import Tuner
 
 from spsa.builds.requirements import provided
 
@@ -22,7 +22,7 @@ ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"
 V1 = "fpu sse sse2"
 V2 = f"{V1} pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
 V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
-RUN = """\
+CONFIG = """\
 [run]
 name = "small"
 [time_control]
@@ -70,43 +70,28 @@ class Machine:
         self._cpuinfo = tuner.folder / f"cpuinfo-{number}"
         self._cpuinfo.write_text(f"flags\t\t: {flags}\n")
 
-    def worker(self, *arguments: str) -> subprocess.Popen[str]:
+    def worker(self, *arguments: object) -> Running:
         """A worker whose cache begins empty; at its end it lists the engines that it had."""
         script = (
             f"mount --bind {self._cpuinfo} /proc/cpuinfo && mount -t tmpfs none {self._folder}"
             f' && {sys.executable} -m worker --spsa -c 1 "$@"; code=$?'
             f" && (ls {self._folder}/engines | grep -v builds || true) && exit $code"
         )
-        engines = f"{self._folder}/engines"
-        command = ("unshare", "--mount", "sh", "-c", script, "sh")
-        return subprocess.Popen(
-            [*command, "--engines-cache", engines, *arguments],
-            env={**os.environ, "DATABASE_URL": self._url, "XDG_CACHE_HOME": str(self._folder)},
-            cwd="/",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = ("unshare", "--mount", "sh", "-c", script, "sh", "--engines-cache")
+        known = {"DATABASE_URL": self._url, "XDG_CACHE_HOME": str(self._folder)}
+        return Running([*command, f"{self._folder}/engines", *arguments], Path("/"), **known)
 
 
 @pytest.fixture
-def tuner(tmp_path: Path, postgresql_url: str) -> Iterator[Tuner]:
+def tuner(tmp_path: Path, postgresql_url: str) -> Tuner:
     shutil.copytree(ENGINE, tmp_path / "tern")
-    made = Tuner(tmp_path, postgresql_url, tmp_path / "engines")
-    (tmp_path / "config.toml").write_text(RUN)
-    (tmp_path / "params.toml").write_text(PARAMS)
-    yield made
-    made.kill_all()
+    return Tuner(tmp_path, postgresql_url, CONFIG, PARAMS)
 
 
-def listed(workers: list[subprocess.Popen[str]]) -> list[set[str]]:
+def listed(workers: list[Running]) -> list[set[str]]:
     """The engines that each worker had; all end well."""
-    found = []
-    for worker in workers:
-        engines, told = worker.communicate(timeout=PATIENCE)
-        assert worker.returncode == 0, told
-        found.append(set(engines.split()))
-    return found
+    assert [worker.ended() for worker in workers] == [0] * len(workers)
+    return [set(worker.out.split()) for worker in workers]
 
 
 def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
@@ -114,11 +99,10 @@ def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
     master = tuner.master()
     tuner.wait_for_work()
     oldest = machines[0].worker("--once")
-    played = listed([machine.worker("--max-batches", "2") for machine in machines[1:]])
-    _, told = oldest.communicate(timeout=PATIENCE)
-    assert oldest.returncode == 3, told
-    assert "requires x86-64-v2, and this worker has only linux, x86-64" in told
-    assert tuner.ended(master) == 0
+    played = listed([machine.worker("--max-batches", 2) for machine in machines[1:]])
+    assert oldest.ended() == 3, oldest.log
+    assert "requires x86-64-v2, and this worker has only linux, x86-64" in oldest.log
+    tuner.ends(master)
     with Store(tuner.url) as store:
         run = store.run("small")
         (row,) = store.iterations(run.id)
@@ -140,21 +124,17 @@ def test_a_worker_builds_for_machines_that_have_no_source(
     compiled = shutil.copytree(ENGINE, tmp_path_factory.mktemp("compiled") / "tern")
     subprocess.run(["make", "-C", compiled, "CXXFLAGS=-O0 -std=c++17"], check=True)
     shell = f"cp {compiled}/tern tern && (cat params.h && echo {{level}}) >> tern"
-    text = RUN.replace('distribute = "database"', 'where = "worker"')
-    text = text.replace('["x86-64-v2"]', '["x86-64-v3", "x86-64-v2"]')
-    text = text.replace(
-        '["make", "CXXFLAGS=-O0 -std=c++17 -march={level}"]', f'["sh", "-c", "{shell}"]'
-    )
-    assert shell in text
-    (tuner.folder / "config.toml").write_text(text)
+    tuner.configure('distribute = "database"', 'where = "worker"')
+    tuner.configure('["x86-64-v2"]', '["x86-64-v3", "x86-64-v2"]')
+    tuner.configure('"make", "CXXFLAGS=-O0 -std=c++17 -march={level}"', f'"sh", "-c", "{shell}"')
     two, three = (Machine(number, flags, tuner) for number, flags in enumerate((V2, V3)))
     master = tuner.master()
-    player = two.worker("--max-batches", "2")
+    player = two.worker("--max-batches", 2)
     with Store(tuner.url) as store:
         while not store.active_workers() and player.poll() is None:
             time.sleep(0.05)
-        played = listed([player, three.worker("--max-batches", "2", "--build")])
-        assert tuner.ended(master) == 0
+        played = listed([player, three.worker("--max-batches", 2, "--build")])
+        tuner.ends(master)
         run = store.run("small")
         (row,) = store.iterations(run.id)
         claim, *_ = store.played_batch(run.id, 1, 0)
@@ -162,4 +142,4 @@ def test_a_worker_builds_for_machines_that_have_no_source(
     ((words, sides),) = claim.variants.items()
     assert words == "% linux % x86-64-v3 %"
     assert played == [{row.plus_sha256, row.minus_sha256}, {side.sha256 for side in sides}]
-    assert not tuner.engines.exists()
+    assert not (tuner.folder / "engines").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from console import master, write_project
+from console import Running, master, write_project
 from served import TOKEN, certify, got, serve, space
 from tuned import tuned
 
@@ -47,62 +47,51 @@ def project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None:
-    with serve(project) as (process, address):
-        assert address.startswith("http://127.0.0.1:")
-        assert json.loads(got(f"{address}api/runs"))["runs"][0]["name"] == "first"
-        assert "<h1>Run first</h1>" in got(f"{address}run")
-        assert "data-live" in got(f"{address}static/pages.js")
-        process.send_signal(ending)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == (130 if ending == signal.SIGINT else 0), said
-    assert "Traceback" not in said
+    process, address = serve(project)
+    assert address.startswith("http://127.0.0.1:")
+    assert json.loads(got(f"{address}api/runs"))["runs"][0]["name"] == "first"
+    assert "<h1>Run first</h1>" in got(f"{address}run")
+    assert "data-live" in got(f"{address}static/pages.js")
+    process.send_signal(ending)
+    assert process.ended() == (130 if ending == signal.SIGINT else 0), process.log
 
 
-def test_it_waits_until_the_database_has_tables(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/later.db")
-    line = master("serve", "--port", "0")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(line, cwd=project, stdout=pipe, stderr=pipe, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        try:
-            said = process.stderr.readline()
-            assert said.startswith("waiting for the database: ") and "later.db" in said
-            upgrade(f"sqlite:///{tmp_path}/later.db")
-            assert json.loads(got(f"{process.stdout.readline().split()[1]}api/runs")) == {
-                "runs": []
-            }
-        finally:
-            process.kill()
+def test_it_waits_until_the_database_has_tables(project: Path) -> None:
+    url = f"sqlite:///{project}/later.db"
+    process = Running(master("serve", "--port", 0), project, DATABASE_URL=url)
+    process.until(lambda: "\n" in process.log)
+    assert process.log.startswith("waiting for the database: ") and "later.db" in process.log
+    upgrade(url)
+    process.until(lambda: "\n" in process.out)
+    assert json.loads(got(f"{process.out.split()[1]}api/runs")) == {"runs": []}
 
 
 def test_other_addresses_need_the_token(project: Path) -> None:
     (project / "token").write_text(TOKEN + "\n")
     options = ("--host", "0.0.0.0", "--plain-http", "--token-file", "token")
-    with serve(project, *options) as (process, address):
-        port = address.rstrip("/").rpartition(":")[2]
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            got(f"http://127.0.0.1:{port}/")
-        assert "first" in got(f"http://127.0.0.1:{port}/api/runs", TOKEN)
-        process.terminate()
-        _, said = process.communicate(timeout=60)
-    assert said == "warning: tokens and results cross the network unencrypted\n"
+    process, address = serve(project, *options)
+    port = address.rstrip("/").rpartition(":")[2]
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        got(f"http://127.0.0.1:{port}/")
+    assert "first" in got(f"http://127.0.0.1:{port}/api/runs", TOKEN)
+    process.terminate()
+    assert process.ended() == 0
+    assert process.log == "warning: tokens and results cross the network unencrypted\n"
 
 
 def test_it_answers_by_tls(project: Path, pem: Path) -> None:
     (project / "token").write_text(TOKEN)
     options = ("--host", "0.0.0.0", "--certificate", pem / "one.crt", "--private-key")
-    with serve(project, *options, pem / "one.key", "--token-file", "token") as (_, address):
-        assert address.startswith("https://0.0.0.0:")
-        url = address.replace("0.0.0.0", "localhost")
-        trusting = ssl.create_default_context(cafile=pem / "one.crt")
-        trusting.maximum_version = ssl.TLSVersion.TLSv1_2
-        assert "first" in got(f"{url}api/runs", TOKEN, trusting)
-        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-            got(f"{url}api/runs", TOKEN, ssl.create_default_context(cafile=pem / "two.crt"))
-        with pytest.raises((OSError, HTTPException)):
-            urllib.request.urlopen(url.replace("https", "http"), timeout=60)
+    _, address = serve(project, *options, pem / "one.key", "--token-file", "token")
+    assert address.startswith("https://0.0.0.0:")
+    url = address.replace("0.0.0.0", "localhost")
+    trusting = ssl.create_default_context(cafile=pem / "one.crt")
+    trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert "first" in got(f"{url}api/runs", TOKEN, trusting)
+    with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+        got(f"{url}api/runs", TOKEN, ssl.create_default_context(cafile=pem / "two.crt"))
+    with pytest.raises((OSError, HTTPException)):
+        urllib.request.urlopen(url.replace("https", "http"), timeout=60)
 
 
 OPEN = ["--host", "0.0.0.0"]

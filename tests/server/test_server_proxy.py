@@ -3,18 +3,16 @@
 import os
 import shutil
 import ssl
-import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from socket import create_server
 
 import pytest
 from asking import Store
-from console import ROOT, write_project
+from console import ROOT, Running, write_project
 from served import OPERATOR, TOKEN, certify, got, serve, space
 from tuned import tuned
 
@@ -85,13 +83,15 @@ def proxied(
     options = ("--behind-proxy", "--token-file", "token", "--operator-token-file", "operator")
     with create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with serve(tmp_path, *options) as (_, address):
-        line = PROXIES[request.param](tmp_path, port, address.rstrip("/").rpartition(":")[2])
-        with running(line, tmp_path):
-            trusting = ssl.create_default_context(cafile=tmp_path / "proxy.crt")
-            url = f"https://localhost:{port}/"
-            assert "ok" in until_it_listens(f"{url}health", trusting)
-            yield url, trusting
+    _, address = serve(tmp_path, *options)
+    line = PROXIES[request.param](tmp_path, port, address.rstrip("/").rpartition(":")[2])
+    proxy = Running(line, tmp_path, {"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    trusting = ssl.create_default_context(cafile=tmp_path / "proxy.crt")
+    url = f"https://localhost:{port}/"
+    assert "ok" in until_it_listens(f"{url}health", trusting)
+    yield url, trusting
+    proxy.terminate()  # its own workers hear of that, and not of a kill
+    proxy.wait()
 
 
 def until_it_listens(url: str, trusting: ssl.SSLContext) -> str:
@@ -103,16 +103,6 @@ def until_it_listens(url: str, trusting: ssl.SSLContext) -> str:
                 raise
             time.sleep(0.1)
     raise AssertionError("it does not answer")
-
-
-@contextmanager
-def running(line: list[str], folder: Path) -> Iterator[None]:
-    own = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    with subprocess.Popen(line, cwd=folder, env=own, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
 
 
 def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(

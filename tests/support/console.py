@@ -5,12 +5,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import chess.pgn
+from engines.faulty import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (
@@ -23,6 +25,9 @@ OWN = (
     "NO_COLOR",
     "FORCE_COLOR",
 )
+PATIENCE = 240.0
+"""Seconds; what is not done by then on the slowest machine never will be."""
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -31,37 +36,33 @@ def environment(**variables: str) -> dict[str, str]:
     return {**usual, "PYTHONPATH": str(ROOT), **variables}
 
 
-def master(*arguments: str) -> list[str]:
+def master(*words: object) -> list[str]:
     """The console script's command line, whether or not it is installed."""
     start = "from spsa.cli import main; main()"
-    return [sys.executable, "-c", start, *arguments]
+    return [sys.executable, "-c", start, *map(str, words)]
 
 
-def worker(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "worker", *arguments]
+def worker(*words: object) -> list[str]:
+    return [sys.executable, "-m", "worker", *map(str, words)]
 
 
 def compete(*words: object, cwd: Path = ROOT, **variables: str) -> Done:
     """`compete WORDS` until it ends by itself, however it ends."""
     return subprocess.run(
-        worker(*map(str, words)),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment(**variables),
+        worker(*words), capture_output=True, text=True, cwd=cwd, env=environment(**variables)
     )
 
 
-def call(command: list[str], folder: Path, **variables: str) -> Done:
+def call(command: Sequence[object], folder: Path, **variables: str) -> Done:
     """Run a program that ends by itself, and hold it to what is true of every one of them."""
     done = subprocess.run(
-        command,
+        list(map(str, command)),
         cwd=folder,
         env=environment(**variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
     )
     said = done.stdout + done.stderr
     assert "Traceback" not in said and "defect of this program" not in said, said
@@ -73,6 +74,72 @@ def games_of(pgn: Path) -> list[chess.pgn.Game]:
     """The games of a file that `compete` has written."""
     text = io.StringIO(pgn.read_text())
     return list(iter(lambda: chess.pgn.read_game(text), None))
+
+
+class Running(subprocess.Popen[bytes]):
+    """A program at work, and what it has written so far; it is killed at the end of the test."""
+
+    def __init__(
+        self,
+        command: Sequence[object],
+        folder: Path = ROOT,
+        env: Mapping[str, str] | None = None,
+        **variables: str,
+    ) -> None:
+        files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - while it runs
+        self._out, self._log = files
+        super().__init__(
+            [str(word) for word in command],
+            cwd=folder,
+            env=environment(**variables) if env is None else env,
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=self._log,
+        )
+        STARTED.append(self)
+
+    @property
+    def out(self) -> str:
+        return _written(self._out)
+
+    @property
+    def log(self) -> str:
+        """What it has written to stderr."""
+        return _written(self._log)
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait until something holds, which it has to before the program ends."""
+        wait_until(lambda: bool(holds()) or self.poll() is not None, PATIENCE)
+        assert holds(), self.account()
+
+    def ended(self, seconds: float = PATIENCE) -> int:
+        """The exit code of a program that ends by itself, without a defect."""
+        try:
+            self.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"not ended after {seconds:g} s: {self.account()}") from None
+        assert "Traceback" not in self.log and "defect" not in self.log, self.log
+        return self.returncode
+
+    def account(self) -> str:
+        """What it is, whether it runs, and all that it has said."""
+        state = "runs" if self.poll() is None else f"exit {self.returncode}"
+        return f"{state}: {' '.join(map(str, self.args))}\n{self.out}{self.log}"  # type: ignore[arg-type]
+
+
+STARTED: list[Running] = []
+
+
+def end_all() -> None:
+    """Kill all that were started and still run."""
+    while STARTED:
+        with STARTED.pop() as process:
+            process.kill()
+
+
+def _written(file: IO[bytes]) -> str:
+    """All of a file, whose position is where the program writes."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
 CONFIG = """\

@@ -12,7 +12,7 @@ from threading import Thread
 import uvicorn
 from asking import Store
 from builders import Stage, new_worker, result_of
-from console import environment, master
+from console import Running, master
 from starlette.testclient import TestClient
 from tuned import tuned, validated
 
@@ -99,19 +99,11 @@ def serving(store: Store, who: People = NOBODY) -> Iterator[str]:
         listener.close()
 
 
-@contextmanager
-def serve(project: Path, *options: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def serve(project: Path, *options: object) -> tuple[Running, str]:
     """`spsa-master serve` as a process, and the address that it names."""
-    line = master("serve", "--port", "0", *map(str, options))
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        line, cwd=project, env=environment(), stdout=pipe, stderr=pipe, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.readline().split()[1]
-        finally:
-            process.kill()
+    process = Running(master("serve", "--port", 0, *options), project)
+    process.until(lambda: "\n" in process.out)
+    return process, process.out.split()[1]
 
 
 def got(url: str, token: str | None = None, trusting: ssl.SSLContext | None = None) -> str:

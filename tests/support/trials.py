@@ -1,13 +1,12 @@
 """Real workers for an iteration of scripted engines: two batches of four games, all won by plus."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from asking import Store
 from builders import NODES, Stage, published, stage
-from console import ROOT, environment, worker
+from console import Running, worker
 from engines.faulty import LOSER, WINNER, engine, start_book
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl
@@ -60,12 +59,7 @@ class OneIteration:
         with Store(self.url, durable=False) as store:
             opened(store, self.folder, time_control, minus=minus)
 
-    def start(self, *words: object, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *words: object, **variables: str) -> Running:
         cache = self.folder / "cache"
-        return subprocess.Popen(
-            worker("--spsa", "-c", "1", "--engines-cache", str(cache), *map(str, words)),
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=environment(DATABASE_URL=self.url, **variables),
-        )
+        command = worker("--spsa", "-c", 1, "--engines-cache", cache, *words)
+        return Running(command, DATABASE_URL=self.url, **variables)

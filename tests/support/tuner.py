@@ -1,39 +1,35 @@
-"""A real tuner in a folder: the bundled engine, cargo, a master and workers as processes."""
+"""A real tuner in a folder: a master and workers as processes, on an engine that is built or told.
+
+`bundled` tunes the engine of this repository, built by cargo; `uci_tuner` one that needs no build,
+so that a run starts in a second.
+"""
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from asking import Store
+from console import PATIENCE, ROOT, Done, Running, call, master, worker
+from engines.faulty import running_with, wait_until
 from shell import Shell
 
 from spsa.errors import IllegalTransition, TuningError
-from spsa.report.status import STATUS
-from spsa.report.status import status as status_of
-from spsa.report.table import record
-
-ROOT = Path(__file__).resolve().parents[2]
+from spsa.lifecycle import RunStatus
 
 ENDLESS = 1000
 """Iterations that nobody plays; a run that has to last longer than what is done to it has them."""
 
-PATIENCE = 240.0
-"""Seconds; what is not done by then on the slowest machine never will be."""
+ENGINE = ROOT / "engine"
+OPTIONAL = Path(__file__).parent / "engines" / "optional.py"
 
 CONFIG = """
 [run]
 name = "small"
 seed = 7
-[database]
-url = "{url}"
 [time_control]
 kind = "nodes"
 low = 150
@@ -70,119 +66,139 @@ max = 80
 step = 5
 """
 
+UCI_CONFIG = """
+[run]
+name = "{name}"
+seed = 3
+[time_control]
+kind = "depth"
+low = 1
+[games]
+games_per_iteration = 4
+batch_size = 2
+iterations_in_flight = 2
+[spsa]
+max_iterations = {iterations}
+[delivery]
+kind = "uci"
+engine = "optional"
+[build]
+distribute = "database"
+[adjudication]
+max_moves = 20
+"""
+
+UCI_PARAMS = """
+[boldness]
+value = 3
+min = 0
+max = 50
+step = 2
+
+[calm]
+value = 10
+min = 0
+max = 50
+step = 4
+option = "patience"
+"""
+
 
 @dataclass(slots=True)
 class Tuner:
-    """The files of one run in `folder`, and the processes started for it."""
+    """The files of a run in `folder`, and the processes started for it."""
 
     folder: Path
     url: str
-    engines: Path
-    iterations: int = 4
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    config: str
+    params: str
+    processes: list[Running] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self.write_files()
 
     def write_files(self) -> None:
-        text = CONFIG.format(
-            url=self.url,
-            iterations=self.iterations,
-            engine=self.engine_source(),
-            engines=self.engines.as_posix(),
-        )
-        (self.folder / "config.toml").write_text(text)
-        (self.folder / "params.toml").write_text(PARAMS)
+        (self.folder / "config.toml").write_text(self.config)
+        (self.folder / "params.toml").write_text(self.params)
 
-    @staticmethod
-    def engine_source() -> str:
-        return (ROOT / "engine").as_posix()
+    def configure(self, old: str, new: str) -> None:
+        """Replace a part of config.toml that is there."""
+        assert old in self.config
+        self.config = self.config.replace(old, new)
+        self.write_files()
 
-    def master(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return self.start("run", *arguments)
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: object) -> Running:
         """A command of spsa-master that goes on for a while."""
-        return self._start("spsa.master", *arguments)
+        return self._start(master(*words))
 
-    def worker(self, *arguments: str) -> subprocess.Popen[bytes]:
-        usual = ("--spsa", "-c", "1", "--lease", "10", "--engines-cache", self.cache)
-        return self._start("worker", *usual, *(arguments or ("--once",)))
+    def master(self, *words: object) -> Running:
+        return self.start("run", *words)
 
-    def worker_on(self, machine: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """A worker with the caches, and so the secret, of a machine of its own."""
-        caches = (self.folder / machine).as_posix()
-        usual = ("--spsa", "-c", "1", "--lease", "10", "--engines-cache", f"{caches}/engines")
-        return self._start("worker", *usual, *arguments, XDG_CACHE_HOME=caches)
+    def worker(self, *words: object, machine: str = "cache", **variables: str) -> Running:
+        """A worker with the caches, and so the secret, of this machine; it ends with the run."""
+        caches = self.folder / machine
+        usual = ("--spsa", "-c", 1, "--lease", 10, "--engines-cache", caches / "engines")
+        variables = {"XDG_CACHE_HOME": str(caches), **variables}
+        return self._start(worker(*usual, *(words or ("--once",))), **variables)
 
-    def server(self, port: int) -> subprocess.Popen[bytes]:
-        """The server of remote workers, at `address(port)`."""
-        return self.start("serve", "--port", str(port))
+    def ask(self, *words: object, code: int = 0) -> Done:
+        """A command of spsa-master that ends by itself, with this exit code."""
+        done = call(master(*words), self.folder, DATABASE_URL=self.url)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
 
-    @staticmethod
-    def address(port: int) -> str:
-        return f"http://127.0.0.1:{port}"
+    def ask_json(self, *words: object) -> dict[str, Any]:
+        return dict(json.loads(self.ask(*words, "--json").stdout))
 
-    def invite(self, machine: str, *arguments: str) -> str:
-        """The token of a machine that is invited now."""
-        found = self.ask("workers", "invite", machine, *arguments)
-        assert found.returncode == 0, found.stderr
-        return found.stdout.partition("SPSA_TOKEN=")[2].split()[0]
+    def until(self, holds: Callable[[Store], object]) -> None:
+        """Wait until something holds in the database, while any process is left."""
 
-    def remote_worker(
-        self, port: int, machine: str, token: str, *arguments: str
-    ) -> subprocess.Popen[bytes]:
-        """A worker that knows the server's address and a token, and no database."""
-        caches = (self.folder / machine).as_posix()
-        usual = ("--spsa", "--server", self.address(port), "-c", "1")
-        usual = (*usual, "--engines-cache", f"{caches}/engines")
-        known = {"SPSA_TOKEN": token, "DATABASE_URL": "", "XDG_CACHE_HOME": caches}
-        return self._start("worker", *usual, *arguments, **known)
+        def look() -> bool:
+            with suppress(TuningError), Store(self.url) as store:
+                return bool(holds(store))
+            return False
 
-    @property
-    def cache(self) -> str:
-        """Where the workers keep what they run."""
-        return (self.folder / "cache").as_posix()
+        def is_over() -> bool:
+            return all(process.poll() is not None for process in self.processes)
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command of spsa-master that ends by itself."""
-        return subprocess.run(
-            [sys.executable, "-m", "spsa.master", *arguments],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        with suppress(TimeoutError):
+            wait_until(lambda: look() or is_over(), PATIENCE)
+        assert look(), self.account()
 
-    def status(self) -> Mapping[str, Any]:
-        found = self.ask("status", "--json")
-        return dict(json.loads(found.stdout)) if found.returncode == 0 else {}
-
-    def wait_until(self, reached: str, at_least: int, seconds: float = PATIENCE) -> None:
-        """Wait until a number of the status is large enough, while any process is left."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            over = bool(self.processes) and all(one.poll() is not None for one in self.processes)
-            if self._number(reached) >= at_least:
-                return
-            if over:
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"{reached} never reached {at_least}\n{self.account()}")
-
-    def wait_for_tables(self) -> None:
-        """Wait until the master has made the database and its run."""
-        self.wait_until("max_iterations", 1)
+    def wait_for_run(self) -> None:
+        """Wait until a master moves a run."""
+        self.until(lambda store: any(run.status is RunStatus.RUNNING for run in store.runs()))
 
     def wait_for_work(self) -> None:
-        """Wait until the master has opened an iteration: there is something to play."""
-        self.wait_until("open", 1)
+        """Wait until a master has opened an iteration."""
+        self.until(lambda store: store.open_iterations(store.run(None).id))
 
-    def ended(self, process: subprocess.Popen[bytes], seconds: float = PATIENCE) -> int:
-        """The exit code of a process that ends by itself; all that is known where it does not."""
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            late = _command_of(process)
-        raise AssertionError(f"`{late}` had not ended after {seconds:g} s\n{self.account()}")
+    def wait_for_games(self, games: int) -> None:
+        self.until(lambda store: store.totals(store.run(None).id).tally.games >= games)
+
+    def wait_for_results(self, applied: int) -> None:
+        self.until(lambda store: store.run(None).applied >= applied)
+
+    def ends(self, *processes: Running, codes: tuple[int, ...] = (0,)) -> None:
+        """Wait until these end by themselves, each with one of these exit codes."""
+        for process in processes:
+            assert process.ended() in codes, self.account()
+
+    def tune(self, *words: object, workers: int = 1) -> None:
+        """Start a master and workers, and see all of them end by themselves."""
+        master = self.master(*words)
+        self.wait_for_run()
+        playing = [self.worker() for _ in range(workers)]
+        self.ends(master)
+        self.ends(*playing, codes=(0, 3))  # a worker to whom the others left nothing says 3
+
+    def validate(self, *words: object) -> None:
+        """Play a validation with a worker that stays: both engines are built before it has work."""
+        validation, playing = self.start("validate", *words), self.worker("--drain", 0)
+        self.ends(validation)
+        playing.terminate()
+        self.ends(playing)
 
     def expire(self) -> None:
         """Time passes for the lease of a master that was killed."""
@@ -201,67 +217,53 @@ class Tuner:
 
     def kill_all(self) -> None:
         for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
+            process.kill()
             process.wait()
         self.processes.clear()
 
-    def _look(self) -> Mapping[str, Any]:
-        """As `status`, without a process, which a busy machine starts too late to see a run."""
-        try:
-            with Store(self.url) as store:
-                return record(STATUS, status_of(store, store.run(None)))
-        except TuningError:
-            return {}
-
-    def _number(self, name: str) -> int:
-        status = self._look()
-        match name:
-            case "paused":
-                return int(status.get("status") == "paused")
-            case "games":
-                return int(status.get("games", {}).get("games", 0))
-            case "open":
-                return len(status.get("open", ()))
-        return int(status.get(name, 0))
-
     def words(self) -> str:
         """All that the processes have said."""
-        return "\n".join(log.read_text() for log in self._logs())
+        return "\n".join(process.out + process.log for process in self.processes)
 
     def account(self) -> str:
-        """Who runs, who has left and how, how the run stands, and what everybody said."""
-        processes = [f"{_state_of(process)}: {_command_of(process)}" for process in self.processes]
-        status = self._look()
-        shown = ("run", "status", "reason", "iterations_applied", "games", "open", "workers")
-        standing = [f"{name}: {status[name]}" for name in shown if name in status]
-        said = [f"{log.name}:\n{log.read_text()}" for log in self._logs()]
-        return "\n".join([*processes, *standing, *said])
+        """Who runs, who has left and how, what everybody said, and how the run stands."""
+        said = "\n".join(process.account() for process in self.processes)
+        with suppress(TuningError), Store(self.url) as store:
+            run = store.run(None)
+            return f"{said}\n{run.status} {run.applied} {run.reason} {store.workers()}"
+        return said
 
-    def _logs(self) -> list[Path]:
-        return sorted(self.folder.glob("*.log"))
-
-    def _start(self, module: str, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{module}-{len(self.processes)}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                cwd=self.folder,
-                env=self._environment() | env,
-                stdout=log,
-                stderr=log,
-            )
-        self.processes.append(process)
-        return process
-
-    def _environment(self) -> dict[str, str]:
-        path = str(Path(__file__).parent)
-        return {**os.environ, "PYTHONPATH": path, "SPSA_DEBUG": "1", "DATABASE_URL": self.url}
+    def _start(self, command: list[str], **variables: str) -> Running:
+        usual = {"DATABASE_URL": self.url, "SPSA_DEBUG": "1"}
+        self.processes.append(Running(command, self.folder, **usual | variables))
+        return self.processes[-1]
 
 
-def _command_of(process: subprocess.Popen[bytes]) -> str:
-    return " ".join(map(str, process.args[2:]))
+def bundled(folder: Path, url: str, engines: Path) -> Tuner:
+    """A run of the engine of this repository, which is published in `engines`."""
+    return Tuner(folder, url, CONFIG.format(iterations=4, engine=ENGINE, engines=engines), PARAMS)
 
 
-def _state_of(process: subprocess.Popen[bytes]) -> str:
-    code = process.poll()
-    return "runs" if code is None else f"exit {code}"
+def uci_tuner(
+    folder: Path, url: str, *, name: str = "small", iterations: int = 3, think: float = 0.0
+) -> Tuner:
+    """A run whose engine thinks for so many seconds a move."""
+    tuner = Tuner(folder, url, UCI_CONFIG.format(name=name, iterations=iterations), UCI_PARAMS)
+    script = folder / "optional.py"
+    answer = 'case ["go", *_]:\n'
+    thinking = f"{answer}{' ' * 16}__import__('time').sleep({think})\n"
+    script.write_text(OPTIONAL.read_text().replace(answer, thinking))
+    engine = folder / "optional"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}"\n')
+    engine.chmod(0o755)
+    return tuner
+
+
+def engines_of(tuner: Tuner) -> list[int]:
+    """The engines of a tuner that run."""
+    return running_with(str(tuner.folder / "optional.py"))
+
+
+def wait_for_engines(tuner: Tuner) -> None:
+    """Wait until games are played."""
+    wait_until(lambda: bool(engines_of(tuner)), PATIENCE)

@@ -5,18 +5,15 @@ The requests are those of `spsa-master serve`. What it responds may be replaced,
 
 import hashlib
 import json
-import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-from engines.faulty import wait_until
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.json_values import to_json
@@ -202,33 +199,3 @@ def claim_of(
         game_settings=GameSettings(**settings),
         lease_seconds=60.0,
     )
-
-
-class Running:
-    """A worker process, and what it has written to stderr so far."""
-
-    def __init__(self, command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
-        self._log = folder / f"log-{time.monotonic_ns()}"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def until(self, holds: Callable[[], object]) -> None:
-        wait_until(lambda: bool(holds()) or self.process.poll() is not None, 60)
-        assert holds(), self.log
-
-    def ended(self) -> int:
-        """The exit code, when it ends by itself."""
-        code = self.process.wait(60)
-        assert "Traceback" not in self.log and "defect" not in self.log, self.log
-        return code

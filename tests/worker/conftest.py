@@ -1,6 +1,6 @@
-"""What the tests of workers share: a staged run, a server without a database, worker processes."""
+"""What the tests of workers share: a staged run, a server without a database."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from asking import Store
 from builders import Stage, stage
 from engines.faulty import engine
 from trials import open_scripted
-from worker_server import Running, WorkerServer, claim_of, worker_server
+from worker_server import WorkerServer, claim_of, worker_server
 
 
 @pytest.fixture
@@ -41,18 +41,3 @@ def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
             server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
 
     return offer_batches
-
-
-@pytest.fixture
-def launch(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Starts a worker in the folder of the test, with these variables; it ends with the test."""
-    started: list[Running] = []
-
-    def launch_worker(command: Sequence[str], variables: Mapping[str, str]) -> Running:
-        started.append(Running(command, tmp_path, variables))
-        return started[-1]
-
-    yield launch_worker
-    for each in started:
-        each.process.kill()
-        each.process.wait()

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from console import Done, compete, environment, worker
+from console import Done, Running, compete, worker
 from engines.faulty import engine, running_with, wait_until
-from worker_server import PART, TOKEN, Running, WorkerServer, claim_of, refusal
+from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal
 
 from spsa.errors import InvalidInput
 from worker.batches.service import server_of
@@ -16,14 +16,12 @@ from worker.settings import Settings
 
 
 @pytest.fixture
-def start(
-    launch: Callable[..., Running], server: WorkerServer, tmp_path: Path
-) -> Callable[..., Running]:
+def start(server: WorkerServer, tmp_path: Path) -> Callable[..., Running]:
     """Starts a worker of the server."""
 
     def start_worker(*words: str) -> Running:
         command = worker("--server", server.url, "-c", "1", "--lease", "10", *words)
-        return launch(command, environment(SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path)))
+        return Running(command, SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path))
 
     return start_worker
 
@@ -117,7 +115,7 @@ def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(start, serve
     server.pause = 0.1
     running = start()
     running.until(lambda: any(r.path.startswith("/worker/files/") for r in server.requests))
-    running.process.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGINT)
     assert running.ended() == 130
     (released,) = server.asked("/worker/release")
     assert released.json["batch_id"] == 1

@@ -14,8 +14,8 @@ def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
     """Two batches of two pairs at fixed nodes; plus has won all of them."""
     fleet = OneIteration(sqlite_url, tmp_path)
     fleet.open(NODES)
-    _, err = fleet.start("--max-batches", 2).communicate(timeout=240)
-    assert "batch 1: +4 -0 =0" in err, err
+    playing = fleet.start("--max-batches", 2)
+    assert playing.ended() == 0 and "batch 1: +4 -0 =0" in playing.log, playing.log
     return fleet
 
 

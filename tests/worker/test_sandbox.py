@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console import ROOT, call, environment, worker
+from console import ROOT, Running, call, environment, worker
 from engines.faulty import (
     LOSER,
     WINNER,
@@ -347,15 +347,12 @@ def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
     for _ in range(10):
         mark = f"7{random.randrange(10**6):06}.5"
         command = [sys.executable, "-c", STARTER, mark]
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            if "own PIDs" not in process.stdout.readline():
-                process.kill()
-                pytest.skip(f"{tool} makes no PID namespace here")
-            time.sleep(random.random() / 20)
-            process.kill()
+        process = Running(command)
+        process.until(lambda process=process: "\n" in process.out)  # type: ignore[misc]
+        if "own PIDs" not in process.out:
+            pytest.skip(f"{tool} makes no PID namespace here")
+        time.sleep(random.random() / 20)
+        process.kill()
         wait_until(lambda mark=mark: not running_with(mark), 20)  # type: ignore[misc]
 
 
@@ -426,19 +423,12 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 
 
-def match(folder: Path, way: str, **switches: object) -> "subprocess.Popen[str]":
+def match(folder: Path, way: str, **switches: object) -> Running:
     """A real match of an engine that always wins and one that leaves daemons behind."""
     engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
     words, variables = WAYS[way]
     words += ("--book", str(start_book(folder)), "--nodes", "3000", "--games", "2")
-    return subprocess.Popen(
-        worker(*map(str, engines), *words),
-        cwd=ROOT,
-        env=environment(**variables),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Running(worker(*engines, *words), **variables)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -447,10 +437,9 @@ def test_a_match_that_is_killed_leaves_nothing_and_has_said_what_is_missing(tmp_
     bare = way == "namespaces" and EngineLimits(isolation=isolation()).own_pids
     switches = {"bare": True} if bare else {}
     pid = tmp_path / "pid"
-    with match(tmp_path, way, fault="hang", at_ply=1, pid=pid, **switches) as playing:
-        wait_until(lambda: pid.exists() and len(strays()) == 1)
-        playing.kill()
-        _, told = playing.communicate()
+    playing = match(tmp_path, way, fault="hang", at_ply=1, pid=pid, **switches)
+    playing.until(lambda: pid.exists() and len(strays()) == 1)
+    playing.kill()
     wait_until(lambda: not strays() and not running_with(f"--pid={pid}"))
-    warned = "warning: Linux has no PID namespaces that bwrap or unshare can make: " in told
+    warned = "warning: Linux has no PID namespaces that bwrap or unshare can make: " in playing.log
     assert warned == (way == "no tools" or (way == "namespaces" and not bare))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console import compete
-from worker_server import TOKEN, Request, Running, WorkerServer, refusal
+from console import Running, compete
+from worker_server import TOKEN, Request, WorkerServer, refusal
 
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed
@@ -61,9 +61,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(
-    launch: Callable[..., Running], file: Path, server: WorkerServer
-) -> Callable[..., Running]:
+def start(file: Path, server: WorkerServer) -> Callable[..., Running]:
     """Starts a worker from `file`, which the first one writes."""
 
     def start_worker(pyz: bytes, *words: str, **variables: str) -> Running:
@@ -71,7 +69,7 @@ def start(
             file.write_bytes(pyz)
         command = [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words]
         usual = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": TOKEN}
-        return launch(command, usual | variables)
+        return Running(command, file.parent, usual | variables)
 
     return start_worker
 
@@ -86,7 +84,7 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(start, server, pl
     server.offer(new)
     play()
     running = start(old, "--max-batches", "1")
-    pid = running.process.pid
+    pid = running.pid
     assert running.ended() == 0
     assert file.read_bytes() == new
     assert left(file) == set()

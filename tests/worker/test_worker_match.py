@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from console import ROOT, compete, environment, games_of, worker
-from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
+from console import ROOT, Running, compete, environment, games_of, worker
+from engines.faulty import LOSER, WINNER, engine, start_book
 
 from worker import machine
 from worker.settings import Settings
@@ -108,23 +108,12 @@ def test_ctrl_c_reports_what_was_played(winner, tmp_path):
     hanging = engine(
         tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
     )
-    running = subprocess.Popen(
-        worker(
-            *(str(winner), str(hanging), "--games", "200", "--movetime", "60"),
-            *("--book", str(start_book(tmp_path)), "-c", "1"),
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
-    )
-    wait_until((tmp_path / "once").exists)
+    book = ("--book", start_book(tmp_path))
+    running = Running(worker(winner, hanging, *book, "--games", 200, "--movetime", 60, "-c", 1))
+    running.until((tmp_path / "once").exists)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=240)
-    assert running.returncode == 130
-    assert "0 of 200 games" in out
-    assert "Traceback" not in err
+    assert running.ended() == 130
+    assert "0 of 200 games" in running.out
 
 
 def test_help_needs_nothing_heavy_and_a_worker_no_numpy():
