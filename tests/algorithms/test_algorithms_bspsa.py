@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from elo import score_of_elo
+from builders import score_of_elo
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Outcome, Vector, create

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from masters import GAMES, SPACE, parameter
+from builders import parameter
+from masters import GAMES, SPACE
 
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Space

@@ -4,10 +4,9 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from builders import tally_of_seed
+from builders import parameter, tally_of_seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from masters import parameter
 
 from spsa.algorithms import algorithms
 from spsa.algorithms.tuning import PlayedGames, tuning

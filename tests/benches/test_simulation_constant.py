@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from elo import score_of_elo
+from builders import score_of_elo
 
 from benches.papers.constant import ConstantGains
 from spsa.algorithms import Vector

@@ -121,8 +121,8 @@ def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     upgrade(url)
     game_settings = load_config(project / "config.toml", {}).game_settings
     with Store(url, durable=False) as store:
-        space = load_space(project / "params.toml").to_json()
-        staged = stage(store, space=space, game_settings=game_settings)
+        space = load_space(project / "params.toml")
+        staged = stage(store, space, game_settings=game_settings)
         staged.open(target_games=60, batch_games=60, game_settings=game_settings)
         claim = staged.claim("c")
         assert claim is not None
@@ -141,7 +141,7 @@ def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> No
     config = load_config(project / "config.toml", {})
     upgrade(config.database.url)
     with Store(config.database.url) as store:
-        staged = stage(store, space=load_space(config.run.params).to_json())
+        staged = stage(store, load_space(config.run.params))
         store.tick(staged.master, 60, Builds(usual=77.0))
     assert not [s for s in plan_json()["sources"] if "77 s" in s]  # of another build command
     with closing(Shell(config.database.url)) as sql:

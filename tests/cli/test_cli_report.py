@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import published, stage
+from builders import published, space_from, stage
 from console import PARAMS, Ask, compete
 from engines.faulty import engine, start_book
 from trials import UNHURRIED
-from tuned import space_from, tuned, validated
 
 from spsa.core.game_settings import Book, GameSettings
 
@@ -23,7 +22,7 @@ def kept(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
     with Store(f"sqlite:///{path}", durable=False) as store:
-        validated(tuned(store, space_from(PARAMS), 4))
+        stage(store, space_from(PARAMS), 4).validate()
         store.pause("first", "me", "to\nlook")
     return path
 
@@ -135,7 +134,7 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
     minus = engine(project, "minus", moves="e2e4 e7e5 g1f3")
     with Store(database_url, durable=False) as store:
         book = Book(name=str(start_book(project)))
-        stage(store, space=space_from(PARAMS).to_json()).open(
+        stage(store, space_from(PARAMS)).open(
             plus=published(plus),
             minus=published(minus),
             plus_options={},

@@ -26,7 +26,7 @@ def staged(project: Path, project_store: Store) -> Stage:
 
 
 def begun(store: Store, **over: object) -> Stage:
-    return stage(store, space=load_space(Path("params.toml")).to_json(), **over)
+    return stage(store, load_space(Path("params.toml")), planned=3, **over)
 
 
 def one_sided(stage: Stage) -> None:

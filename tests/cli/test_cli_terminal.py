@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from builders import stage
 from console import master, worker, write_project
 from screen import on_terminal
 from served import space
-from tuned import tuned
 from tuner import uci_tuner
 
 from spsa.db import migrate
@@ -24,7 +24,7 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
     write_project(tmp_path)
     migrate.upgrade(url_of(tmp_path))
     with Store(url_of(tmp_path)) as store:
-        tuned(store, space(40), 3, planned=9)
+        stage(store, space(40), 3, planned=9)
         command = master("status", "--watch", "--interval", "0.2")
         with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
             view = ("machine-1", "of 40 parameters, those that moved most", "steps moved", "path")
@@ -42,7 +42,7 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: 
     write_project(tmp_path)
     migrate.upgrade(url_of(tmp_path))
     with Store(url_of(tmp_path)) as store:
-        tuned(store, space(2), 3)
+        stage(store, space(2), 3)
     with on_terminal(master("doctor"), tmp_path) as terminal:
         terminal.wait()
         assert b"checking run first, 3 results " in terminal.written

@@ -44,8 +44,8 @@ def fresh(project: Path, project_store: Store) -> Stage:
     ours = [project / name for name in ("config.toml", "params.toml", "engines")]
     return stage(
         project_store,
-        space=load_space(project / "params.toml").to_json(),
-        theta=START,
+        load_space(project / "params.toml"),
+        planned=3,
         settings=settings(1, 3).to_json() | {"delivery": DELIVERY},
         source_sha256=pin(project / "engine", project / ".tuning", ours).sha256,
     )

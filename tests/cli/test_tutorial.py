@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from builders import space_from, stage
 from console import call, master
-from tuned import space_from, tuned, validated
 from tutorial import blocks, prepare, transcripts
 
 SHOWN = dict(transcripts())
@@ -30,10 +30,10 @@ def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path: Path) -
 def test_what_it_shows_of_the_run_has_the_form_of_today(
     project_store: Store, tmp_path: Path
 ) -> None:
-    staged = tuned(project_store, space_from(blocks("toml")[0]), 20, games=24, name="tuning")
+    staged = stage(project_store, space_from(blocks("toml")[0]), 20, games=24, name="tuning")
     project_store.finish(staged.master)
-    validated(staged, games=100)
-    validated(staged, games=200)
+    staged.validate(games=100)
+    staged.validate(games=200)
     done = call(master("status", "--database-url", project_store.where), tmp_path)
     assert form(SHOWN["spsa-master status"]) == form(done.stdout)
 

@@ -15,10 +15,10 @@ ITERATIONS = 40
 
 
 def played(run: Stage, iterations: int) -> dict[str, float]:
-    while (now := run.now()).applied < iterations:
+    while run.now().applied < iterations:
         if not run.store.open_iterations(run.run.id):
             run.open()
-        run.play(prefix=f"{run.master.master_id}-{now.applied}")
+        run.play()
         run.apply()
     return dict(run.now().theta)
 

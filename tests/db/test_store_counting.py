@@ -99,7 +99,7 @@ def test_an_iteration_that_lacks_games_of_its_batches_does_not_wait_for_them(run
 def test_a_validation_is_not_completed_on_other_counts_than_its_batches(run, sql):
     store = run.store
     store.open_iteration(run.master, new_validation(opened_on=1))
-    run.play("v")
+    run.play()
     match = store.iterations(run.run.id)[-1]
     sql("UPDATE spsa_iteration SET void_games = 7 WHERE id = :id", id=match.id)
     with pytest.raises(IllegalTransition, match="iteration 4 has"):

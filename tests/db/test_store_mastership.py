@@ -158,7 +158,7 @@ def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
         store.stop("first", "me", "enough")
     assert store.open_iteration(run.master, new_validation(opened_on=1)) == 2
     assert store.work_left()
-    assert [claim.iteration_number for claim in run.play("v")] == [2, 2]
+    assert [claim.iteration_number for claim in run.play()] == [2, 2]
     (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
     store.complete_validation(run.master, row.id, 7.5)
     (after,) = store.iterations(run.run.id, last=1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import chess.pgn
 import pytest
+from builders import space_from
 from console import compete
-from tuned import space_from
 
 from spsa.builds.sources.rewriting import render
 

@@ -212,7 +212,7 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     run.play()
     view = store.tick(run.master, LEASE)
     purged(run, batches=((2, 0),))
-    run.play("again")
+    run.play()
     late = step_from(view.run, view.open[0].tally)
     with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.apply(run.master, view.open[0].id, *late)

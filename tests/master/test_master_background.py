@@ -1,8 +1,8 @@
 """Validations beside the tuning: small rounds, one match for each theta, theta untouched."""
 
 import pytest
-from builders import TERMS
-from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, play
+from builders import TERMS, play
+from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest
 
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run

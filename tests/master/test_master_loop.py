@@ -4,11 +4,11 @@ import re
 import time
 
 import pytest
-from builders import new_engine
+from builders import new_engine, play
 from cutting import KillableStore, Killed
 from fuzzing import LONG, SEED
 from invariants import broken
-from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, play
+from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest
 
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
 from spsa.history.doctor import check_run

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from builders import play
 from console import CONFIG, PARAMS, write_project
-from masters import FakeSleep, FixedDelivery, Watched, play
+from masters import FakeSleep, FixedDelivery, Watched
 from shell import Shell
 
 from spsa.cli import execute

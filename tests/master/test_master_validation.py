@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from builders import TERMS, new_worker
+from builders import TERMS, new_worker, play
 from cutting import CutStore
-from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, play, settings
+from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, settings
 
 from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally

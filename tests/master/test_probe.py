@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from builders import TERMS, new_engine
-from masters import FixedDelivery, parameter
+from builders import TERMS, new_engine, parameter
+from masters import FixedDelivery
 
 from spsa.builds.smoke import limit_of_nodes
 from spsa.core.params import Space

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from asking import Store
-from tuned import space_from, tuned
+from builders import space_from, stage
 
 from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
@@ -86,7 +86,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them() -> None:
 def test_where_nothing_is_known_it_says_why(
     store: Store, change: dict[str, object], why: str
 ) -> None:
-    run = replace(tuned(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
+    run = replace(stage(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
     found = verdict(run)
     assert found.gained is None and why in found.unknown and found.more is None
     assert found.advice is Advice.GO_ON
@@ -102,7 +102,7 @@ def told(
 
 
 def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tuned(store, SPACE, 10, planned=20).now()
+    run = stage(store, SPACE, 10, planned=20).now()
     nearly_over, over = replace(run, max_iterations=11), replace(run, max_iterations=10)
     stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
     for one, more, misfit, advice in (
@@ -121,7 +121,7 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_near_a_limit_it_does_not_change_with_every_result(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tuned(store, SPACE, 10, planned=20).now()
+    run = stage(store, SPACE, 10, planned=20).now()
     said, stops = "", False
     for more in (1.6, 1.1, 0.98, 1.03, 0.97, 1.4, 1.02, 1.49, 1.51, 1.2, 1.0, 0.99):
         found = told(monkeypatch, run, more, said_stop=stops)

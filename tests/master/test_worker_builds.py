@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import LEASE, new_worker
+from builders import LEASE, new_worker, parameter
 from engines.faulty import wait_until
-from masters import parameter
 
 from spsa.builds.builder import BuildOrder, archive_of, ordered
 from spsa.builds.commands import BuildCancelled

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import Stage
-from tuned import space_from, tuned
+from builders import Stage, space_from, stage
 
 from spsa.config import load_config
 from spsa.config.settings import AlarmsSection, Config
@@ -113,7 +112,7 @@ def until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
 def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staged = tuned(sqlite_store, SPACE, 6, planned=9)
+    staged = stage(sqlite_store, SPACE, 6, planned=9)
 
     def said() -> list[str]:
         told = sqlite_store.events(staged.run.id, kinds=[VERDICT])
@@ -131,7 +130,7 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
 def test_masters_of_a_paused_run_tell_it_once(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:
-    staged, told = tuned(sqlite_store, SPACE, 1, planned=9), tmp_path / "told"
+    staged, told = stage(sqlite_store, SPACE, 1, planned=9), tmp_path / "told"
     section = AlarmsSection(after=0.0, command=f"tail -n +2 >> '{told}'")
     wanted = config(tmp_path, sqlite_url).model_copy(update={"alarms": section})
     sqlite_store.pause("first", "me", "lunch")

@@ -9,9 +9,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from asking import Store
-from builders import LEASE, Stage, new_worker, result_of, stage
+from builders import LEASE, Stage, new_worker, result_of, space_from, stage
 from shell import Shell
-from tuned import space_from, tuned, validated
 
 from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
@@ -41,11 +40,11 @@ def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
 
 @pytest.fixture
 def staged(store: Store) -> Stage:
-    return stage(store, space=SPACE.to_json(), theta=THETA, max_iterations=40)
+    return stage(store, SPACE, planned=40)
 
 
 def test_a_sound_run_raises_none(store: Store) -> None:
-    staged = tuned(store, SPACE, 6, planned=9)
+    staged = stage(store, SPACE, 6, planned=9)
     staged.open(base_parameters=THETA, plus_parameters=THETA, minus_parameters=THETA)
     assert alarms(staged) == {}
     assert report(store, staged.now()).status.alarms == ()
@@ -65,7 +64,7 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
 
 @pytest.mark.parametrize("kind", RUN)
 def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql: Shell) -> None:
-    staged = stage(sqlite_store, space=SPACE.to_json(), theta=THETA)
+    staged = stage(sqlite_store, SPACE, planned=3)
     RUN[kind](staged, sql)
     found = alarms(staged)
     assert list(found) == [kind] and found[kind].subject == "first"
@@ -140,14 +139,14 @@ def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
     whole(replace(staged, worker=other))
     found = alarms(staged)[AlarmKind.VOID_GAMES]
     assert (found.subject, found.found) == ("machine-1", "8 void games beside 0 that count")
-    second = stage(staged.store, name="second", space=SPACE.to_json(), theta=THETA)
+    second = stage(staged.store, SPACE, planned=3, name="second")
     whole(replace(second, worker=other))
     assert AlarmKind.VOID_GAMES not in alarms(second), "they were of another run"
 
 
 def test_a_bound_that_games_have_moved_it_to(store: Store) -> None:
     space = space_from(TABLE.format("margin", 395, 400, 20) + TABLE.format("depth", 50, 100, 5))
-    staged = stage(store, space=space.to_json(), theta={"margin": 395.0, "depth": 50.0})
+    staged = stage(store, space, planned=3)
     assert AlarmKind.AT_BOUND not in alarms(staged)
     staged.open()
     staged.play()
@@ -200,8 +199,8 @@ def test_an_event_tells_an_alarm_as_a_sentence() -> None:
 
 
 def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
-    staged = tuned(store, SPACE, 2)
-    validated(staged)
+    staged = stage(store, SPACE, 2)
+    staged.validate()
     found = status(store, staged.now())
     assert not [*of_validations(found)]
     lost = Tally(0, 40, 60, (0, 40, 10, 0, 0))

@@ -7,7 +7,7 @@ from shutil import copy
 
 import pytest
 from asking import Store
-from tuned import space_from, tuned, validated
+from builders import space_from, stage
 
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
@@ -25,8 +25,8 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
     """Ten iterations of three parameters, and a match of 40 games."""
     path = copy(sqlite_template, tmp_path_factory.mktemp("figures") / "spsa.db")
     with Store(f"sqlite:///{path}", durable=False) as store:
-        staged = tuned(store, space_from(PARAMS), 10)
-        validated(staged, games=40)
+        staged = stage(store, space_from(PARAMS), 10)
+        staged.validate(games=40)
         return history(store, staged.now())
 
 

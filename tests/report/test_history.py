@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from asking import Store
-from tuned import space_from, tuned, validated
+from builders import space_from, stage
 
 from spsa.core.params import Space
 from spsa.master.verdict import verdict
@@ -29,7 +29,7 @@ def space() -> Space:
 
 
 def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store: Store, space: Space) -> None:
-    run = tuned(store, space, 13).now()
+    run = stage(store, space, 13).now()
     whole, thin = history(store, run), history(store, run, points=5)
     assert whole.ks == tuple(range(14)) and whole.games(whole.ks) == [*range(0, 105, 8)]
     assert [path.name for path in whole.parameters] == ["margin", "depth"]
@@ -40,8 +40,8 @@ def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store: Store, spac
 
 
 def test_validations_say_which_theta_they_measured(store: Store, space: Space) -> None:
-    staged = tuned(store, space, 4)
-    validated(staged)
+    staged = stage(store, space, 4)
+    staged.validate()
     (match,) = history(store, staged.now()).validations
     assert (match.iteration.opened_on, match.tally.games) == (4, 8)
     assert "present" in match.measured
@@ -49,15 +49,15 @@ def test_validations_say_which_theta_they_measured(store: Store, space: Space) -
 
 def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, space: Space) -> None:
     for name in ("mixture", "spsa", "bspsas"):
-        found = status(store, tuned(store, space, 3, algorithm=name, name=name).now()).parameters
+        found = status(store, stage(store, space, 3, algorithm=name, name=name).now()).parameters
         assert all(p.supported is not None for p in found if p.active)
         assert all((p.supported_sd is None) == (name != "bspsas") for p in found if p.active)
 
 
 def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, space: Space) -> None:
-    known = tuned(store, space, 3).now()
+    known = stage(store, space, 3).now()
     bounded = replace(known, theta={**known.theta, "margin": 400.0})  # one of two
-    for run in (known, bounded, tuned(store, space, 3, algorithm="spsa", name="s").now()):
+    for run in (known, bounded, stage(store, space, 3, algorithm="spsa", name="s").now()):
         found, said = history(store, run), verdict(run)
         assert (found.gain is None) == bool(said.unknown)
         if found.gain is not None and said.gained is not None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from asking import Store
-from builders import LEASE, Stage
+from builders import LEASE, Stage, stage
 from screen import Screen, ScreenFile, console_of
 from served import space
-from tuned import iterate, tuned
 
 from spsa.core import Builds
 from spsa.output import StderrLines, echo
@@ -20,7 +19,7 @@ from spsa.report.screen import MAX_OPEN, Progress
 def many(sqlite_url: str) -> Iterator[Stage]:
     """A run of 40 parameters with three results; it may go on to 100."""
     with Store(sqlite_url, durable=False) as store:
-        yield tuned(store, space(40), 3, planned=100)
+        yield stage(store, space(40), 3, planned=100)
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +62,7 @@ def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
     screen = Screen(100, 60)
     with progress(many, screen) as shown:
         for _ in range(2):
-            iterate(many)
+            many.iterate()
             done = many.store.iterations(many.run.id)[-1]
             shown.applied(done, Step(dict.fromkeys(many.run.theta, 1.0)))
             shown.opened(9, Step({}))

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from asking import Store
-from builders import Stage, new_worker, stage
+from builders import Stage, new_worker, space_from, stage
 from fuzzing import LONG
 from served import client_of
-from tuned import space_from
 
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
@@ -170,7 +169,7 @@ EVEN, DECIDED = Tally(10, 10, 20, (0, 5, 10, 5, 0)), Tally(20, 20, 0, (10, 0, 0,
 def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
     """A run that four machines have played, of which "m0" decides its games by a coin."""
     theta = {"margin": 200.0}
-    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=iterations + 1)
+    staged = stage(store, SPACE, planned=iterations + 1)
     workers = [store.register_worker(new_worker(f"m{i}-1", host=f"m{i}")) for i in range(4)]
     for k in range(iterations):
         sides = {"plus_parameters": {"margin": 220.0}, "minus_parameters": {"margin": 180.0}}
@@ -239,7 +238,7 @@ def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: S
 
 def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> None:
     theta = {"margin": 200.0}
-    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
+    staged = stage(store, SPACE, planned=9)
     staged.open(target_games=4, base_parameters=theta)
     bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
     claim = store.claim("first", bad, 1000.0)

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from builders import new_validation
-from tuned import space_from, tuned, validated
+from builders import new_validation, space_from, stage
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
@@ -23,11 +22,11 @@ TEST = Compared(theta="4", against="2", time_control="60+0.6", sprt=(0.0, 5.0))
 
 @pytest.fixture
 def staged(store):
-    return tuned(store, space_from(SPACE), 4)
+    return stage(store, space_from(SPACE), 4)
 
 
 def test_a_match_says_what_it_compares_and_what_it_found(staged):
-    validated(staged, games=40, compared=TEST)
+    staged.validate(games=40, compared=TEST)
     match = Match(*staged.store.matches(staged.run.id))
     first, second = match.sentences()
     assert first.startswith("4 against 2 at 60+0.6, test +0 +5: 40 games, Elo +")
@@ -42,7 +41,7 @@ def test_a_match_says_what_it_compares_and_what_it_found(staged):
 
 
 def test_a_match_without_a_label_is_final_theta_against_the_start(staged):
-    validated(staged)
+    staged.validate()
     match = Match(*staged.store.matches(staged.run.id))
     (told,) = match.sentences()
     assert told.startswith("tuned values against start: ")
@@ -50,10 +49,10 @@ def test_a_match_without_a_label_is_final_theta_against_the_start(staged):
 
 def test_rounds_are_one_match_with_their_sums(staged):
     store, run = staged.store, staged.run
-    validated(staged, games=8, compared=Compared(theta="2", background=True), opened_on=2)
+    staged.validate(games=8, compared=Compared(theta="2", background=True), opened_on=2)
     (first,) = store.iterations(run.id, last=1)
     more = {"match_number": first.iteration_number, "opened_on": 2, "target_games": 8}
-    validated(staged, **more, compared=first.compared)
+    staged.validate(**more, compared=first.compared)
     store.open_iteration(staged.master, new_validation(**more, compared=first.compared))
     (match,) = store.matches(run.id)
     assert (match.tally.games, match.target_games, match.status) == (16, 24, "in_progress")
@@ -66,8 +65,8 @@ def test_rounds_are_one_match_with_their_sums(staged):
 
 def test_several_thetas_are_one_curve_in_status_and_history(staged):
     for k in (2, 4):
-        validated(staged, games=40, compared=Compared(theta=str(k)), opened_on=k)
-    validated(staged, games=40, compared=Compared(against="2"))
+        staged.validate(games=40, compared=Compared(theta=str(k)), opened_on=k)
+    staged.validate(games=40, compared=Compared(against="2"))
     found = status(staged.store, staged.now())
     assert found.strength.ks == (0, 2, 4)
     assert any("all matches to result" in line for line in sentences(found))
@@ -77,13 +76,13 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
 
 
 def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
-    validated(staged, games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
+    staged.validate(games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
     assert status(staged.store, staged.now()).strength is None
     for k in (3, 4):
         assert history(staged.store, staged.now()).strength is None, "one match is no curve"
         slow = Compared(theta=str(k), time_control="5+0", background=True)
-        validated(staged, games=40, compared=slow, opened_on=k)
-    validated(staged, games=40)
+        staged.validate(games=40, compared=slow, opened_on=k)
+    staged.validate(games=40)
     assert history(staged.store, staged.now()).strength.ks == (0, 3, 4)
     staged.store.release_master_lease(staged.master)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import new_worker
-from tuned import iterate, space_from, tuned, validated
+from builders import new_worker, space_from, stage
 
 from spsa.config.projection import params_file
 from spsa.db.tables import Event
@@ -32,9 +31,9 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Rep
     """A run of two parameters and four iterations, validated, with a worker of a hostile name."""
     path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("page") / "spsa.db")
     with Store(f"sqlite:///{path}", durable=False) as store:
-        staged = tuned(store, space_from(PARAMS), 4, planned=5)
-        validated(staged)
-        iterate(replace(staged, worker=store.register_worker(new_worker(HOSTILE))))
+        staged = stage(store, space_from(PARAMS), 4, planned=5)
+        staged.validate()
+        replace(staged, worker=store.register_worker(new_worker(HOSTILE))).iterate()
         store.pause("first", HOSTILE, "postgresql://spsa:geheim@db/x is slow")
         return report(store, staged.now())
 
@@ -148,6 +147,6 @@ def test_characters_that_turn_text_around_are_escaped(told: Report) -> None:
 
 
 def test_a_run_that_has_not_begun_says_what_to_do(sqlite_store: Store) -> None:
-    found = page(report(sqlite_store, tuned(sqlite_store, space_from(PARAMS), 0).now()))
+    found = page(report(sqlite_store, stage(sqlite_store, space_from(PARAMS), 0).now()))
     assert '<script type="application/json" id="figures">{}</script>' in found
     assert "<code>spsa-master validate</code> plays the tuned values" in found

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 from asking import Store
+from builders import stage
 from rich.console import Console
 from served import space
-from tuned import tuned
 
 from spsa.core.scoring import Tally
 from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
@@ -143,7 +143,7 @@ def test_a_display_that_fails_is_switched_off(
     error: BaseException, live: bool, sqlite_store: Store
 ) -> None:
     broken = Broken(error)
-    run = tuned(sqlite_store, space(), 0).run
+    run = stage(sqlite_store, space(), 0).run
     with Progress(Console(file=broken, force_terminal=live), sqlite_store, run) as progress:
         progress.opened(1, Gains())
         writes = broken.writes

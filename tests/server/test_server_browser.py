@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from builders import Stage
+from builders import Stage, stage
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 from served import OPERATOR, people, serving, space
-from tuned import play, tuned, validated
 
 from spsa.lifecycle import RunStatus
 from spsa.report.formats import estimate
@@ -109,7 +108,7 @@ def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
 
 
 def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
-    validated(played, games=40, opened_on=3)
+    played.validate(games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
     found = history(played.store, played.now())
     assert found.strength is not None
@@ -160,7 +159,7 @@ def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, playe
     seen.page.locator("#settings-all > summary").click()
     applied = played.now().applied
     drawn(seen, "parameters", "margin")
-    play(played, "more", 10.0)
+    played.play(10.0)
     played.apply()
     seen.page.get_by_text(f"{applied + 1} of 10 iterations").wait_for()
     expect(seen.page.locator("[data-figure=parameters]")).to_be_visible()
@@ -177,7 +176,7 @@ def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, playe
 
 def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, played: Stage) -> None:
     store, name = played.store, "operated"
-    tuned(store, space(), 1, name=name)
+    stage(store, space(), 1, name=name)
     with serving(store, people(operator=OPERATOR)) as address:
         page = seen.page
         page.goto(f"{address}/run?run={name}")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from builders import stage
 from console import Running, master, write_project
 from served import TOKEN, certify, got, serve, space
-from tuned import tuned
 
 from spsa.cli import execute
 from spsa.db.migrate import upgrade
@@ -40,7 +40,7 @@ def project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("SPSA_CONFIG", raising=False)
     write_project(tmp_path)
     with Store(sqlite_url) as store:
-        tuned(store, space(), 1)
+        stage(store, space(), 1)
     return tmp_path
 
 

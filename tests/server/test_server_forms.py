@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from asking import Store
+from builders import stage
 from served import NOBODY, OPERATOR, TOKEN, client_of, people, space
 from starlette.testclient import TestClient
-from tuned import tuned
 
 from spsa.errors import DatabaseUnreachable
 from spsa.lifecycle import RunStatus
@@ -18,7 +18,7 @@ OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
 
 @pytest.fixture
 def run(store: Store) -> Store:
-    tuned(store, space(), 0)
+    stage(store, space(), 0)
     return store
 
 

@@ -6,10 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 from asking import Store
-from builders import Stage
+from builders import Stage, stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
-from tuned import tuned
 
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
@@ -60,7 +59,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
 
 
 def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
-    tuned(store, space(), 1)
+    stage(store, space(), 1)
     store.pause("first", "owner", "lunch")
     browser = client_of(store)
     page = html(browser, "/run")
@@ -72,8 +71,8 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
 
 
 def test_two_runs_are_compared(store: Store) -> None:
-    tuned(store, space(), 3)
-    tuned(store, space(), 4, name="second")
+    stage(store, space(), 3)
+    stage(store, space(), 4, name="second")
     browser = client_of(store)
     assert "<option>first</option>" in html(browser, "/run?run=second")
     page = html(browser, "/compare?run=first&with=second")
@@ -135,7 +134,7 @@ def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> Non
 
 
 def test_an_iteration_tells_of_failures_and_purges(store: Store) -> None:
-    staged = tuned(store, space(), 1, planned=3)
+    staged = stage(store, space(), 1, planned=3)
     staged.open()
     claim = staged.claim("fails")
     assert claim is not None
@@ -182,7 +181,7 @@ def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
 
 
 def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
-    staged = tuned(store, space(), 1)
+    staged = stage(store, space(), 1)
     browser = client_of(store)
     tag = browser.get("/iterations").headers["etag"]
     again = browser.get("/iterations", headers={"If-None-Match": tag})
@@ -262,7 +261,7 @@ def test_without_an_operator_nothing_can_be_changed(browser: TestClient, played:
 
 
 def test_a_run_that_has_played_nothing(store: Store) -> None:
-    tuned(store, space(), 0)
+    stage(store, space(), 0)
     browser = client_of(store)
     for path in PAGES:
         if "number=" not in path:

@@ -12,9 +12,9 @@ from socket import create_server
 
 import pytest
 from asking import Store
+from builders import stage
 from console import ROOT, Running, write_project
 from served import OPERATOR, TOKEN, certify, got, serve, space
-from tuned import tuned
 
 from spsa.lifecycle import RunStatus
 from spsa.server.people import MAX_WRONG
@@ -76,7 +76,7 @@ def proxied(
         pytest.skip(f"{request.param} is not installed")
     write_project(tmp_path)
     with Store(sqlite_url) as store:
-        tuned(store, space(), 0)
+        stage(store, space(), 0)
     for name, token in (("token", TOKEN), ("operator", OPERATOR)):
         (tmp_path / name).write_text(token)
     certify(tmp_path, "proxy")

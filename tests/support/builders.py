@@ -1,21 +1,29 @@
 """Small true examples of what goes into the database, each with fields to be overridden."""
 
 import hashlib
+import tempfile
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import floor, tanh
 from pathlib import Path
 
 from asking import Store
 
+from spsa.algorithms.tuning import tuning
+from spsa.config.space import load_space
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
-from spsa.core.scoring import Tally
+from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_queries import NO_FILES
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import EngineFile, Iteration, Run
+from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
 from spsa.master.decide import Pause, upkeep
+from spsa.master.session import RunSettings, tuning_of
 from spsa.planning.games_needed import evenly
 from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
 
@@ -150,6 +158,44 @@ def looked(store: Store, master: MasterLease) -> RunView:
     return view
 
 
+def play(
+    store: Store, worker: RegisteredWorker | None = None, elo: float | None = None, **over: object
+) -> list[Claim]:
+    """Claim and report all that is free: what the seeds say, or as if plus had so much more Elo.
+
+    `over` is what else the reports say.
+    """
+    worker = worker or store.register_worker(new_worker())
+    played = []
+    while (claim := store.claim(uuid.uuid4().hex, worker, LEASE)) is not None:
+        result = result_of(claim) if elo is None else _result_at(claim, elo)
+        store.report(claim, replace(result, **over))  # type: ignore[arg-type]
+        played.append(claim)
+    return played
+
+
+def _result_at(claim: Claim, elo: float) -> BatchResult:
+    """Pairs whose half points are spread around the score by the batch's seed."""
+    total = Tally()
+    for pair in range(claim.pairs):
+        chance = ((claim.seed >> pair) % 1009) / 1009
+        points = min(4, floor(4 * score_of_elo(elo) + 2 * chance))
+        total += Tally.of_pair(points // 2, points - points // 2)
+    return BatchResult(
+        tally=total,
+        seconds=2.0 * claim.pairs,
+        think_seconds=1.5 * claim.pairs,
+        slot=0,
+        plus_nodes=1000 * claim.pairs,
+        minus_nodes=1000 * claim.pairs,
+    )
+
+
+def score_of_elo(elo: float) -> float:
+    """The expected score, 0..1, of a player who is `elo` stronger."""
+    return (1 + tanh(elo / ELO_PER_SCORE)) / 2
+
+
 @dataclass(frozen=True)
 class Stage:
     """A run with a master and one worker, and the usual moves on it in one word each."""
@@ -171,19 +217,14 @@ class Stage:
     def claim(self, claim_id: str, lease: float = LEASE) -> Claim | None:
         return self.store.claim(claim_id, self.worker, lease)
 
-    def play(self, prefix: str = "c", **costs) -> list[Claim]:
-        """Claim and report everything that is free now."""
-        played = []
-        while (claim := self.claim(f"{prefix}-{self.now().applied}-{len(played)}")) is not None:
-            self.store.report(claim, result_of(claim, **costs))
-            played.append(claim)
-        return played
+    def play(self, elo: float | None = None, **over: object) -> list[Claim]:
+        return play(self.store, self.worker, elo, **over)
 
     def view(self) -> RunView:
         return looked(self.store, self.master)
 
     def apply(self, **over) -> None:
-        """Apply the oldest open iteration."""
+        """Apply the oldest open iteration by a made-up rule."""
         view = self.store.tick(self.master, LEASE)
         oldest = view.open[0]
         self.store.apply(self.master, oldest.id, *step_from(view.run, oldest.tally, **over))
@@ -193,12 +234,127 @@ class Stage:
         self.play()
         self.apply()
 
+    def iterate(self, **over: object) -> None:
+        """One more iteration by the run's own rule; plus wins where it is larger.
 
-def stage(store: Store, files: Mapping[str, bytes] = NO_FILES, **over) -> Stage:
-    """A started run (see `new_run`), its master "m1", and the worker "machine-1"."""
-    run = store.create_run(new_run(**over), files=files)
+        `over` is what its reports say.
+        """
+        run = self.now()
+        rules = tuning_of(run)
+        asked = rules.propose(run.state, run.theta, run.applied + 1)
+        games = run.settings["games_per_iteration"]
+        self.open(
+            target_games=games,
+            batch_games=games // 2,
+            a_k=asked.a_k,
+            c_k=asked.c_k,
+            base_parameters=asked.base,
+            plus_parameters=asked.played.plus,
+            minus_parameters=asked.played.minus,
+            perturbation_signs=asked.signs,
+        )
+        self.play(60.0 * sum(asked.signs.values()) / max(1, len(asked.signs)), **over)
+        iteration = self.store.open_iterations(run.id)[0]
+        update = rules.update(run.state, run.theta, games_of(iteration))
+        self.store.apply(self.master, iteration.id, run, update)
+
+    def validate(self, games: int = 8, **over: object) -> None:
+        """A match of the tuned values against the start, played and complete."""
+        run = self.now()
+        space = Space.from_json(run.space)
+        values = {
+            "opened_on": run.applied,
+            "plus_parameters": space.rounded(space.steps(run.theta)),
+            "minus_parameters": space.rounded(space.steps(run.start_theta)),
+            "target_games": games,
+        }
+        self.store.open_iteration(self.master, new_validation(**values | over))
+        self.play(20.0)
+        one = self.store.iterations(run.id, purpose=Purpose.VALIDATE)[-1]
+        self.store.complete_validation(self.master, one.id, 0.0)
+
+
+def stage(
+    store: Store,
+    space: Space | None = None,
+    applied: int = 0,
+    *,
+    planned: int = 0,
+    files: Mapping[str, bytes] = NO_FILES,
+    **over,
+) -> Stage:
+    """A started run, its master "m1", and the worker "machine-1".
+
+    A run of a space has applied so many results by its own rule (see `tunable_run`); without a
+    space it is one that only rows know (see `new_run`).
+    """
+    run = tunable_run(space, planned or max(applied, 1), **over) if space else new_run(**over)
+    run = store.create_run(run, files=files)
     master = store.acquire_master_lease(run.id, "m1", LEASE)
-    return Stage(store, run, master, store.register_worker(new_worker()))
+    staged = Stage(store, run, master, store.register_worker(new_worker()))
+    for _ in range(applied):
+        staged.iterate()
+    return staged
+
+
+def run_settings(iterations: int, **over) -> RunSettings:
+    facts = {
+        "rule": {},
+        "planned_iterations": iterations,
+        "games_per_iteration": 8,
+        "batch_size": 4,
+        "iterations_in_flight": 1,
+        "max_attempts": 3,
+        "delivery": {},
+        "game_settings": TERMS,
+    }
+    return RunSettings(**facts | over)
+
+
+def tunable_run(
+    space: Space,
+    iterations: int,
+    *,
+    algorithm: str = "mixture",
+    games: int = 8,
+    seed: int = 42,
+    **over,
+) -> Run:
+    """A run of this space as a master makes it."""
+    settings = run_settings(iterations, games_per_iteration=games, batch_size=games // 2)
+    rules = tuning(space, algorithm, {}, iterations=iterations, pairs=games // 2, seed=seed)
+    theta, state = rules.start()
+    facts = {
+        "seed": seed,
+        "algorithm": algorithm,
+        "settings": settings.to_json(),
+        "space": space.to_json(),
+        "max_iterations": iterations,
+        "theta": theta,
+        "state": state,
+    }
+    return new_run(**facts | over)
+
+
+def space_from(params: str) -> Space:
+    """The space that a params.toml with this text has."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "params.toml"
+        path.write_text(params)
+        return load_space(path)
+
+
+def parameter(name: str, **over) -> Parameter:
+    facts = {
+        "name": name,
+        "value": 50,
+        "minimum": 0,
+        "maximum": 100,
+        "step": 8,
+        "place": Place(Location(name)),
+        "option": name,
+    }
+    return Parameter(**facts | over)
 
 
 NODES = TimeControl(kind=TimeKind.NODES, low=2000, high=2000)

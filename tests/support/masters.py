@@ -4,35 +4,19 @@ Nobody sleeps: whenever the master would sleep, the workers play all that is fre
 """
 
 import threading
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asking import Store
-from builders import TERMS, new_engine, new_run, new_worker, result_of
+from builders import new_engine, parameter, run_settings, tunable_run
 
-from spsa.algorithms.tuning import Tuning, tuning
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Space
 from spsa.db.master_queries import Sides
 from spsa.master.loop import Master
-from spsa.master.session import Auto, RunSettings
+from spsa.master.session import Auto, RunSettings, tuning_of
 
-GAMES, BATCH, ATTEMPTS = 8, 4, 2
-SEED = 11
+GAMES = 8
 MAX_SLEEPS = 300
-
-
-def parameter(name: str, **over) -> Parameter:
-    facts = {
-        "name": name,
-        "value": 50,
-        "minimum": 0,
-        "maximum": 100,
-        "step": 8,
-        "place": Place(Location(name)),
-        "option": name,
-    }
-    return Parameter(**facts | over)
 
 
 SPACE = Space(
@@ -45,16 +29,8 @@ SPACE = Space(
 
 
 def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
-    return RunSettings(
-        rule={},
-        planned_iterations=iterations,
-        games_per_iteration=GAMES,
-        batch_size=BATCH,
-        iterations_in_flight=in_flight,
-        max_attempts=ATTEMPTS,
-        delivery={"kind": "fixed"},
-        game_settings=TERMS,
-    )
+    over = {"iterations_in_flight": in_flight, "max_attempts": 2, "delivery": {"kind": "fixed"}}
+    return run_settings(iterations, **over)
 
 
 @dataclass
@@ -117,16 +93,6 @@ class FakeSleep(threading.Event):
         return self.is_set()
 
 
-def play(store: Store) -> int:
-    """Play all that is free; how many batches it was."""
-    worker = store.register_worker(new_worker())
-    count = 0
-    while (claim := store.claim(uuid.uuid4().hex, worker, 1000)) is not None:
-        store.report(claim, result_of(claim))
-        count += 1
-    return count
-
-
 @dataclass
 class RunUnderTest:
     """A run on `SPACE` with everything that a master needs."""
@@ -142,25 +108,11 @@ class RunUnderTest:
     masters: int = 0
 
     def __post_init__(self) -> None:
-        theta, state = self.tuning.start()
-        wanted = settings(self.in_flight, self.iterations)
-        self.run = self.store.create_run(
-            new_run(
-                name=self.name,
-                seed=SEED,
-                algorithm=self.algorithm,
-                settings=wanted.to_json(),
-                space=SPACE.to_json(),
-                max_iterations=self.iterations,
-                theta=theta,
-                state=state,
-            )
-        )
-
-    @property
-    def tuning(self) -> Tuning:
-        pairs = GAMES // 2
-        return tuning(SPACE, self.algorithm, {}, iterations=self.iterations, pairs=pairs, seed=SEED)
+        self.settings = settings(self.in_flight, self.iterations)
+        over = {"name": self.name, "algorithm": self.algorithm, "seed": 11}
+        run = tunable_run(SPACE, self.iterations, **over, settings=self.settings.to_json())
+        self.run = self.store.create_run(run)
+        self.tuning = tuning_of(self.run)
 
     def now(self):
         return self.store.run(self.name)
@@ -173,7 +125,7 @@ class RunUnderTest:
             "store": queries,
             "master_lease": self.store.acquire_master_lease(self.run.id, "m", 1000),
             "tuning": self.tuning,
-            "settings": settings(self.in_flight, self.iterations),
+            "settings": self.settings,
             "delivery": self.delivery,
             "watcher": self.watched,
             "project": self.projected.append,

@@ -4,9 +4,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from asking import Store
-from builders import Stage, new_worker
+from builders import Stage, new_worker, space_from, stage
 from shell import Shell
-from tuned import iterate, space_from, tuned, validated
 
 _PARAMETERS = {
     "rook_value_opening": (560, 280, 1500, 80),
@@ -34,10 +33,10 @@ def owned(store: Store) -> Stage:
         f"[{name}]\nvalue = {value}\nmin = {low}\nmax = {high}\nstep = {step}\n"
         for name, (value, low, high, step) in _PARAMETERS.items()
     )
-    draft = tuned(store, space_from(text), 12, games=_GAMES, name="draft", planned=20)
-    validated(draft, games=400)
+    draft = stage(store, space_from(text), 12, games=_GAMES, name="draft", planned=20)
+    draft.validate(games=400)
     store.stop("draft", "owner", "wider bounds")
-    first = tuned(store, space_from(text + _FROZEN), 0, games=_GAMES, name="rook", planned=60)
+    first = stage(store, space_from(text + _FROZEN), 0, games=_GAMES, name="rook", planned=60)
     workers = {
         name: store.register_worker(new_worker(f"{name}-1", host=name, concurrency=slots))
         for name, slots in (("desk", 4), ("server", 16), ("attic", 2))
@@ -46,9 +45,9 @@ def owned(store: Store) -> Stage:
         host = ("server", "server", "desk", "attic")[k % 4]
         played = replace(first, worker=workers[host])
         spoilt = {"voids": {"crash of plus": 2}, "plus_time_losses": 1} if host == "attic" else {}
-        iterate(played, _GAMES, **spoilt)
+        played.iterate(**spoilt)
         if k in (19, 39):
-            validated(replace(first, worker=workers["server"]), games=1000)
+            replace(first, worker=workers["server"]).validate(games=1000)
     with closing(Shell(store.where)) as sql:
         sql(_SPREAD)
         sql("UPDATE spsa_run SET created_at = (SELECT min(reported_at) FROM spsa_batch)")

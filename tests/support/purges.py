@@ -3,9 +3,9 @@
 import struct
 import uuid
 
-from builders import LEASE, new_worker, result_of
+from builders import LEASE, new_worker, play, result_of
 from invariants import broken
-from masters import FakeSleep, play
+from masters import FakeSleep
 
 from spsa.core.scoring import Tally
 from spsa.history.doctor import check_run

@@ -11,10 +11,9 @@ from threading import Thread
 
 import uvicorn
 from asking import Store
-from builders import Stage, new_worker, result_of
+from builders import Stage, new_worker, result_of, stage
 from console import Running, master
 from starlette.testclient import TestClient
-from tuned import tuned, validated
 
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.server.app import application, listening
@@ -51,8 +50,8 @@ def hostile_run(store: Store) -> Stage:
 
     Iteration 7 is the validation; one of the two batches of iteration 8 is played.
     """
-    staged = tuned(store, space(), 6)
-    validated(staged, games=40)
+    staged = stage(store, space(), 6)
+    staged.validate(games=40)
     store.extend(staged.run.name, "owner", 10)
     store.pause(staged.run.name, HOSTILE, "postgresql://spsa:geheim@db/x is slow")
     store.resume(staged.run.name, "owner")
