@@ -4,12 +4,12 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from asking import Store
 from builders import stage
-from console import CONFIG, Done, call, master, write_project
+from console import CONFIG, Ask, write_project
 from shell import Shell
 
 from spsa.algorithms import create
@@ -19,7 +19,6 @@ from spsa.config import load_config
 from spsa.config.space import load_space
 from spsa.core import Builds
 from spsa.core.scoring import Tally
-from spsa.db.migrate import upgrade
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.plan_inputs import Capacity, Shape, pace
 from spsa.protocol import BatchResult
@@ -28,40 +27,24 @@ QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8",
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    write_project(tmp_path, config=QUICK)
-    return tmp_path
+def quick(project: Path) -> Path:
+    write_project(project, config=QUICK)
+    return project
 
 
-def asked(*arguments: str) -> Done:
-    return call(master(*arguments), Path.cwd())
+def test_a_plan_is_made_without_a_database_and_leaves_none(quick: Path, ask: Ask) -> None:
+    before = sorted(path.name for path in quick.rglob("*"))
+    heard = ask("plan")
+    assert (heard.code, heard.err) == (0, "")
+    assert "20 iterations of 40 games, 800 in all" in heard.out
+    assert "assumed" in heard.out
+    assert sorted(path.name for path in quick.rglob("*")) == before
 
 
-def plan_json(*arguments: str) -> dict[str, Any]:
-    done = asked("plan", "--json", *arguments)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def test_a_plan_is_made_without_a_database_and_leaves_none(project: Path) -> None:
-    before = sorted(path.name for path in project.rglob("*"))
-    done = asked("plan")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "20 iterations of 40 games, 800 in all" in done.stdout
-    assert "assumed" in done.stdout
-    assert sorted(path.name for path in project.rglob("*")) == before
-
-
-def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(
-    project: Path,
-) -> None:
-    file, rule = project / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
+def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(quick: Path) -> None:
+    file, rule = quick / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
     file.write_text(QUICK.replace("max_iterations = 20", f"{rule}max_iterations = 20000"))
-    config, space = load_config(file, {}), load_space(project / "params.toml")
+    config, space = load_config(file, {}), load_space(quick / "params.toml")
     problem = problem_of(space, iterations=20_000, pairs=config.games.pairs)
     shape = Shape(iterations=20_000, games=40, batch_games=2, in_flight=1)
     design, merged = plan._design(config, space, shape)
@@ -74,8 +57,10 @@ def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(
             assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
 
 
-def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> None:
-    found = plan_json("--draws", "0.9", "--game-seconds", "3", "-c", "7", "--elo", "12")
+@pytest.mark.usefixtures("quick")
+def test_what_the_command_line_says_goes_before_assumptions(ask: Ask) -> None:
+    options = ("--draws", 0.9, "--game-seconds", 3, "-c", 7, "--elo", 12)
+    found = ask("plan", "--json", *options).json
     assert (found["draw_rate"], found["concurrency"]) == (0.9, 7)
     assert found["pace"]["game"] == 3
     assert [r["elo"] for r in found["recoveries"]] == [12]
@@ -85,28 +70,28 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
 @pytest.mark.long
 @pytest.mark.slow
 def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
-    project: Path,
+    quick: Path, ask: Ask
 ) -> None:
-    file = project / "config.toml"
+    file = quick / "config.toml"
     text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]\nat_once = 9")
     auto, fixed = (
         text.replace("[games]", f"[games]\niterations_in_flight = {in_flight}")
         for in_flight in ('"auto"', "2")
     )
     file.write_text(auto, encoding="utf-8")
-    told = asked("plan", "-c", "64", "--game-seconds", "10").stdout
+    told = ask("plan", "-c", 64, "--game-seconds", 10).out
     assert "iterations in flight follow the fleet: up to 4 with this one" in told
     assert "would keep 64 slots busy" in " ".join(told.split())
     file.write_text(fixed, encoding="utf-8")
-    assert "follow the fleet" not in asked("plan").stdout
+    assert "follow the fleet" not in ask("plan").out
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [("auto", 40.0), (1, 60.0)])
 def test_batches_are_as_small_as_the_master_cuts_them(
-    project: Path, in_flight: int | Literal["auto"], seconds: float
+    quick: Path, in_flight: int | Literal["auto"], seconds: float
 ) -> None:
     """30 games of 10 seconds in batches of at most 6: 15 pairs on 8 slots, or 5 batches."""
-    config = load_config(project / "config.toml", {})
+    config = load_config(quick / "config.toml", {})
     wanted = {"games_per_iteration": 30, "batch_size": 6, "iterations_in_flight": in_flight}
     games = config.games.model_copy(update=wanted)
     capacity = Capacity(concurrency=8, build_seconds=0.0)
@@ -115,20 +100,18 @@ def test_batches_are_as_small_as_the_master_cuts_them(
     assert alone.iteration == seconds
 
 
-@pytest.mark.slow
-def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
-    url = f"sqlite:///{project / 'spsa.db'}"
-    upgrade(url)
-    game_settings = load_config(project / "config.toml", {}).game_settings
-    with Store(url, durable=False) as store:
-        space = load_space(project / "params.toml")
-        staged = stage(store, space, game_settings=game_settings)
-        staged.open(target_games=60, batch_games=60, game_settings=game_settings)
-        claim = staged.claim("c")
-        assert claim is not None
-        drawn = Tally(draws=60, pentanomial=(0, 0, 30, 0, 0))
-        store.report(claim, BatchResult(tally=drawn, moves=6000, seconds=150.0))
-    found = plan_json()
+def test_what_was_measured_under_the_same_terms_is_used(
+    quick: Path, project_store: Store, ask: Ask
+) -> None:
+    game_settings = load_config(quick / "config.toml", {}).game_settings
+    space = load_space(quick / "params.toml")
+    staged = stage(project_store, space, game_settings=game_settings)
+    staged.open(target_games=60, batch_games=60, game_settings=game_settings)
+    claim = staged.claim("c")
+    assert claim is not None
+    drawn = Tally(draws=60, pentanomial=(0, 0, 30, 0, 0))
+    project_store.report(claim, BatchResult(tally=drawn, moves=6000, seconds=150.0))
+    found = ask("plan", "--json").json
     assert found["pace"]["game"] == pytest.approx(2.5)
     assert found["draw_rate"] > 0.9
     assert found["games_if_unbalanced"] < 0.5
@@ -136,15 +119,16 @@ def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     assert any("measured over 60 games" in source for source in found["sources"])
 
 
-@pytest.mark.slow
-def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> None:
-    config = load_config(project / "config.toml", {})
-    upgrade(config.database.url)
-    with Store(config.database.url) as store:
-        staged = stage(store, load_space(config.run.params))
-        store.tick(staged.master, 60, Builds(usual=77.0))
-    assert not [s for s in plan_json()["sources"] if "77 s" in s]  # of another build command
-    with closing(Shell(config.database.url)) as sql:
+def test_builds_and_speeds_that_runs_have_measured_are_used(
+    quick: Path, project_store: Store, ask: Ask
+) -> None:
+    config = load_config(quick / "config.toml", {})
+    staged = stage(project_store, load_space(config.run.params))
+    project_store.tick(staged.master, 60, Builds(usual=77.0))
+    of_another_command = ask("plan", "--json").json["sources"]
+    assert not [source for source in of_another_command if "77 s" in source]
+    with closing(Shell(project_store.where)) as sql:
         text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
         sql(text, d=json.dumps(delivery_settings(config)))
-    assert "two builds take 77 s: measured by the last run" in plan_json()["sources"]
+    sources = ask("plan", "--json").json["sources"]
+    assert "two builds take 77 s: measured by the last run" in sources

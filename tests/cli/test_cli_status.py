@@ -2,14 +2,13 @@
 
 import json
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import Stage, new_validation, new_worker, stage
-from console import PARAMS, Ask, environment, master, write_project
+from console import PARAMS, Ask, Running, master, write_project
 from shell import Shell
 
 from spsa.config.space import load_space
@@ -142,42 +141,22 @@ def test_a_watch_ends_with_its_run(staged: Stage, ask: Ask) -> None:
     assert [json.loads(line)["status"] for line in lines] == ["finished"]
 
 
-@pytest.fixture
-def watch(project: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
-    started: list[subprocess.Popen[str]] = []
-
-    def watching(*words: str) -> "subprocess.Popen[str]":
-        started.append(
-            subprocess.Popen(
-                master("status", "--watch", "--interval", "0.1", *words),
-                cwd=project,
-                env=environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-        return started[-1]
-
-    yield watching
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.slow
-def test_a_watch_tells_every_change_and_ends_at_ctrl_c(
-    staged: Stage, watch: Callable[..., "subprocess.Popen[str]"]
-) -> None:
-    watching = watch("--json")
-    assert watching.stdout is not None and watching.stderr is not None
-    assert json.loads(watching.stdout.readline())["open"] == []
+def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged: Stage, project: Path) -> None:
+    words = ("status", "--watch", "--interval", 0.1, "--json")
+    watching = Running(master(*words), project)
+
+    def opened() -> list[list[object]]:
+        """What was open in each line so far."""
+        whole = watching.out.rpartition("\n")[0]
+        return [json.loads(line)["open"] for line in whole.splitlines()]
+
+    watching.until(opened)
+    assert opened()[0] == []
     staged.open()
-    while not json.loads(watching.stdout.readline())["open"]:
-        pass
+    watching.until(lambda: opened()[-1])
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(120) == 130
-    assert watching.stderr.read().strip() == ""
+    assert watching.ended() == 130 and watching.log.strip() == ""
 
 
 def test_who_names_a_database_needs_no_config_toml(
