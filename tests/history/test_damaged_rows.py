@@ -33,10 +33,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     url = f"sqlite:///{folder / 'spsa.db'}"
     upgrade(url)
     space = load_space(folder / "params.toml")
-    theta = {"margin": 200.0, "depth": 3.0}
-    facts = {"name": "small", "space": space.to_json(), "settings": SETTINGS.to_json()}
+    facts = {"name": "small", "algorithm": "spsa", "settings": SETTINGS.to_json()}
     with Store(url, durable=False) as store:
-        stage(store, theta=theta, **facts).open()
+        stage(store, space, **facts).open()
     return folder
 
 
