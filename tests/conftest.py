@@ -7,6 +7,9 @@
 `sqlite_url`          a fresh, migrated SQLite database, where one kind is enough
 `sql`                 runs SQL text on the database of the test: `sql("UPDATE ...", name=value)`
 `expire`              makes leases run out: `expire(claim.batch_id)`, `expire(run_id=...)`
+`project`             the present folder, with config.toml, params.toml and an engine's source
+`project_store`       its database, with its tables, opened
+`ask`                 calls `spsa-master` within this process: `ask("status", "--json")`
 
 The examples to fill them with are plain functions of `builders`: `new_run(**over)`,
 `new_iteration(**over)`, `stage(store)`, ...
@@ -27,12 +30,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from asking import Store
-from console import end_all
+from console import OWN, Ask, Said, end_all, write_project
 from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
 
+from spsa.cli import execute
 from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
 
@@ -173,6 +177,41 @@ def sql(request: pytest.FixtureRequest) -> Iterator[Shell]:
 def expire(sql: Shell) -> Callable[..., None]:
     """Time passes for one lease: a batch's, or a master's."""
     return sql.expire
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder, with no variable that names another one."""
+    monkeypatch.chdir(tmp_path)
+    for variable in OWN:
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    """Both files and an engine's source."""
+    write_project(folder)
+    return folder
+
+
+@pytest.fixture
+def project_store(project: Path, sqlite_template: Path) -> Iterator[Store]:
+    """The database of the project, with its tables, opened."""
+    shutil.copy(sqlite_template, project / "spsa.db")
+    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as store:
+        yield store
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
+    def called(*words: object) -> Said:
+        capsys.readouterr()
+        code = execute([str(word) for word in words])
+        heard = capsys.readouterr()
+        return Said(code, heard.out, heard.err)
+
+    return called
 
 
 @pytest.fixture(scope="module", params=DATABASES)

@@ -1,6 +1,5 @@
 """Formulas of constant gains against each other, and against published figures."""
 
-
 import numpy as np
 import pytest
 

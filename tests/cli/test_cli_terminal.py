@@ -6,55 +6,45 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import stage
-from console import master, worker, write_project
+from console import master, worker
 from screen import on_terminal
 from served import space
 from tuner import uci_tuner
 
-from spsa.db import migrate
-
 pytestmark = pytest.mark.slow
 
 
-def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder}/spsa.db"
+def test_a_watch_fits_the_screen_and_leaves_it_clean(project: Path, project_store: Store) -> None:
+    stage(project_store, space(40), 3, planned=9)
+    command = master("status", "--watch", "--interval", 0.2)
+    with on_terminal(command, project, columns=90, lines=24) as terminal:
+        view = ("machine-1", "of 40 parameters, those that moved most", "steps moved", "path")
+        terminal.wait_for(lambda text: all(part in text for part in view))
+        assert len(terminal.shown) <= 24 and terminal.shown[0].startswith("run first: running")
+        assert not terminal.cursor_is_shown
+        terminal.type(b"\x03")
+        assert terminal.wait() == 130
+    assert terminal.cursor_is_shown
+    assert terminal.everything.count("run first: running") == 1, "the last look alone"
+    assert "extra39" in terminal.everything, "which is whole"
 
 
-def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    migrate.upgrade(url_of(tmp_path))
-    with Store(url_of(tmp_path)) as store:
-        stage(store, space(40), 3, planned=9)
-        command = master("status", "--watch", "--interval", "0.2")
-        with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
-            view = ("machine-1", "of 40 parameters, those that moved most", "steps moved", "path")
-            terminal.wait_for(lambda text: all(part in text for part in view))
-            assert len(terminal.shown) <= 24 and terminal.shown[0].startswith("run first: running")
-            assert not terminal.cursor_is_shown
-            terminal.type(b"\x03")
-            assert terminal.wait() == 130
-        assert terminal.cursor_is_shown
-        assert terminal.everything.count("run first: running") == 1, "the last look alone"
-        assert "extra39" in terminal.everything, "which is whole"
-
-
-def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    migrate.upgrade(url_of(tmp_path))
-    with Store(url_of(tmp_path)) as store:
-        stage(store, space(2), 3)
-    with on_terminal(master("doctor"), tmp_path) as terminal:
+def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(
+    project: Path, project_store: Store
+) -> None:
+    stage(project_store, space(2), 3)
+    with on_terminal(master("doctor"), project) as terminal:
         terminal.wait()
         assert b"checking run first, 3 results " in terminal.written
         assert "checking" not in terminal.everything and terminal.cursor_is_shown
         wanted = terminal.everything
-    with on_terminal(master("doctor"), tmp_path, TERM="dumb") as terminal:
+    with on_terminal(master("doctor"), project, TERM="dumb") as terminal:
         terminal.wait()
         assert b"\x1b" not in terminal.written and terminal.everything == wanted
 
 
 def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
-    url = url_of(tmp_path)
+    url = f"sqlite:///{tmp_path}/spsa.db"
     folder = uci_tuner(tmp_path / "tuner", url, iterations=200, think=0.01).folder
     play = worker("--spsa", "-c", "2", "--force", "--engines-cache", str(tmp_path / "cache"))
     with (

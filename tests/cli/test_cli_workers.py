@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
-from console import Ask, write_project
+from console import Ask
 
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
@@ -18,12 +18,9 @@ PLUS = new_engine("plus").sha256
 
 
 @pytest.fixture
-def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def staged(database_url: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """Two machines: "machine" has reported a batch, "bad" has failed one."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    write_project(tmp_path)
     with Store(database_url, durable=False) as store:
         on = stage(store)
         on.open()

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import stage
-from console import Running, master, write_project
+from console import Ask, Running, master
 from served import TOKEN, certify, got, serve, space
 
-from spsa.cli import execute
 from spsa.db.migrate import upgrade
 
 
@@ -32,16 +31,10 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a config.toml whose database has one run."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("SPSA_CONFIG", raising=False)
-    write_project(tmp_path)
-    with Store(sqlite_url) as store:
-        stage(store, space(), 1)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def run(project_store: Store) -> None:
+    """The run "first" in the database of the project."""
+    stage(project_store, space(), 1)
 
 
 @pytest.mark.slow
@@ -112,38 +105,29 @@ REFUSED = [
 ]
 
 
-def test_what_may_not_be_served_is_refused(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_may_not_be_served_is_refused(project: Path, ask: Ask) -> None:
     (project / "short").write_text("x" * 15)
     (project / "latin").write_bytes(b"\xe4" * 20)
     (project / "good").write_text(TOKEN)
     for line, said in REFUSED:
-        assert execute(["serve", *line]) == 2
-        heard = capsys.readouterr()
-        assert said in heard.err and heard.out == "" and TOKEN not in heard.err
+        heard = ask("serve", *line)
+        assert (heard.code, heard.out) == (2, "")
+        assert said in heard.err and TOKEN not in heard.err
 
 
-def test_an_address_that_is_not_this_machines_is_told(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_is_not_this_machines_is_told(project: Path, ask: Ask) -> None:
     (project / "good").write_text(TOKEN)
-    assert execute(["serve", "--host", "192.0.2.1", "--plain-http", *GOOD]) == 1
-    heard = capsys.readouterr()
-    assert "192.0.2.1:8765: " in heard.err and heard.out == ""
+    heard = ask("serve", "--host", "192.0.2.1", "--plain-http", *GOOD)
+    assert (heard.code, heard.out) == (1, "") and "192.0.2.1:8765: " in heard.err
 
 
-def test_a_certificate_that_cannot_be_used_is_refused(
-    project: Path, pem: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certificate_that_cannot_be_used_is_refused(pem: Path, ask: Ask) -> None:
     for certificate, key, said in (
         ("none.crt", "one.key", "no such file"),
         ("cut.crt", "one.key", ""),
         ("one.crt", "two.key", "key values mismatch"),
         ("one.crt", "hidden.key", ""),
     ):
-        named = ["--certificate", str(pem / certificate), "--private-key", str(pem / key)]
-        assert execute(["serve", *named]) == 2
-        heard = capsys.readouterr()
+        heard = ask("serve", "--certificate", pem / certificate, "--private-key", pem / key)
+        assert (heard.code, heard.out) == (2, "") and "PRIVATE KEY-----" not in heard.err
         assert f"[certificate] cannot be used with {pem / key}: {said}" in heard.err
-        assert heard.out == "" and "PRIVATE KEY-----" not in heard.err
