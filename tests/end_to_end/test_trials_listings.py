@@ -72,7 +72,7 @@ class Listing:
         self.seen.add(Path(words.split(b"\0")[0].decode(errors="replace")).name)
         shown = words.replace(b"\0", b" ").decode(errors="replace")
         environment = (process / "environ").read_bytes()
-        ours = b"spsa.master" in words or b"\0-m\0worker\0" in words
+        ours = b"from spsa.cli import main" in words or b"\0-m\0worker\0" in words
         for secret in self.secrets:
             if secret in words or (secret in environment and not ours):
                 self.found.add(shown)
