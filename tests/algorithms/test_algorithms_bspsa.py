@@ -31,7 +31,7 @@ def after(rule: Bspsas, *outcomes: Outcome) -> Posterior:
     return state
 
 
-def test_bspsa_moves_as_by_14_to_16() -> None:
+def test_bspsa_moves_as_by_14_to_16():
     """The precision of the paper, and its system of equations, beside the covariance."""
     rule, theta = told(Bspsa), START
     precision = np.diag(1 / DISTANCE**2)
@@ -47,7 +47,7 @@ def test_bspsa_moves_as_by_14_to_16() -> None:
     assert np.abs(np.tril(state.covariance, -1)).max() > 0.01
 
 
-def test_bspsas_moves_as_by_9_without_its_sum_and_10() -> None:
+def test_bspsas_moves_as_by_9_without_its_sum_and_10():
     rule, s2, theta = told(), DISTANCE**2, START
     state, rng = rule.start(), generator()
     for k, w in enumerate((2, -1, 0, 1), start=1):
@@ -60,14 +60,14 @@ def test_bspsas_moves_as_by_9_without_its_sum_and_10() -> None:
         assert rule.belief(state).deviation == pytest.approx(np.sqrt(s2))
 
 
-def test_the_perturbation_decays_to_c_end_as_by_17() -> None:
+def test_the_perturbation_decays_to_c_end_as_by_17():
     for k, wanted in ((200, 1.5), (50, 1.5 * 4**0.101), (1, 1.5 * 200**0.101)):
         asked = told().ask(told().start(), k, generator())
         assert np.abs(asked.offset) == pytest.approx(wanted)
         assert asked.c_k == pytest.approx(wanted)
 
 
-def test_late_results_say_the_same_in_any_order() -> None:
+def test_late_results_say_the_same_in_any_order():
     """Against one regression over all results, each about the centre it was played at."""
     rule = told(Bspsa)
     asked = [rule.ask(rule.start(), k, generator(k)) for k in (1, 2, 3)]
@@ -91,7 +91,7 @@ def test_late_results_say_the_same_in_any_order() -> None:
         assert state.covariance == pytest.approx(np.linalg.inv(precision))
 
 
-def test_of_one_parameter_both_filters_believe_the_same() -> None:
+def test_of_one_parameter_both_filters_believe_the_same():
     prior, results = Prior(sigma=7.0, distance=1.5), tallies(seed=5, count=40)
     rules = [told(kind, prior, np.array([2.0])) for kind in (Bspsa, Bspsas)]
     beliefs = [rule.belief(walked(rule, results)) for rule in rules]
@@ -100,14 +100,14 @@ def test_of_one_parameter_both_filters_believe_the_same() -> None:
     assert beliefs[0].deviation < 1.0
 
 
-def test_the_covariance_stays_symmetric_to_the_bit_and_positive() -> None:
+def test_the_covariance_stays_symmetric_to_the_bit_and_positive():
     covariance = walked(told(Bspsa), tallies(seed=6, count=200)).covariance
     assert covariance.tobytes() == covariance.T.copy().tobytes()
     assert np.linalg.eigvalsh(covariance).min() > 0
 
 
 @both
-def test_shifting_all_values_by_10000_changes_nothing(kind: type[Bspsas]) -> None:
+def test_shifting_all_values_by_10000_changes_nothing(kind):
     """It would if (9) kept its sum over theta_j."""
     results = tallies(seed=3, count=30, pairs=2)
     here = told(kind)
@@ -119,7 +119,7 @@ def test_shifting_all_values_by_10000_changes_nothing(kind: type[Bspsas]) -> Non
     assert there.theta(walked(there, results)) - (START + 10_000) == pytest.approx(steps, abs=1e-8)
 
 
-def test_pairs_played_together_say_what_they_say_one_by_one() -> None:
+def test_pairs_played_together_say_what_they_say_one_by_one():
     rule = told(prior=Prior(sigma=7.0, distance=1.5, tau=0.6), start=np.array([2.0]))
     asked = rule.ask(rule.start(), 1, generator())
     together = after(rule, outcome(asked, (1, 2, 3, 4, 5)))
@@ -129,7 +129,7 @@ def test_pairs_played_together_say_what_they_say_one_by_one() -> None:
     assert alone.mean == pytest.approx(together.mean)
 
 
-def test_the_innovation_is_what_the_mean_did_not_predict_where_it_was_played() -> None:
+def test_the_innovation_is_what_the_mean_did_not_predict_where_it_was_played():
     rule = told()
     first, second = (rule.ask(rule.start(), k, generator(k)) for k in (1, 2))
     assert rule.seen(rule.start(), outcome(first, (3, 9, 20, 11, 7))).innovation.tolist() == [10]
@@ -141,7 +141,7 @@ def test_the_innovation_is_what_the_mean_did_not_predict_where_it_was_played() -
     assert seen.innovation == pytest.approx([40 - foreseen])
 
 
-def test_tau_is_learned_from_the_games_unless_it_is_told() -> None:
+def test_tau_is_learned_from_the_games_unless_it_is_told():
     """As many decisive pairs as 50 of variance 0.8 and these together make it."""
     rule = Bspsas(problem=problem(), prior=Prior(sigma=7.0, distance=1.0))
     asked = rule.ask(rule.start(), 1, generator())
@@ -154,12 +154,12 @@ def test_tau_is_learned_from_the_games_unless_it_is_told() -> None:
 
 
 @both
-def test_the_belief_has_what_is_told_before_any_game(kind: type[Bspsas]) -> None:
+def test_the_belief_has_what_is_told_before_any_game(kind):
     belief = told(kind).belief(told(kind).start())
     assert (belief.mean.tolist(), belief.deviation.tolist()) == (START.tolist(), DISTANCE.tolist())
 
 
-def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told() -> None:
+def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told():
     """A pair's expected w by the model of the rule and by the loss agree near equality."""
     h, x, y = 0.3, 0.02, 0.05  # plus and minus at y +- x, the optimum at 0
     elo = -h * (y + x) ** 2 + h * (y - x) ** 2
@@ -170,7 +170,7 @@ def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told() -> Non
     assert [rule.prior.sigma for rule in rules] == [4, sigma_of(2)]  # type: ignore[attr-defined]
 
 
-def test_with_the_truth_told_theta_comes_as_close_as_was_believed() -> None:
+def test_with_the_truth_told_theta_comes_as_close_as_was_believed():
     """200 engines drawn from the prior: errors over believed deviations have variance 1."""
     rng, h, s = generator(11), 1.0, 0.8
     start = np.zeros((200, N))

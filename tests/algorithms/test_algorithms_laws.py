@@ -46,7 +46,7 @@ def bits(state: State) -> str:
 
 
 @every_rule
-def test_a_start_outside_the_bounds_is_taken_inside(variant: str) -> None:
+def test_a_start_outside_the_bounds_is_taken_inside(variant):
     one = rule(variant, problem(np.array([9.0, -9.0, 0.0, 0.0, 0.0])))
     assert one.theta(one.start()).tolist() == [6, -6, 0, 0, 0]
 
@@ -54,7 +54,7 @@ def test_a_start_outside_the_bounds_is_taken_inside(variant: str) -> None:
 @every_rule
 @quickly
 @given(seed=st.integers(0, 2**31), k=st.integers(1, 400))
-def test_equal_generators_give_equal_perturbations(variant: str, seed: int, k: int) -> None:
+def test_equal_generators_give_equal_perturbations(variant, seed, k):
     one = rule(variant)
     state = one.start()
     asked = [one.ask(state, k, generator(seed)) for _ in range(2)]
@@ -65,7 +65,7 @@ def test_equal_generators_give_equal_perturbations(variant: str, seed: int, k: i
 
 
 @every_rule
-def test_results_turned_round_take_theta_the_other_way(variant: str) -> None:
+def test_results_turned_round_take_theta_the_other_way(variant):
     """To the bit, for a whole run from the middle of the range."""
     one = rule(variant, problem(np.zeros(N)))
     results = tallies(seed=2, count=30)
@@ -75,7 +75,7 @@ def test_results_turned_round_take_theta_the_other_way(variant: str) -> None:
 
 
 @every_rule
-def test_more_wins_take_theta_further_to_the_winner(variant: str) -> None:
+def test_more_wins_take_theta_further_to_the_winner(variant):
     one = rule(variant, problem(np.zeros(N)))
     asked = one.ask(one.start(), 1, generator())
     much = one.theta(after_one(one, (0, 5, 20, 15, 10)))
@@ -86,13 +86,13 @@ def test_more_wins_take_theta_further_to_the_winner(variant: str) -> None:
 
 
 @every_rule
-def test_as_many_wins_as_losses_leave_theta_where_it_is(variant: str) -> None:
+def test_as_many_wins_as_losses_leave_theta_where_it_is(variant):
     one = rule(variant)
     assert one.theta(after_one(one, (3, 10, 20, 10, 3))).tolist() == START.tolist()
 
 
 @every_rule
-def test_no_pairs_change_nothing(variant: str) -> None:
+def test_no_pairs_change_nothing(variant):
     """Neither at the start nor later, and without a division by zero on the way."""
     one = rule(variant)
     with np.errstate(all="raise", under="ignore"):
@@ -105,7 +105,7 @@ def test_no_pairs_change_nothing(variant: str) -> None:
 
 
 @every_rule
-def test_one_sided_results_move_theta_a_finite_way(variant: str) -> None:
+def test_one_sided_results_move_theta_a_finite_way(variant):
     one = rule(variant, problem(reach=1e6))
     for pairs in (1, 10_000):
         with np.errstate(all="raise", under="ignore"):
@@ -115,7 +115,7 @@ def test_one_sided_results_move_theta_a_finite_way(variant: str) -> None:
 
 
 @every_rule
-def test_a_parameter_that_was_the_same_on_both_sides_does_not_move(variant: str) -> None:
+def test_a_parameter_that_was_the_same_on_both_sides_does_not_move(variant):
     one = rule(variant)
     played = np.array([2.0, -2.0, 0.0, 1.0, 0.0])
     moved = one.theta(after_one(one, BETTER, played)) - START
@@ -123,7 +123,7 @@ def test_a_parameter_that_was_the_same_on_both_sides_does_not_move(variant: str)
 
 
 @every_rule
-def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant: str) -> None:
+def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant):
     """Which is asked for depends on the generator; the step must not."""
     one = rule(variant)
     played = np.array([2.0, -2.0, 2.5, 1.0, -3.0])
@@ -138,7 +138,7 @@ def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant
 @every_rule
 @quickly
 @given(seed=st.integers(0, 2**31))
-def test_theta_stays_inside_the_bounds(variant: str, seed: int) -> None:
+def test_theta_stays_inside_the_bounds(variant, seed):
     one = rule(variant, problem(reach=3.0, iterations=10))
     state, rng = one.start(), generator(seed)
     for k, pentanomial in enumerate(tallies(seed, count=12, pairs=2000), start=1):
@@ -158,7 +158,7 @@ def extremes(name: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", algorithms())
-def test_the_ends_of_every_range_leave_theta_finite_and_inside(name: str) -> None:
+def test_the_ends_of_every_range_leave_theta_finite_and_inside(name):
     results = np.array([[0, 0, 0, 0, 50], [0, 0, 50, 0, 0], [9, 9, 9, 9, 14], [50, 0, 0, 0, 0]])
     for end in extremes(name):
         one = create(name, end, problem())
@@ -169,7 +169,7 @@ def test_the_ends_of_every_range_leave_theta_finite_and_inside(name: str) -> Non
 
 
 @every_rule
-def test_a_run_goes_on_from_its_saved_state_to_the_bit(variant: str) -> None:
+def test_a_run_goes_on_from_its_saved_state_to_the_bit(variant):
     """Also when it is saved and loaded between any two results."""
     one = rule(variant)
     results = tallies(seed=5, count=25)
@@ -195,7 +195,7 @@ def of_replica(whole: Outcome, centre: Vector, r: int) -> Outcome:
 
 @pytest.mark.parametrize("n", [1, 5, 33])
 @every_rule
-def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant: str, n: int) -> None:
+def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant, n):
     replicas, count = 4, 12
     starts = generator(7).uniform(-2, 2, (replicas, n))
     every = problem(starts)
@@ -216,7 +216,7 @@ def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant: str, n: in
 
 
 @pytest.mark.parametrize("variant", [*WALKS, "constant fdsa"])
-def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant: str) -> None:
+def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant):
     one = rule(variant)
     first, second = (one.ask(one.start(), k, generator(k)) for k in (1, 2))
     results = outcome(first, BETTER, k=1), outcome(second, (5, 9, 20, 8, 3), k=2)
@@ -226,9 +226,7 @@ def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant: str) -> N
 
 
 @every_rule
-def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_needed(
-    variant: str,
-) -> None:
+def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_needed(variant):
     small, one = rule(variant, problem(START[:3])), rule(variant)
     sound, others = saved(one.start()), [rule(name) for name in algorithms()]
     foreign = [found for other in others if set(found := saved(other.start())) != set(sound)]
@@ -275,14 +273,14 @@ def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
 
 
 @every_rule
-def test_whole_numbers_climb_all_the_same(variant: str) -> None:
+def test_whole_numbers_climb_all_the_same(variant):
     space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
     x, y = np.frombuffer(path(variant, space)[-1])
     assert (x > 1.5, y < 1.5) == (True, True)
 
 
 @every_rule
-def test_rescaling_a_parameter_changes_nothing(variant: str) -> None:
+def test_rescaling_a_parameter_changes_nothing(variant):
     paths = [
         path(variant, Space((parameter("x", unit), parameter("y", 1.0))))
         for unit in (1.0, 256.0, 2.0**-20)
@@ -296,7 +294,7 @@ def packed(*numbers: float) -> object:
     return saved(WalkState(np.array(numbers)))["theta"]
 
 
-def test_states_are_alike_up_to_a_hair_and_not_beyond() -> None:
+def test_states_are_alike_up_to_a_hair_and_not_beyond():
     one = {"k": 3, "bank": packed(1e6, 2.0, 1e-12), "theta": [0.5, -3.0], "who": None}
 
     def other(**over: object) -> dict[str, object]:

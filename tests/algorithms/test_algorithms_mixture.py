@@ -57,13 +57,13 @@ def weights(state: State) -> Vector:
     return np.array(p)
 
 
-def test_the_prior_has_every_kind_of_hypothesis_for_every_elo_of_a_step() -> None:
+def test_the_prior_has_every_kind_of_hypothesis_for_every_elo_of_a_step():
     start = rule(problem()).start()
     assert start.weight()[:, 0] == pytest.approx(np.array(PRIOR) / sum(PRIOR))
     assert start.variance[:, 0].tolist() == [s**2 for _, _, s, _ in BANK]
 
 
-def test_one_update_by_hand() -> None:
+def test_one_update_by_hand():
     start, x = np.array([1.0, -2.0]), np.array([0.5, -1.5])
     of = rule(problem(start, reach=9.0))
     before, y = of.start(), start + 0.1
@@ -88,7 +88,7 @@ def test_one_update_by_hand() -> None:
     assert after.weight()[:, 0] == pytest.approx(weights(after))
 
 
-def test_theta_has_the_most_expected_elo() -> None:
+def test_theta_has_the_most_expected_elo():
     of = rule(problem(np.array([0.0, 1.0])))
     state = told(of, played(np.array([0.2, 1.0]), np.array([2.0, -1.0]), (0, 2, 9, 6, 3)))
     h = weights(state) * [elo for elo, *_ in BANK]
@@ -102,7 +102,7 @@ def test_theta_has_the_most_expected_elo() -> None:
         assert expected(best) > expected(best + shift * np.eye(2)[i])
 
 
-def test_the_belief_is_the_gain_of_engines_drawn_by_their_evidence_without_a_deviation() -> None:
+def test_the_belief_is_the_gain_of_engines_drawn_by_their_evidence_without_a_deviation():
     start, rng = np.array([0.0, 1.0]), np.random.default_rng(1)
     of = rule(problem(start))
     state = told(of, *(played(start + 0.1, np.array([2.0, -1.0]), GOOD) for _ in range(4)))
@@ -118,7 +118,7 @@ def test_the_belief_is_the_gain_of_engines_drawn_by_their_evidence_without_a_dev
     assert belief.gained == pytest.approx(gain.mean(), abs=4 * gain.std() / 100_000**0.5)
 
 
-def test_one_result_moves_no_parameter_by_more_than_a_step() -> None:
+def test_one_result_moves_no_parameter_by_more_than_a_step():
     """However much it says; the filters keep what they learned, and theta follows."""
     of = rule(problem(np.zeros(1), reach=20.0, pairs=500))
     state = of.start()
@@ -130,7 +130,7 @@ def test_one_result_moves_no_parameter_by_more_than_a_step() -> None:
     assert of.theta(state)[0] > 3.0
 
 
-def test_an_outlier_counts_as_four_deviations() -> None:
+def test_an_outlier_counts_as_four_deviations():
     """A machine that loses all games of one side moves theta no more than a mediocre day."""
     of = rule(problem(np.zeros(4)))
     calm = told(of, *(played(np.zeros(4), np.full(4, 2.0), EVEN) for _ in range(200)))
@@ -141,7 +141,7 @@ def test_an_outlier_counts_as_four_deviations() -> None:
     assert moved[1] < 3 * moved[0]
 
 
-def test_each_filter_is_the_least_squares_fit_that_its_hypothesis_asks_for() -> None:
+def test_each_filter_is_the_least_squares_fit_that_its_hypothesis_asks_for():
     start, rng = np.array([0.5, -1.0]), np.random.default_rng(2)
     of = rule(problem(start))
     x = rng.choice([-1.0, 1.0], (4, 2)) * np.array([[1.0, 0.0], [0.0, 1.0]] * 2)
@@ -157,9 +157,7 @@ def test_each_filter_is_the_least_squares_fit_that_its_hypothesis_asks_for() -> 
         assert mean == pytest.approx(start + np.linalg.solve(precision, target - start))
 
 
-def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_each_other() -> (
-    None
-):
+def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_each_other():
     """As far from the optimum on a real engine: every side loses a lot, in no direction twice."""
     of, rng = rule(problem(np.zeros(7), pairs=16)), np.random.default_rng(1)
     state = of.start()
@@ -184,7 +182,7 @@ def width(state: State, pairs: int) -> float:
     return float(np.clip(np.sqrt(min(4 * square, known)), 0.8, 1.8))
 
 
-def test_the_offset_is_two_deviations_and_less_when_the_games_could_tell_much() -> None:
+def test_the_offset_is_two_deviations_and_less_when_the_games_could_tell_much():
     of = rule(problem(np.zeros(3), pairs=200))
     state, widths = of.start(), []
     for k in range(1, 200):
@@ -200,7 +198,7 @@ def test_the_offset_is_two_deviations_and_less_when_the_games_could_tell_much() 
     assert widths[-1] == 0.8
 
 
-def test_a_tuned_engine_is_left_alone() -> None:
+def test_a_tuned_engine_is_left_alone():
     """1,000 runs at once from the optimum: what noise costs them, of 20 Elo that a step costs."""
     start = np.zeros((1000, 10))
     at_best = problem(start, iterations=100, pairs=75)
@@ -212,7 +210,7 @@ def test_a_tuned_engine_is_left_alone() -> None:
     assert np.quantile(lost, 0.99) < 0.8
 
 
-def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta() -> None:
+def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta():
     of = rule(problem(np.array([0.5, -1.0])))
     state = told(of, *(played(np.array([0.5, -1.0]), np.array([2.0, 1.0]), GOOD) for _ in range(9)))
     same = Carry(source=np.arange(2), scale=np.ones(2), value=np.zeros(2), doubt=2.0)

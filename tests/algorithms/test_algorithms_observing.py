@@ -39,9 +39,7 @@ def told(rule: Observed, state: Observation, seen: list[Outcome]) -> Observation
 
 @settings(deadline=None)
 @given(walks)
-def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(
-    walk: list[list[float]],
-) -> None:
+def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(walk):
     """Theta s weighs s (s + 1) (s + 2), so the last half has nearly all of the weight."""
     thetas = np.array(walk)
     found = Average.of_nothing(thetas[0])
@@ -57,7 +55,7 @@ def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(
 
 
 @pytest.mark.parametrize("name", algorithms())
-def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name: str) -> None:
+def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name):
     rule = watched(name)
     alone, state = rule.rule.start(), rule.start()
     for one in results(rule, 12):
@@ -72,12 +70,12 @@ def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name:
     assert rule.dump(state) == rule.dump(told(rule, rule.start(), results(rule, 12)))
 
 
-def test_only_rules_without_a_belief_have_a_witness() -> None:
+def test_only_rules_without_a_belief_have_a_witness():
     with_witness = [name for name in algorithms() if watched(name).witness is not None]
     assert with_witness == ["spsa", "fishtest", "kiiski", "constant"]
 
 
-def test_a_witness_learns_what_it_would_have_learnt_by_itself() -> None:
+def test_a_witness_learns_what_it_would_have_learnt_by_itself():
     rule, filters = watched("spsa"), create("mixture", {}, PROBLEM)
     seen, state = results(rule, 15), filters.start()
     for one in seen:
@@ -87,7 +85,7 @@ def test_a_witness_learns_what_it_would_have_learnt_by_itself() -> None:
     assert supported.mean.tobytes() == belief.mean.tobytes()
 
 
-def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
+def test_the_games_of_a_slow_rule_support_more_than_it_found():
     """200 runs at once of SPSA with far too small an `a`, each with an optimum of its own."""
     rng = np.random.default_rng(11)
     start = rng.uniform(0.5, 2.0, size=(200, 6)) * rng.choice([-1.0, 1.0], size=(200, 6))
@@ -103,7 +101,7 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
 
 
 @pytest.mark.parametrize("part", ["rule", "average", "witness"])
-def test_notes_that_are_none_or_of_other_parameters_are_refused(part: str) -> None:
+def test_notes_that_are_none_or_of_other_parameters_are_refused(part):
     rule, fewer = watched("spsa"), problem(START[:2])
     other = observed(create("spsa", {}, fewer), fewer)
     for broken in (3, None, {}, other.dump(other.start())[part]):

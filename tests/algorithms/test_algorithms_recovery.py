@@ -36,7 +36,7 @@ def recovered(case: tuple[float, ...], settings: dict[str, float]) -> float:
     return float((1 + engine.elo(rule.theta(final(played, rule, rng))) / elo).mean())
 
 
-def test_the_derived_gains_recover_most_of_what_there_is_and_more_than_other_gains() -> None:
+def test_the_derived_gains_recover_most_of_what_there_is_and_more_than_other_gains():
     usual = [recovered(case, {}) for case in CASES]
     assert all(found > case[-1] for found, case in zip(usual, CASES, strict=True)), usual
     for settings in OTHERS:

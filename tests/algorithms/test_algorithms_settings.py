@@ -4,14 +4,14 @@ from outcomes import START, problem
 from spsa.algorithms import algorithms, create, rule_entry, settings_faults
 
 
-def test_the_rules_are_listed_in_the_order_they_are_recommended_in() -> None:
+def test_the_rules_are_listed_in_the_order_they_are_recommended_in():
     assert algorithms() == (
         "mixture", "spsa", "fishtest", "kiiski", "constant", "bspsa", "bspsas"
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", algorithms())
-def test_every_method_works_with_its_defaults_which_may_be_given(name: str) -> None:
+def test_every_method_works_with_its_defaults_which_may_be_given(name):
     rule = create(name, {}, problem())
     assert rule.name == name
     assert rule.theta(rule.start()).tolist() == START.tolist()
@@ -20,7 +20,7 @@ def test_every_method_works_with_its_defaults_which_may_be_given(name: str) -> N
     assert settings_faults(name, usual) == []
 
 
-def test_an_unknown_algorithm_is_a_fault_with_a_suggestion() -> None:
+def test_an_unknown_algorithm_is_a_fault_with_a_suggestion():
     assert settings_faults("spas", {"a": -1}) == [
         ("algorithm", "found 'spas'", "did you mean 'spsa'?")
     ]
@@ -31,7 +31,7 @@ def test_an_unknown_algorithm_is_a_fault_with_a_suggestion() -> None:
 @pytest.mark.parametrize(
     ("setting", "meant"), [("alhpa", "alpha"), ("Gamma", "gamma"), ("noise-walk", "noise_walk")]
 )
-def test_a_misspelt_setting_is_a_fault_with_a_suggestion(setting: str, meant: str) -> None:
+def test_a_misspelt_setting_is_a_fault_with_a_suggestion(setting, meant):
     assert settings_faults("spsa", {setting: 0.5}) == [
         (setting, "unknown setting", f"did you mean {meant!r}?")
     ]
@@ -40,7 +40,7 @@ def test_a_misspelt_setting_is_a_fault_with_a_suggestion(setting: str, meant: st
 @pytest.mark.parametrize(
     "value", [0, -1, True, "1", None, float("nan"), float("inf"), [1.0], 10**400]
 )
-def test_a_setting_that_is_no_number_in_its_range_is_a_fault(value: object) -> None:
+def test_a_setting_that_is_no_number_in_its_range_is_a_fault(value):
     assert settings_faults("spsa", {"c": value}) == [
         (
             "c",
@@ -51,7 +51,7 @@ def test_a_setting_that_is_no_number_in_its_range_is_a_fault(value: object) -> N
     ]
 
 
-def test_the_ends_of_a_range() -> None:
+def test_the_ends_of_a_range():
     found = [settings_faults("spsa", {"gamma": value}) == [] for value in (0, 0.5, 0.51, -0.1)]
     assert found == [True, True, False, False]
 
@@ -60,7 +60,7 @@ def test_the_ends_of_a_range() -> None:
     ("found", "hint"),
     [("fsda", "; did you mean 'fdsa'?"), ("SPSA", "; did you mean 'spsa'?"), ("x", ""), (1, "")],
 )
-def test_a_word_that_is_none_of_the_choices_is_a_fault(found: object, hint: str) -> None:
+def test_a_word_that_is_none_of_the_choices_is_a_fault(found, hint):
     assert settings_faults("constant", {"perturbation": found}) == [
         (
             "perturbation",
@@ -70,7 +70,7 @@ def test_a_word_that_is_none_of_the_choices_is_a_fault(found: object, hint: str)
     ]
 
 
-def test_all_faults_come_in_one_go() -> None:
+def test_all_faults_come_in_one_go():
     given = {"alhpa": 1, "c": 0, "gamma": 0.1, "a": "much", "noise_walk": 2}
     faults = settings_faults("spsa", given)
     assert [key for key, _, _ in faults] == ["alhpa", "c", "a", "noise_walk"]

@@ -34,7 +34,7 @@ def spsa(**settings: float) -> Rule:
     return create("spsa", settings, problem())
 
 
-def test_one_result_moves_theta_as_spall_says() -> None:
+def test_one_result_moves_theta_as_spall_says():
     rule = spsa(a=0.02, c=2, A=20, alpha=0.602, gamma=0.101)
     asked = asked_by(rule, 3)
     assert asked.c_k == pytest.approx(2 / 3**0.101)
@@ -49,7 +49,7 @@ def test_one_result_moves_theta_as_spall_says() -> None:
     assert (update.elo, update.bounded) == (found, False)
 
 
-def test_signs_are_fair_independent_and_the_same_on_every_machine() -> None:
+def test_signs_are_fair_independent_and_the_same_on_every_machine():
     rule, one = spsa(), generator(7)
     signs = np.array([np.sign(rule.ask(rule.start(), 1, one).offset) for _ in range(4000)])
     assert np.abs(signs.T @ signs / 4000 - np.eye(N)).max() < 0.06
@@ -58,7 +58,7 @@ def test_signs_are_fair_independent_and_the_same_on_every_machine() -> None:
     assert fixed.astype(int).tolist() == [1, -1, -1, 1, -1]
 
 
-def test_elo_is_bounded_by_its_own_error_and_says_so() -> None:
+def test_elo_is_bounded_by_its_own_error_and_says_so():
     for pentanomial, sign in (((0, 0, 0, 0, 50), 1), ((50, 0, 0, 0, 0), -1)):
         _, update = moved(spsa(elo_bound=3), pentanomial)
         assert update.bounded
@@ -66,7 +66,7 @@ def test_elo_is_bounded_by_its_own_error_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("pairs", [1, 50])
-def test_a_score_of_one_moves_theta_but_not_out_of_sight(pairs: int) -> None:
+def test_a_score_of_one_moves_theta_but_not_out_of_sight(pairs):
     asked, won = asked_by(spsa()), (0, 0, 0, 0, pairs)
     noise = null_error(Tally(pentanomial=won)) * asked.a_k / (2 * asked.c_k)
     sizes = np.abs(moved(spsa(), won)[0])
@@ -74,7 +74,7 @@ def test_a_score_of_one_moves_theta_but_not_out_of_sight(pairs: int) -> None:
     assert (sizes <= 4 * noise * (1 + 1e-12)).all()
 
 
-def test_the_gradient_is_over_the_played_difference_unless_that_is_close_to_zero() -> None:
+def test_the_gradient_is_over_the_played_difference_unless_that_is_close_to_zero():
     rule = spsa(c=1)  # asks for a difference of 2
     gain = asked_by(rule).a_k * elo(Tally(pentanomial=BETTER)).value
     step, _ = moved(rule, BETTER, np.array([2.0, -2.0, 3.0, 4.0, -1.0]))
@@ -83,9 +83,7 @@ def test_the_gradient_is_over_the_played_difference_unless_that_is_close_to_zero
 
 
 @pytest.mark.parametrize(("n", "iterations", "pairs"), [(1, 1, 1), (8, 30, 30), (20, 1000, 75)])
-def test_the_noise_of_all_games_carries_theta_as_far_as_was_wanted(
-    n: int, iterations: int, pairs: int
-) -> None:
+def test_the_noise_of_all_games_carries_theta_as_far_as_was_wanted(n, iterations, pairs):
     chosen = problem(np.zeros(n), iterations=iterations, pairs=pairs)
     rule = create("spsa", {"noise_walk": 1.5}, chosen)
     asked = [asked_by(rule, k) for k in range(1, iterations + 1)]
@@ -95,7 +93,7 @@ def test_the_noise_of_all_games_carries_theta_as_far_as_was_wanted(
     assert asked[-1].c_k == pytest.approx(1.0)
 
 
-def test_a_given_gain_is_taken_as_it_is() -> None:
+def test_a_given_gain_is_taken_as_it_is():
     asked = asked_by(spsa(a=1, c=1, A=50))
     assert (asked.a_k, asked.c_k) == (pytest.approx(1 / 51**0.602), 1)
 
@@ -104,7 +102,7 @@ def fishtest(**settings: float) -> Rule:
     return create("fishtest", settings, problem())
 
 
-def test_one_result_moves_theta_as_fishtest_does() -> None:
+def test_one_result_moves_theta_as_fishtest_does():
     rule = fishtest(r_end=0.004, c_end=2, A=30, alpha=0.5, gamma=0.1)
     c_k = 2 * 200**0.1 / 3**0.1
     r_k = 0.004 * 2**2 * (30 + 200) ** 0.5 / (30 + 3) ** 0.5 / c_k**2
@@ -115,34 +113,34 @@ def test_one_result_moves_theta_as_fishtest_does() -> None:
     assert moved(rule, BETTER, played, k=3)[0] == pytest.approx(r_k * 8 * played / 2)
 
 
-def test_the_gains_of_fishtest_end_as_they_are_told_to() -> None:
+def test_the_gains_of_fishtest_end_as_they_are_told_to():
     last = asked_by(fishtest(r_end=0.003, c_end=1.5), 200)
     assert last.c_k == pytest.approx(1.5)
     assert last.a_k / last.c_k**2 == pytest.approx(0.003)
 
 
-def test_the_defaults_are_those_of_fishtest() -> None:
+def test_the_defaults_are_those_of_fishtest():
     given = fishtest(r_end=0.002, c_end=1, A=20, alpha=0.602, gamma=0.101)
     for k in (1, 77, 200):
         usual, told = asked_by(fishtest(), k), asked_by(given, k)
         assert (usual.a_k, usual.c_k) == (told.a_k, told.c_k)
 
 
-def test_iterations_of_another_tuner_count() -> None:
+def test_iterations_of_another_tuner_count():
     whole = create("fishtest", {}, problem(iterations=240))
     rest = create("fishtest", {"played": 40}, problem(iterations=200))
     one, other = asked_by(whole, 45), asked_by(rest, 5)
     assert (one.a_k, one.c_k) == (other.a_k, other.c_k)
 
 
-def test_the_gains_of_the_iterations_row_count() -> None:
+def test_the_gains_of_the_iterations_row_count():
     first, second = fishtest(), fishtest(r_end=0.02, c_end=3)
     told = outcome(asked_by(first), BETTER)
     kept, same = (rule.theta(rule.tell(rule.start(), told)[0]) for rule in (second, first))
     assert kept.tolist() == same.tolist()
 
 
-def test_fishtest_uses_results_and_not_their_elo() -> None:
+def test_fishtest_uses_results_and_not_their_elo():
     """50 pairs won move theta by 100 wins, not by an infinite or a bounded Elo."""
     step, update = moved(fishtest(), (0, 0, 0, 0, 50), k=200)
     assert np.abs(step) == pytest.approx(0.002 * 100)
@@ -153,13 +151,13 @@ def kiiski(chosen: Problem | None = None, **settings: float) -> Rule:
     return create("kiiski", settings, chosen or problem())
 
 
-def test_one_game_won_moves_a_value_of_100_to_100_04() -> None:
+def test_one_game_won_moves_a_value_of_100_to_100_04():
     """The paper's own example: delta = 20, apply_factor = 0.002; here of two games, one won."""
     rule = kiiski(problem(np.array([100.0]), reach=500.0), apply_factor=0.002)
     assert moved(rule, (0, 0, 0, 1, 0), np.array([40.0]))[0] == pytest.approx([0.04])
 
 
-def test_theta_follows_the_winner_by_a_part_of_every_normal_delta() -> None:
+def test_theta_follows_the_winner_by_a_part_of_every_normal_delta():
     rule, rng = kiiski(sd=2.5, apply_factor=0.01), generator(2)
     step, _ = moved(rule, (4, 14, 20, 10, 2), k=9)
     assert step == pytest.approx(-8 * 0.01 * asked_by(rule, 9).offset)
@@ -173,19 +171,19 @@ def constant(**settings: object) -> Rule:
     return create("constant", settings, problem())
 
 
-def test_example_1_2_perturbs_all_parameters_by_c() -> None:
+def test_example_1_2_perturbs_all_parameters_by_c():
     drawn = np.array([asked_by(constant(c=0.75), k).offset for k in range(1, 11)])
     assert np.abs(drawn).min() == np.abs(drawn).max() == 0.75
 
 
-def test_example_1_1_perturbs_one_parameter_after_the_other() -> None:
+def test_example_1_1_perturbs_one_parameter_after_the_other():
     rule = constant(c=0.75, perturbation="fdsa")
     drawn = np.array([asked_by(rule, k).offset for k in range(1, 11)])
     assert drawn.tolist() == (0.75 * np.vstack([np.eye(N), np.eye(N)])).tolist()
 
 
 @pytest.mark.parametrize("perturbation", ["spsa", "fdsa"])
-def test_a_win_moves_theta_by_r_c_and_a_loss_by_minus_r_c(perturbation: str) -> None:
+def test_a_win_moves_theta_by_r_c_and_a_loss_by_minus_r_c(perturbation):
     rule = constant(r=0.01, c=2, perturbation=perturbation)
     for pentanomial, games in (((0, 0, 0, 1, 0), 1), ((0, 1, 0, 0, 0), -1), ((0, 0, 1, 0, 0), 0)):
         step, _ = moved(rule, pentanomial, k=4)
@@ -193,7 +191,7 @@ def test_a_win_moves_theta_by_r_c_and_a_loss_by_minus_r_c(perturbation: str) -> 
 
 
 @pytest.mark.parametrize("rule", [kiiski(), constant(perturbation="fdsa")], ids=str)
-def test_nothing_decays(rule: Rule) -> None:
+def test_nothing_decays(rule):
     first, last = asked_by(rule), asked_by(rule, 1 + 1000 * N)
     assert first.offset.tolist() == last.offset.tolist()
     assert (first.a_k, first.c_k) == (last.a_k, last.c_k) == (0.002, 1)

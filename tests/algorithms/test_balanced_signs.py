@@ -16,7 +16,7 @@ def delta(k: int, shape: tuple[int, ...], *, last: int | None = None, seed: int 
 
 
 @pytest.mark.parametrize("columns", [*range(1, 70), 100, 250, 1000])
-def test_the_rows_of_a_matrix_are_orthogonal(columns: int) -> None:
+def test_the_rows_of_a_matrix_are_orthogonal(columns):
     matrix = hadamard(columns).astype(int)
     assert len(matrix) >= columns
     assert (np.abs(matrix) == 1).all()
@@ -24,7 +24,7 @@ def test_the_rows_of_a_matrix_are_orthogonal(columns: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 4, 7, 12, 20])
-def test_any_two_parameters_agree_as_often_as_they_differ_in_every_block(n: int) -> None:
+def test_any_two_parameters_agree_as_often_as_they_differ_in_every_block(n):
     length = len(hadamard(n))
     for block in range(3):
         ks = OWN[block * length : (block + 1) * length]
@@ -32,14 +32,14 @@ def test_any_two_parameters_agree_as_often_as_they_differ_in_every_block(n: int)
         assert (signs.T @ signs == length * np.eye(n)).all()
 
 
-def test_independent_runs_in_one_array_have_signs_of_their_own() -> None:
+def test_independent_runs_in_one_array_have_signs_of_their_own():
     signs = np.array([delta(k, (50, 8)) for k in OWN[:8]])
     assert all((one.T @ one == 8 * np.eye(8)).all() for one in np.moveaxis(signs, 1, 0))
     assert len({one.tobytes() for one in np.moveaxis(signs, 1, 0)}) == 50
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 3, 4, 5, 8])
-def test_the_second_of_four_repeats_what_the_last_result_was_for(in_flight: int) -> None:
+def test_the_second_of_four_repeats_what_the_last_result_was_for(in_flight):
     for k in range(in_flight + 2, 40):
         if k % 4 == 2:
             last = k - in_flight
@@ -48,13 +48,13 @@ def test_the_second_of_four_repeats_what_the_last_result_was_for(in_flight: int)
 
 
 @pytest.mark.parametrize("last", [0, 2, 5, 100])
-def test_without_a_result_of_this_run_to_repeat_signs_are_independent(last: int) -> None:
+def test_without_a_result_of_this_run_to_repeat_signs_are_independent(last):
     """Iteration 2 of a run whose first result is missing, or that goes on from another run."""
     signs = balanced_signs(5, 2, last, (16,), np.random.default_rng(9))
     assert (signs == 2 * np.random.default_rng(9).integers(0, 2, size=16) - 1).all()
 
 
-def test_signs_are_a_function_of_the_seed_and_the_iteration() -> None:
+def test_signs_are_a_function_of_the_seed_and_the_iteration():
     first = delta(3, (16,))
     assert (delta(3, (16,)) == first).all()
     assert (delta(3, (16,), seed=6) != first).any()

@@ -27,7 +27,7 @@ def job(key: str) -> Job:
     return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
 
 
-def test_a_slot_that_sleeps_plays_one_job_after_the_other() -> None:
+def test_a_slot_that_sleeps_plays_one_job_after_the_other():
     pool = SleepingPool(1, INSTANT, Random(1))
     for key in "ab":
         pool.submit(job(key))
@@ -41,7 +41,7 @@ def test_a_slot_that_sleeps_plays_one_job_after_the_other() -> None:
 
 
 @pytest.mark.slow
-def test_iterations_in_flight_at_once_and_growing_are_measured_against_the_same() -> None:
+def test_iterations_in_flight_at_once_and_growing_are_measured_against_the_same():
     told = CliRunner().invoke(
         staleness.main, ["--table", "short", "--problems", "2", "--processes", "1"]
     )

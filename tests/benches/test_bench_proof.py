@@ -1,7 +1,5 @@
 """The proof on a real engine: its parameters and its arithmetic."""
 
-from pathlib import Path
-
 import pytest
 
 from benches.proof.markdown import markdown
@@ -18,7 +16,7 @@ NEAR = Tally(wins=128, losses=240, draws=32, pentanomial=(70, 25, 80, 17, 8))
 LEVEL = Tally(wins=180, losses=180, draws=40, pentanomial=(40, 20, 80, 20, 40))
 
 
-def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: Path) -> None:
+def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path):
     (place,) = places(Plan(rules=["mixture"]), tmp_path)
     space = checked_space(place.config())
     own = place.own()
@@ -29,7 +27,7 @@ def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: 
     assert space.rounded(space.steps(own)) == own, "the untouched engine is not in the space"
 
 
-def test_another_engine_is_detuned_alike_for_every_rule(tmp_path: Path) -> None:
+def test_another_engine_is_detuned_alike_for_every_rule(tmp_path):
     tuning = tmp_path / "tuning"
     tuning.mkdir()
     (tuning / "config.toml").write_text(
@@ -56,7 +54,7 @@ def test_another_engine_is_detuned_alike_for_every_rule(tmp_path: Path) -> None:
     assert (load_space(other.folder / "params.toml").start() != start).any()
 
 
-def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
+def test_recovered_is_the_part_of_the_loss_that_came_back():
     half = recovered(NEAR, FAR)
     assert half.value == pytest.approx(1 - elo(NEAR).value / elo(FAR).value)
     assert 0.3 < half.value < 0.7
@@ -79,7 +77,7 @@ def verdict(rule: str, seed: int, match: Tally, which: ThetaChoice = ThetaChoice
     )
 
 
-def test_the_tables_say_who_came_how_far() -> None:
+def test_the_tables_say_who_came_how_far():
     runs = (verdict("spsa", 1, FAR), verdict("mixture", 1, NEAR), verdict("mixture", 2, LEVEL))
     lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
     assert len({line.count("|") for line in lines[:8]}) == 1
@@ -95,7 +93,7 @@ def test_the_tables_say_who_came_how_far() -> None:
     assert "| `margin` | 110 | +2.0 | -0.5 | -0.5 | -0.5 |" in lines
 
 
-def test_rules_are_compared_seed_by_seed() -> None:
+def test_rules_are_compared_seed_by_seed():
     runs = [
         verdict("spsa", 1, FAR),
         verdict("mixture", 1, NEAR),

@@ -1,7 +1,5 @@
 """The runner's bench: what it reads and reckons, and one short match of each kind."""
 
-from pathlib import Path
-
 import chess
 import pytest
 from engines.faulty import LOSER, WINNER, engine, start_book
@@ -14,14 +12,14 @@ from benches.runner.matches import play
 from spsa.core.scoring import Tally
 
 
-def test_equal_pentanomials_agree_and_others_do_not() -> None:
+def test_equal_pentanomials_agree_and_others_do_not():
     same = chi_square((20, 50, 100, 50, 20), (20, 50, 100, 50, 20))
     assert (same.statistic, same.degrees, same.p) == (0.0, 4, 1.0)
     assert chi_square((20, 50, 100, 50, 20), (5, 30, 100, 70, 35)).p < 0.01
 
 
 @pytest.fixture
-def match(tmp_path: Path) -> Plan:
+def match(tmp_path):
     return Plan(
         engines=(
             engine(tmp_path, FIRST, moves=WINNER),
@@ -37,7 +35,7 @@ def match(tmp_path: Path) -> Plan:
 
 
 @pytest.mark.parametrize("contender", [compete(), naive()], ids=lambda one: one.name)
-def test_every_contender_is_read_alike(contender, match: Plan, tmp_path: Path) -> None:
+def test_every_contender_is_read_alike(contender, match, tmp_path):
     match.book.write_text(f"{chess.STARTING_FEN}\n")
     outcome = play(contender, match, tmp_path / "match")
     assert outcome.games.tally == Tally(4, 0, 0, (0, 0, 0, 0, 2))
@@ -49,9 +47,7 @@ def test_every_contender_is_read_alike(contender, match: Plan, tmp_path: Path) -
     }  # fmt: skip
 
 
-def test_delays_are_between_one_engines_answer_and_the_others_question(
-    match: Plan, tmp_path: Path
-) -> None:
+def test_delays_are_between_one_engines_answer_and_the_others_question(match, tmp_path):
     place = tmp_path / "echo"
     place.mkdir()
     match.book.write_text(f"{chess.STARTING_FEN}\n")

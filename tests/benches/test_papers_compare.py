@@ -20,7 +20,7 @@ def answer(*arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_the_text_has_every_rule_with_its_difference_and_every_family() -> None:
+def test_the_text_has_every_rule_with_its_difference_and_every_family():
     result = ran(*QUICK)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -30,7 +30,7 @@ def test_the_text_has_every_rule_with_its_difference_and_every_family() -> None:
     assert "heterogeneous" in result.stdout and "settled" in result.stdout
 
 
-def test_json_has_every_cell_and_repeats_itself() -> None:
+def test_json_has_every_cell_and_repeats_itself():
     found = answer(*QUICK)
     (contest,) = found["contests"]
     assert [one["rule"] for one in contest["rules"]] == ["mixture", "fishtest"]

@@ -21,7 +21,7 @@ def found(*more: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_van_den_berghs_example_to_the_digits_printed() -> None:
+def test_van_den_berghs_example_to_the_digits_printed():
     done = CliRunner().invoke(papers, [*THEORY, "--replicas", "10"])
     assert done.exit_code == 0, done.output
     for line in (
@@ -49,7 +49,7 @@ def test_van_den_berghs_example_to_the_digits_printed() -> None:
     ],
     ids=" ".join,
 )
-def test_simulations_agree_with_the_formulas(how: tuple[str, ...]) -> None:
+def test_simulations_agree_with_the_formulas(how):
     answer = found(*COARSE, *how)
     checks = answer["checks"]
     assert max(check["games"] for check in checks) == pytest.approx(answer["games"], abs=2)

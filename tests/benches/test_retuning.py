@@ -15,7 +15,7 @@ def lost(change: str, *doubts: float) -> dict[str, np.ndarray]:
     return asked.lost()
 
 
-def test_a_prior_starts_where_the_earlier_run_ended_and_the_first_values_do_not() -> None:
+def test_a_prior_starts_where_the_earlier_run_ended_and_the_first_values_do_not():
     found = lost("nothing", 1.0, 1000.0)
     assert list(found) == [FIRST_VALUES, THETA, "doubt 1", "doubt 1000"]
     assert {each.shape for each in found.values()} == {(40, 12)}
@@ -24,7 +24,7 @@ def test_a_prior_starts_where_the_earlier_run_ended_and_the_first_values_do_not(
     assert near < np.abs(found["doubt 1"][0] - found[THETA][0]).mean() + 0.5
 
 
-def test_games_saved_are_those_after_which_a_start_is_as_strong() -> None:
+def test_games_saved_are_those_after_which_a_start_is_as_strong():
     reference = np.linspace(10.0, 1.0, 10)[:, None] * np.ones(3)
     assert saving(reference, reference) == pytest.approx(0.0)
     assert saving(reference / 2, reference) == pytest.approx(0.1)
@@ -32,7 +32,7 @@ def test_games_saved_are_those_after_which_a_start_is_as_strong() -> None:
     assert saving(reference + 1, reference) is None
 
 
-def test_the_command_tells_every_change_and_every_start() -> None:
+def test_the_command_tells_every_change_and_every_start():
     quick = ("--runs", "4", "--earlier", "1500", "--games", "1000", "--doubt", "2")
     told = CliRunner().invoke(retune, quick)
     assert told.exit_code == 0, told.output

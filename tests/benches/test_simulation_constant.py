@@ -7,7 +7,7 @@ import numpy as np
 from benches.papers.constant import ConstantGains
 
 
-def test_more_parameters_than_a_word_has_bits_get_signs_of_their_own() -> None:
+def test_more_parameters_than_a_word_has_bits_get_signs_of_their_own():
     n = 70
     wide = ConstantGains(loss=np.full(n, 1e-6), c=np.ones(n), r=1.0, draw_rate=0.0)
     signs = wide.at_once(np.zeros((4000, n)), 1, np.random.default_rng(5))

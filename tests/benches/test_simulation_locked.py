@@ -7,7 +7,7 @@ from benches.papers.locked import BUDGETS, GROUPS, RULES, group_result
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name: str) -> None:
+def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name):
     group = GROUPS[name]
     losses = group.family(np.random.default_rng(1), 5, group.parameters, group.elo)
     lost = losses.engine.elo(losses.optimum) - losses.engine.elo(losses.start)
@@ -18,7 +18,7 @@ def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name:
     assert (losses.engine.elo(nearby) <= 1e-12).all()
 
 
-def test_a_cliff_is_past_the_optimum_seen_from_the_start() -> None:
+def test_a_cliff_is_past_the_optimum_seen_from_the_start():
     losses = GROUPS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
     way = np.sign(losses.optimum - losses.start)
     past, before = (losses.engine.elo(losses.optimum + 1.5 * s * way) for s in (1, -1))
@@ -26,7 +26,7 @@ def test_a_cliff_is_past_the_optimum_seen_from_the_start() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_rule_is_judged_twice_alike(rule: str) -> None:
+def test_a_rule_is_judged_twice_alike(rule):
     one, again = (group_result("settled", rule, BUDGETS[0]) for _ in range(2))
     assert one.gained.tolist() == again.gained.tolist()
     assert one.gained.shape == one.move.shape == (GROUPS["settled"].runs,)

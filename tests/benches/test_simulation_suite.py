@@ -31,7 +31,7 @@ def group(pairs: int, suite: Suite = SUITE) -> ProblemGroup:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(family: str) -> None:
+def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(family):
     drawn = losses(family)
     assert np.all(drawn.engine.elo(drawn.optimum) == 0.0)
     elsewhere = np.random.default_rng(1).uniform(drawn.lower, drawn.upper, (200, 40, 6))
@@ -39,7 +39,7 @@ def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(fami
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "settled"])
-def test_the_start_loses_the_elo_to_gain(family: str) -> None:
+def test_the_start_loses_the_elo_to_gain(family):
     drawn = losses(family)
     assert np.allclose(-drawn.engine.elo(drawn.start), drawn.elo_to_gain, rtol=1e-9)
     least, most = (6 * 20.0, 6 * 80.0) if family == "steep" else (1.0, 60.0)
@@ -47,7 +47,7 @@ def test_the_start_loses_the_elo_to_gain(family: str) -> None:
     assert drawn.elo_to_gain.max() - drawn.elo_to_gain.min() > (most - least) / 4
 
 
-def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None:
+def test_the_same_seed_draws_the_same_problems_and_another_seed_others():
     one, again = SUITE.problems(group(75)), SUITE.problems(group(75))
     other = replace(SUITE, seed=12).problems(group(75))
     assert np.array_equal(one.losses.hessian, again.losses.hessian)
@@ -55,20 +55,20 @@ def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None
     assert not np.any(one.losses.elo_to_gain == other.losses.elo_to_gain)
 
 
-def test_the_halves_have_no_problem_in_common() -> None:
+def test_the_halves_have_no_problem_in_common():
     choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in ("choose", "judge"))
     assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
     assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
 
 
-def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
+def test_a_budget_holds_the_same_problems_however_it_is_cut():
     pairs, games = SUITE.problems(group(1)), SUITE.problems(group(75))
     assert (pairs.problem.iterations, games.problem.iterations) == (1_000, 13)
     assert np.array_equal(pairs.losses.optimum, games.losses.optimum)
     assert np.array_equal(pairs.draw_rate, games.draw_rate)
 
 
-def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
+def test_engines_side_by_side_are_each_asked_for_their_own():
     parts = [losses("iso", 5), losses("rotated", 5), losses("lopsided", 5)]
     whole = together(parts)
     sides = np.stack([whole.start, whole.start + 0.3])
@@ -86,7 +86,7 @@ def of_rule(rule: str, *gained: float) -> RuleResults:
     return RuleResults(rule, {CELL: np.array(gained), NO_ELO_TO_GAIN: np.array([-9.0, -9.0])})
 
 
-def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody_can_gain() -> None:
+def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody_can_gain():
     one, other = of_rule("one", 0.5, 0.7, 0.9), of_rule("other", 0.4, 0.5, 0.9)
     assert isclose(one.overall().mean, 0.7) and one.overall().count == 3
     assert isclose(one.overall().error, 0.2 / 3**0.5)
@@ -98,7 +98,7 @@ def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody
 
 
 @pytest.mark.parametrize("rule", COMPARED_RULES)
-def test_everybody_can_run_and_ends_at_a_number(rule: str) -> None:
+def test_everybody_can_run_and_ends_at_a_number(rule):
     tiny = Size(parameters=(2,), budgets=(300,), problems=2, most_results=300)
     contest = ComparisonSettings(
         suite=Suite(seed=1, half="choose", size=tiny), pairs=30, in_flight=3

@@ -25,7 +25,7 @@ PAPERS = [Row.SPSA, Row.BSPSAS, Row.BSPSA, Row.TOLD]
 @pytest.mark.slow
 @pytest.mark.parametrize("row", EXACT)
 @pytest.mark.parametrize("i", [0, 3])
-def test_expected_losses_and_limits_are_the_known_ones(row: Row, i: int) -> None:
+def test_expected_losses_and_limits_are_the_known_ones(row, i):
     cell = Table1Cell(row=row, n=PARAMETERS[i])
     assert cell.expected is not None and round(cell.expected, 6) == EXACT[row][i]
     assert round(cell.limit, 6) == LIMIT[i]
@@ -44,7 +44,7 @@ def told(block: Block, j: int, k: int, centre: Vector, c_k: float) -> Outcome:
 
 @pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("row", PAPERS)
-def test_blocks_move_as_the_rules_do_step_by_step(row: Row, n: int) -> None:
+def test_blocks_move_as_the_rules_do_step_by_step(row, n):
     cell = Table1Cell(row=row, n=n, iterations=50)
     rng = np.random.default_rng(1)
     rule = cell.rule(cell.problem(3))
@@ -70,7 +70,7 @@ def fields(outcome: Outcome) -> dict[str, object]:
 
 @pytest.mark.parametrize("start", [0.4, -30.0, 30.0])
 @pytest.mark.parametrize("draw_rate", [0.82, 0.1])
-def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate: float) -> None:
+def test_blocks_play_the_games_of_the_synthetic_engines(start, draw_rate):
     runs = 20_000
     bowl = IsotropicQuadratic(curvature=5.0, draw_rate=draw_rate)
     cell = Table1Cell(row=Row.SPSA, n=1)
@@ -90,7 +90,7 @@ def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 16])
 @pytest.mark.parametrize("row", PAPERS)
-def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:
+def test_short_runs_lose_on_average_what_is_expected(row, n):
     cell = Table1Cell(row=row, n=n, iterations=SHORT)
     losses = cell.losses(300, np.random.default_rng(4))
     assert cell.expected is not None
@@ -99,12 +99,12 @@ def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:
     assert error < 0.1 * cell.expected
 
 
-def test_runs_that_come_to_their_bounds_are_refused() -> None:
+def test_runs_that_come_to_their_bounds_are_refused():
     with pytest.raises(ValueError, match="bounds"):
         Table1Cell(row=Row.SPSA, n=1, iterations=2_000_000).losses(1, np.random.default_rng(1))
 
 
-def test_a_mean_that_is_far_from_the_published_one_is_reported() -> None:
+def test_a_mean_that_is_far_from_the_published_one_is_reported():
     cell = Table1Cell(row=Row.SPSA, n=4)
     usual = Losses(cell=cell, runs=50, mean=0.008, deviation=0.005)
     assert list(far_cells([usual])) == []

@@ -29,12 +29,12 @@ def landscape(n: int) -> Landscape:
 
 
 @pytest.mark.parametrize("n", DESIGNS)
-def test_the_published_design_to_the_digits_printed(n: int) -> None:
+def test_the_published_design_to_the_digits_printed(n):
     assert designed(n) == DESIGNS[n]
 
 
 @pytest.mark.parametrize("n", DIRECT)
-def test_the_published_direct_design_to_the_digits_printed(n: int) -> None:
+def test_the_published_direct_design_to_the_digits_printed(n):
     design = direct(Goal(precision=0.5), landscape(n), 2.0)
     r, games = DIRECT[n]
     assert round(design.r, 6) == r
@@ -42,7 +42,7 @@ def test_the_published_direct_design_to_the_digits_printed(n: int) -> None:
     assert design.games < cautious(Goal(precision=0.5), landscape(n)).games
 
 
-def test_bias_of_the_openings_takes_noise_away() -> None:
+def test_bias_of_the_openings_takes_noise_away():
     assert noise_of_game(0.6) == pytest.approx(0.4)
     assert noise_of_game(0.6, bias=0.2) == pytest.approx(0.4 - 4 * 0.04)
     for draw_rate, bias in ((1.0, 0.0), (0.6, 0.4), (-0.1, 0.0)):

@@ -9,7 +9,7 @@ import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from console import Ask, call, environment, master, worker
+from console import call, environment, master, worker
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade
@@ -49,13 +49,13 @@ def options_of(words: tuple[str, ...]) -> list[click.Option]:
     return [one for one in found.params if isinstance(one, click.Option)]
 
 
-def test_the_commands_are_as_few_as_a_person_can_learn() -> None:
+def test_the_commands_are_as_few_as_a_person_can_learn():
     assert len(COMMANDS) <= MOST_COMMANDS
     assert sum(len(options_of(words)) for words in COMMANDS) <= MOST_OPTIONS
 
 
 @pytest.mark.parametrize("words", [(), ("params",), ("workers",), *COMMANDS], ids=" ".join)
-def test_every_command_has_help(words: tuple[str, ...]) -> None:
+def test_every_command_has_help(words):
     shown = CliRunner().invoke(cli, [*words, "--help"])
     assert shown.exit_code == 0 and shown.output.startswith("Usage:")
     assert "..." not in shown.output.partition("Commands:")[2], "a summary that was cut"
@@ -66,7 +66,7 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "start", ["from spsa.cli import main; main()", "from worker.cli import main; main()"]
 )
-def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
+def test_help_loads_nothing_heavy(start, tmp_path):
     heavy = {"sqlalchemy", "numpy", "alembic", "rich", "chess", "tomlkit", "tree_sitter"}
     code = (
         f"import atexit, sys; atexit.register(lambda: print(*({heavy!r} & set(sys.modules))));"
@@ -103,18 +103,14 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
         ("doctor --run \udcff", "is not UTF-8"),
     ],
 )
-def test_what_the_command_line_does_not_know_is_usage(
-    project: Path, line: str, said: str, ask: Ask
-) -> None:
+def test_what_the_command_line_does_not_know_is_usage(project, line, said, ask):
     heard = ask(*line.split())
     assert (heard.code, heard.out) == (2, "") and "Error:" in heard.err
     assert said in " ".join(heard.err.split())
 
 
 @pytest.mark.parametrize("words", [*READERS, ["run"], ["params", "show"], ["db", "upgrade"]])
-def test_without_a_configuration_each_command_says_so(
-    folder: Path, words: list[str], ask: Ask
-) -> None:
+def test_without_a_configuration_each_command_says_so(folder, words, ask):
     heard = ask(*words)
     assert (heard.code, heard.out) == (2, "")
     assert heard.err.startswith("config.toml: [config.toml] does not exist")
@@ -122,9 +118,7 @@ def test_without_a_configuration_each_command_says_so(
 
 
 @pytest.mark.parametrize("words", READERS)
-def test_a_command_that_looks_needs_a_database_with_a_run(
-    project: Path, words: list[str], ask: Ask
-) -> None:
+def test_a_command_that_looks_needs_a_database_with_a_run(project, words, ask):
     before = sorted(project.iterdir())
     heard = ask(*words)
     assert heard.code == 3
@@ -139,7 +133,7 @@ def test_a_command_that_looks_needs_a_database_with_a_run(
     "url",
     [f"postgresql://u:{SECRET}@127.0.0.1:1/x", "sqlite:////"],
 )
-def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
+def test_a_database_that_does_not_answer_is_5(project, url):
     for command in (master("status"), worker("--spsa", "--once", "-c", "1")):
         done = call(command, project, DATABASE_URL=url)
         assert done.returncode == 5 and done.stdout == ""
@@ -158,9 +152,7 @@ def test_a_database_that_does_not_answer_is_5(project: Path, url: str) -> None:
         f"sqlite:///x.db?mode={SECRET}",
     ],
 )
-def test_a_url_that_is_none_is_refused_and_never_quoted(
-    project: Path, url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_url_that_is_none_is_refused_and_never_quoted(project, url, ask, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", url)
     heard = ask("run")
     assert heard.code == 2 and SECRET not in heard.out + heard.err
@@ -168,7 +160,7 @@ def test_a_url_that_is_none_is_refused_and_never_quoted(
     assert not (project / ".tuning").exists()
 
 
-def test_another_schema_and_a_file_that_is_no_database(project: Path, ask: Ask) -> None:
+def test_another_schema_and_a_file_that_is_no_database(project, ask):
     path = project / "spsa.db"
     upgrade(f"sqlite:///{path}")
     engine = sa.create_engine(f"sqlite:///{path}")
@@ -194,9 +186,8 @@ def test_another_schema_and_a_file_that_is_no_database(project: Path, ask: Ask) 
     ],
 )
 def test_a_flag_goes_before_the_environment_before_the_file(
-    project: Path, flag: str | None, variable: str | None, file: str | None, config: str,
-    opened: str, ask: Ask, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    project, flag, variable, file, config, opened, ask, monkeypatch
+):
     """None of them is there, as a message says."""
     if config.startswith(".."):
         (project / "below").mkdir()
@@ -212,7 +203,7 @@ def test_a_flag_goes_before_the_environment_before_the_file(
 
 
 @pytest.mark.slow
-def test_output_that_cannot_be_written_is_a_sentence(project: Path) -> None:
+def test_output_that_cannot_be_written_is_a_sentence(project):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             master("params", "show"),
@@ -227,7 +218,7 @@ def test_output_that_cannot_be_written_is_a_sentence(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> None:
+def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     writing = subprocess.Popen(master("params", "show"), cwd=project, env=environment(), **piped)
     assert writing.stdout is not None and writing.stderr is not None

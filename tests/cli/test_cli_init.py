@@ -4,11 +4,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from console import SOURCE, Ask
+from console import SOURCE
 
 
 @pytest.fixture
-def engine(folder: Path) -> Path:
+def engine(folder):
     source = folder / "engine" / "src"
     source.mkdir(parents=True)
     (source / "engine_constants.rs").write_text(SOURCE)
@@ -24,7 +24,7 @@ def engine(folder: Path) -> Path:
         (["engine", "--folder", "deep/down"], "deep/down/config.toml"),
     ],
 )
-def test_what_it_writes_loads(engine: Path, arguments: list[str], config: str, ask: Ask) -> None:
+def test_what_it_writes_loads(engine, arguments, config, ask):
     assert ask("init", "--no-try", *(text.format(engine=engine) for text in arguments)).code == 0
     shown = ask("params", "show", "--config", config)
     assert shown.code == 0 and "margin" in shown.out
@@ -38,8 +38,8 @@ def test_what_it_writes_loads(engine: Path, arguments: list[str], config: str, a
     ],
 )
 def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
-    engine: Path, arguments: list[str], size: tuple[int, int, int], ask: Ask
-) -> None:
+    engine, arguments, size, ask
+):
     assert ask("init", "--no-try", "engine", *arguments).code == 0
     config = tomllib.loads(Path("config.toml").read_text())
     games = config["games"]
@@ -48,7 +48,7 @@ def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
     )  # fmt: skip
 
 
-def test_it_overwrites_nothing(engine: Path, ask: Ask) -> None:
+def test_it_overwrites_nothing(engine, ask):
     name = "params.toml"
     Path(name).write_text("mine")
     before = sorted(Path().iterdir())
@@ -66,15 +66,13 @@ def test_it_overwrites_nothing(engine: Path, ask: Ask) -> None:
         (["engine", "--folder", "engine/Cargo.toml/x"], 1),
     ],
 )
-def test_what_would_not_load_is_not_written(
-    engine: Path, arguments: list[str], code: int, ask: Ask
-) -> None:
+def test_what_would_not_load_is_not_written(engine, arguments, code, ask):
     before = sorted(Path().rglob("*"))
     heard = ask("init", "--no-try", *arguments)
     assert (heard.code, heard.out) == (code, "") and sorted(Path().rglob("*")) == before
 
 
-def test_every_file_is_read_and_what_is_skipped_is_told(engine: Path, ask: Ask) -> None:
+def test_every_file_is_read_and_what_is_skipped_is_told(engine, ask):
     (engine / "src" / "engine_constants.rs").unlink()
     (engine / "src" / "search.rs").write_text(
         "use crate::types::Depth;\nconst RAZOR_DEPTH: Depth = 200;\nconst MAX_DEPTH: Depth = 250;\n"
@@ -102,7 +100,7 @@ def test_every_file_is_read_and_what_is_skipped_is_told(engine: Path, ask: Ask) 
     assert "source has 200" in ask("params", "show").out
 
 
-def test_a_member_of_a_workspace_is_built_from_its_root(engine: Path, ask: Ask) -> None:
+def test_a_member_of_a_workspace_is_built_from_its_root(engine, ask):
     Path("Cargo.toml").write_text('[workspace]\nmembers = ["engine", "tables"]\n')
     Path("tables/src").mkdir(parents=True)
     Path("tables/Cargo.toml").write_text('[package]\nname = "tables"\nversion = "1.0.0"\n')
@@ -145,14 +143,14 @@ done
 
 
 @pytest.fixture
-def uci(engine: Path) -> Path:
+def uci(engine):
     path = Path("many")
     path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nE\n{REPLIES}")
     path.chmod(0o755)
     return path
 
 
-def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
+def test_an_engines_options_become_parameters(uci, ask):
     said = ask("init", "--no-try", "--engine", uci).err
     assert "skipped 3, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
@@ -177,9 +175,7 @@ def test_an_engines_options_become_parameters(uci: Path, ask: Ask) -> None:
     assert config["games"]["games_per_iteration"] == 30
 
 
-def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(
-    uci: Path, ask: Ask
-) -> None:
+def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(uci, ask):
     Path("listed").write_text(
         "LMR Base, int, 75, 40, 120, 7.5, 0.002\nLMRDivisor, float, 2.25, 1, 4, 0.25, 0.002\n"
     )
@@ -202,9 +198,7 @@ def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(
         (["--engine", "dull"], 3, "declares no option with a number"),
     ],
 )
-def test_what_is_no_engine_with_options_is_refused(
-    uci: Path, arguments: list[str], code: int, said: str, ask: Ask
-) -> None:
+def test_what_is_no_engine_with_options_is_refused(uci, arguments, code, said, ask):
     dull = Path("dull")
     dull.write_text("#!/bin/sh\necho uciok; echo readyok; read -r line\n")
     dull.chmod(0o755)
@@ -212,7 +206,7 @@ def test_what_is_no_engine_with_options_is_refused(
     assert heard.code == code and said in heard.err and not Path("config.toml").exists()
 
 
-def test_arguments_of_an_engine_are_kept(uci: Path, ask: Ask) -> None:
+def test_arguments_of_an_engine_are_kept(uci, ask):
     text = uci.read_text()
     uci.write_text(text.replace("#!/bin/sh\n", '#!/bin/sh\ntest "$*" = "--uci a b" || exit 3\n'))
     assert ask("init", "--no-try", "--engine", uci, "--", "--uci", "a b").code == 0
@@ -220,7 +214,7 @@ def test_arguments_of_an_engine_are_kept(uci: Path, ask: Ask) -> None:
     assert ask("params", "show").code == 0
 
 
-def test_faults_of_params_and_source_come_in_one_round(engine: Path, ask: Ask) -> None:
+def test_faults_of_params_and_source_come_in_one_round(engine, ask):
     assert ask("init", "--no-try", "engine").code == 0
     config, params = Path("config.toml"), Path("params.toml")
     usual = config.read_text()

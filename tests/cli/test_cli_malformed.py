@@ -28,7 +28,7 @@ def refused(ask: Ask, file: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BYTES)
-def test_bytes_that_are_no_toml(project: Path, name: str, ask: Ask) -> None:
+def test_bytes_that_are_no_toml(project, name, ask):
     file = "config.toml" if name == "latin-1" else "params.toml"
     (project / file).write_bytes(BYTES[name])
     (fault,) = refused(ask, file)
@@ -36,7 +36,7 @@ def test_bytes_that_are_no_toml(project: Path, name: str, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("file", ["config.toml", "params.toml"])
-def test_what_stands_in_the_place_of_a_file(project: Path, file: str, ask: Ask) -> None:
+def test_what_stands_in_the_place_of_a_file(project, file, ask):
     path = project / file
     path.unlink()
     refused(ask, file)
@@ -77,8 +77,8 @@ THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("=
     ],
 )
 def test_faults_of_config_come_in_one_go_then_those_of_params_source_and_book(
-    project: Path, config: str, params: str, names: list[str], ask: Ask
-) -> None:
+    project, config, params, names, ask
+):
     (project / "b.epd").write_text("no position\n")
     write_project(project, config, params)
     faults = refused(ask, "")

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from console import Ask
 
 from spsa.config import load_config
 from spsa.config.space import load_space
@@ -13,13 +12,13 @@ CONFIG = '[delivery]\nkind = "uci"\nengine = "engine"\n'
 
 
 @pytest.fixture(autouse=True)
-def folder(folder: Path) -> Path:
+def folder(folder):
     (folder / "tune.txt").write_text(LINES)
     (folder / "config.toml").write_text(CONFIG)
     return folder
 
 
-def test_a_tune_is_imported_with_what_goes_into_config_toml(folder: Path, ask: Ask) -> None:
+def test_a_tune_is_imported_with_what_goes_into_config_toml(folder, ask):
     asked = ["--games", "60000", "--played", "20000", "--games-per-iteration", "20"]
     said = ask("params", "import", "tune.txt", *asked)
     assert said.code == 0
@@ -32,21 +31,21 @@ def test_a_tune_is_imported_with_what_goes_into_config_toml(folder: Path, ask: A
     assert config.spsa.settings["A"] == 300
 
 
-def test_an_export_is_what_was_imported(ask: Ask) -> None:
+def test_an_export_is_what_was_imported(ask):
     assert ask("params", "import", "tune.txt").code == 0
     assert ask("params", "export", "--format", "fishtest").out == LINES
     heard = ask("params", "export", "--format", "toml")
     assert heard.code == 0 and "value = 446.5" in heard.out
 
 
-def test_a_params_toml_alone_is_enough(ask: Ask) -> None:
+def test_a_params_toml_alone_is_enough(ask):
     Path("tune.txt").write_text(LINES)
     assert ask("params", "import", "tune.txt", "--force").code == 0
     Path("config.toml").unlink(missing_ok=True)
     assert ask("params", "export", "--format", "fishtest").out == LINES
 
 
-def test_scaled_parameters_are_exported_as_the_engine_gets_them(folder: Path, ask: Ask) -> None:
+def test_scaled_parameters_are_exported_as_the_engine_gets_them(folder, ask):
     (folder / "params.toml").write_text(
         '[base]\nvalue = 0.75\nmin = 0.29\nmax = 2\nstep = 0.05\nscale = 100\noption = "Base"\n'
         "[off]\nvalue = 1\nmin = 0\nmax = 2\nstep = 1\nactive = false\n"
@@ -71,9 +70,7 @@ def test_scaled_parameters_are_exported_as_the_engine_gets_them(folder: Path, as
         (["export", "--format", "toml", "--theta", "start"], "--theta is about a run"),
     ],
 )
-def test_bad_input_is_refused_with_2_and_nothing_written(
-    folder: Path, arguments: list[str], said: str, ask: Ask
-) -> None:
+def test_bad_input_is_refused_with_2_and_nothing_written(folder, arguments, said, ask):
     (folder / "bad.txt").write_text("A,1,0,9,1,0.002\nB,2\n")
     (folder / "ob.txt").write_text("A,int,1,0,9,1\nB,double,1,0,9,1,0.002\nC,int,1,0,9,1,0.002\n")
     if arguments[0] == "export":

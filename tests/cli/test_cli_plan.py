@@ -3,13 +3,10 @@
 import json
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal
 
 import pytest
-from asking import Store
 from builders import stage
-from console import CONFIG, Ask, write_project
+from console import CONFIG, write_project
 from shell import Shell
 
 from spsa.algorithms import create
@@ -27,12 +24,12 @@ QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8",
 
 
 @pytest.fixture
-def quick(project: Path) -> Path:
+def quick(project):
     write_project(project, config=QUICK)
     return project
 
 
-def test_a_plan_is_made_without_a_database_and_leaves_none(quick: Path, ask: Ask) -> None:
+def test_a_plan_is_made_without_a_database_and_leaves_none(quick, ask):
     before = sorted(path.name for path in quick.rglob("*"))
     heard = ask("plan")
     assert (heard.code, heard.err) == (0, "")
@@ -41,7 +38,7 @@ def test_a_plan_is_made_without_a_database_and_leaves_none(quick: Path, ask: Ask
     assert sorted(path.name for path in quick.rglob("*")) == before
 
 
-def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(quick: Path) -> None:
+def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(quick):
     file, rule = quick / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
     file.write_text(QUICK.replace("max_iterations = 20", f"{rule}max_iterations = 20000"))
     config, space = load_config(file, {}), load_space(quick / "params.toml")
@@ -58,7 +55,7 @@ def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(q
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_the_command_line_says_goes_before_assumptions(ask: Ask) -> None:
+def test_what_the_command_line_says_goes_before_assumptions(ask):
     options = ("--draws", 0.9, "--game-seconds", 3, "-c", 7, "--elo", 12)
     found = ask("plan", "--json", *options).json
     assert (found["draw_rate"], found["concurrency"]) == (0.9, 7)
@@ -69,9 +66,7 @@ def test_what_the_command_line_says_goes_before_assumptions(ask: Ask) -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
-    quick: Path, ask: Ask
-) -> None:
+def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(quick, ask):
     file = quick / "config.toml"
     text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]\nat_once = 9")
     auto, fixed = (
@@ -87,9 +82,7 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [("auto", 40.0), (1, 60.0)])
-def test_batches_are_as_small_as_the_master_cuts_them(
-    quick: Path, in_flight: int | Literal["auto"], seconds: float
-) -> None:
+def test_batches_are_as_small_as_the_master_cuts_them(quick, in_flight, seconds):
     """30 games of 10 seconds in batches of at most 6: 15 pairs on 8 slots, or 5 batches."""
     config = load_config(quick / "config.toml", {})
     wanted = {"games_per_iteration": 30, "batch_size": 6, "iterations_in_flight": in_flight}
@@ -100,9 +93,7 @@ def test_batches_are_as_small_as_the_master_cuts_them(
     assert alone.iteration == seconds
 
 
-def test_what_was_measured_under_the_same_terms_is_used(
-    quick: Path, project_store: Store, ask: Ask
-) -> None:
+def test_what_was_measured_under_the_same_terms_is_used(quick, project_store, ask):
     game_settings = load_config(quick / "config.toml", {}).game_settings
     space = load_space(quick / "params.toml")
     staged = stage(project_store, space, game_settings=game_settings)
@@ -119,9 +110,7 @@ def test_what_was_measured_under_the_same_terms_is_used(
     assert any("measured over 60 games" in source for source in found["sources"])
 
 
-def test_builds_and_speeds_that_runs_have_measured_are_used(
-    quick: Path, project_store: Store, ask: Ask
-) -> None:
+def test_builds_and_speeds_that_runs_have_measured_are_used(quick, project_store, ask):
     config = load_config(quick / "config.toml", {})
     staged = stage(project_store, load_space(config.run.params))
     project_store.tick(staged.master, 60, Builds(usual=77.0))

@@ -1,10 +1,8 @@
 """`probe` names parameters that do nothing, are clamped or crash the engine, without a game."""
 
 import sys
-from pathlib import Path
 
 import pytest
-from console import Ask
 
 ENGINE = """\
 import random
@@ -37,7 +35,7 @@ NAMES = ("alive", "strong", "dead", "clamped", "crash")
 
 
 @pytest.fixture(autouse=True)
-def folder(folder: Path) -> Path:
+def folder(folder):
     (folder / "engine.py").write_text(ENGINE)
     engine = folder / "engine"
     engine.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {folder / "engine.py"} "$@"\n')
@@ -49,7 +47,7 @@ def folder(folder: Path) -> Path:
     return folder
 
 
-def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
+def test_every_parameter_is_judged(ask, folder):
     heard = ask(*QUICK, "--json")
     found = {one["name"]: one for one in heard.json["parameters"]}
     assert heard.code == 1 and heard.json["reproducible"]
@@ -67,7 +65,7 @@ def test_every_parameter_is_judged(ask: Ask, folder: Path) -> None:
     assert not (folder / "engines").exists(), "nothing of it is published"
 
 
-def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> None:
+def test_an_engine_that_is_not_reproducible_is_told(ask, folder):
     with (folder / "config.toml").open("a") as config:
         config.write('[engine]\narguments = ["noise"]\n')
     said = ask("probe", "--nodes", "9", "--only", "alive")
@@ -76,7 +74,7 @@ def test_an_engine_that_is_not_reproducible_is_told(ask: Ask, folder: Path) -> N
     assert "1 parameter probed, 0 dead" in said.out
 
 
-def test_a_group_that_changes_nothing_is_found_at_once(ask: Ask, folder: Path) -> None:
+def test_a_group_that_changes_nothing_is_found_at_once(ask, folder):
     engine = folder / "engine.py"
     engine.write_text(ENGINE.replace("OPTIONS = {", 'OPTIONS = {"w": 30, "x": 30, "y": 30, '))
     groups = {"eval": {"w": 100, "x": 30, "y": 35}, "few": {"dead": 100, "alive": 100}}

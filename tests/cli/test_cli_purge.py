@@ -2,10 +2,8 @@
 
 import io
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from asking import Store
 from masters import RunUnderTest
 from purges import BAD, moved
 
@@ -36,13 +34,13 @@ active = false
 
 
 @pytest.fixture
-def store(project: Path, project_store: Store) -> Store:
+def store(project, project_store):
     (project / "params.toml").write_text(OURS)
     return project_store
 
 
 @pytest.fixture
-def tested(store: Store, project: Path) -> RunUnderTest:
+def tested(store, project):
     """A run half way, whose params.toml says where theta is."""
     made = RunUnderTest(store, iterations=6)
     moved(made)

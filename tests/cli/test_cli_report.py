@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import published, space_from, stage
-from console import PARAMS, Ask, compete
+from console import PARAMS, compete
 from engines.faulty import engine, start_book
 from trials import UNHURRIED
 
@@ -17,7 +17,7 @@ FORMULA = "=cmd|'/c calc'!A1"
 
 
 @pytest.fixture(scope="module")
-def kept(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(sqlite_template, tmp_path_factory):
     """The database of a run "first" with four results, a validation and a pause."""
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
@@ -28,7 +28,7 @@ def kept(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture
-def played(kept: Path, project: Path) -> Path:
+def played(kept, project):
     shutil.copy(kept, project / "spsa.db")
     return project
 
@@ -38,7 +38,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_page_is_written_whole_beside_json_on_stdout(played: Path, ask: Ask) -> None:
+def test_a_page_is_written_whole_beside_json_on_stdout(played, ask):
     (played / "out.html").write_text("old")
     heard = ask("report", "--json", "--html", "out.html")
     assert heard.err == "wrote out.html\n", "stdout is data"
@@ -57,7 +57,7 @@ def test_a_page_is_written_whole_beside_json_on_stdout(played: Path, ask: Ask) -
     assert found["settings"]["games_per_iteration"] == 8
 
 
-def test_csv_has_every_result(played: Path, ask: Ask) -> None:
+def test_csv_has_every_result(played, ask):
     assert ask("report", "--csv", "new/data").out.count("wrote new/data/") == 3
     folder = played / "new" / "data"
     history = rows(folder / "history.csv")
@@ -77,7 +77,7 @@ def test_csv_has_every_result(played: Path, ask: Ask) -> None:
     assert (worker["worker"], worker["games"]) == ("machine-1", "32")
 
 
-def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
+def test_without_an_option_it_is_shown(played, ask):
     shown = ask("report").out
     assert shown.startswith("run first: paused, 4 of 4 iterations, 32 games")
     for part in ("parameters", "validations", "workers", "games/h"):
@@ -95,9 +95,7 @@ def test_without_an_option_it_is_shown(played: Path, ask: Ask) -> None:
         ("status --voids 1.7", 3, "no void game of a batch 1.7 is kept; batches with some: none"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(
-    line: str, code: int, said: str, played: Path, ask: Ask
-) -> None:
+def test_what_cannot_be_shown_is_refused(line, code, said, played, ask):
     before = sorted(played.iterdir())
     heard = ask(*line.split())
     assert (heard.code, heard.out) == (code, "") and said in heard.err
@@ -106,12 +104,12 @@ def test_what_cannot_be_shown_is_refused(
 
 @pytest.mark.usefixtures("project_store")
 @pytest.mark.parametrize("line", ["status", "status --events", "report"])
-def test_without_a_run_there_is_nothing_to_show(line: str, ask: Ask) -> None:
+def test_without_a_run_there_is_nothing_to_show(line, ask):
     heard = ask(*line.split())
     assert heard.code == 3 and "there is no run yet" in heard.err
 
 
-def test_events_for_people_and_programs(played: Path, ask: Ask) -> None:
+def test_events_for_people_and_programs(played, ask):
     lines = ask("status", "--events").out.rpartition("\nevents")[2].splitlines()
     assert lines[1].split() == ["time", "(UTC)", "event", "by", "detail"]
     assert [line.split()[2:] for line in lines[2:]] == [
@@ -126,9 +124,7 @@ def test_events_for_people_and_programs(played: Path, ask: Ask) -> None:
 
 
 @pytest.mark.slow
-def test_a_crash_is_kept_with_its_moves_and_last_lines(
-    project: Path, database_url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_is_kept_with_its_moves_and_last_lines(project, database_url, ask, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", database_url)
     plus = engine(project, "plus", moves="e2e4 e7e5 g1f3", fault="crash", at_ply=2)
     minus = engine(project, "minus", moves="e2e4 e7e5 g1f3")

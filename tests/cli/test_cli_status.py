@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import Stage, new_validation, new_worker, stage
-from console import PARAMS, Ask, Running, master, write_project
+from console import PARAMS, Running, master, write_project
 from shell import Shell
 
 from spsa.config.space import load_space
@@ -17,7 +17,7 @@ from spsa.protocol import BatchResult
 
 
 @pytest.fixture
-def staged(project: Path, project_store: Store) -> Stage:
+def staged(project, project_store):
     """A run "first" in the database of the project, with its master and a worker."""
     ratio = "[ratio]\nvalue = 0.3\nmin = 0\nmax = 1\nstep = 0.25\nscale = 100\n"
     write_project(project, params=PARAMS + ratio)
@@ -82,7 +82,7 @@ STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_run_in_any_state_is_shown_and_what_to_do(state: str, staged: Stage, ask: Ask) -> None:
+def test_a_run_in_any_state_is_shown_and_what_to_do(state, staged, ask):
     reach, words = STATES[state]
     reach(staged)
     shown = ask("status")
@@ -93,9 +93,7 @@ def test_a_run_in_any_state_is_shown_and_what_to_do(state: str, staged: Stage, a
 
 
 @pytest.mark.usefixtures("project")
-def test_runs_are_listed_in_the_order_in_which_they_are_served(
-    project_store: Store, ask: Ask
-) -> None:
+def test_runs_are_listed_in_the_order_in_which_they_are_served(project_store, ask):
     begun(project_store, name="usual").open()
     urgent = begun(project_store, name="urgent", priority=2, share=0.5)
     urgent.open()
@@ -116,9 +114,7 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(
     assert [line.split()[0] for line in shown[2:]] == ["urgent", "usual", "over"]
 
 
-def test_a_run_is_given_another_priority_and_share_while_it_is_live(
-    project_store: Store, ask: Ask
-) -> None:
+def test_a_run_is_given_another_priority_and_share_while_it_is_live(project_store, ask):
     begun(project_store, name="first")
     begun(project_store, name="second")
     refused = ask("set")
@@ -132,7 +128,7 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
 
 
 @pytest.mark.slow
-def test_a_watch_ends_with_its_run(staged: Stage, ask: Ask) -> None:
+def test_a_watch_ends_with_its_run(staged, ask):
     finish(staged)
     watched = ask("status", "--watch")
     assert watched.code == 0 and "\x1b" not in watched.out
@@ -142,7 +138,7 @@ def test_a_watch_ends_with_its_run(staged: Stage, ask: Ask) -> None:
 
 
 @pytest.mark.slow
-def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged: Stage, project: Path) -> None:
+def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged, project):
     words = ("status", "--watch", "--interval", 0.1, "--json")
     watching = Running(master(*words), project)
 
@@ -159,9 +155,7 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged: Stage, project: P
     assert watching.ended() == 130 and watching.log.strip() == ""
 
 
-def test_who_names_a_database_needs_no_config_toml(
-    project: Path, staged: Stage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_names_a_database_needs_no_config_toml(project, staged, ask, tmp_path, monkeypatch):
     (project / "config.toml").write_text("[broken\n")
     assert ask("status").code == 2
     for words in (["status", "--json"], ["report", "--json"], ["workers", "list", "--json"]):

@@ -1,10 +1,8 @@
 """The programs on a real terminal: what its screen shows, and how they leave it."""
 
 import signal
-from pathlib import Path
 
 import pytest
-from asking import Store
 from builders import stage
 from console import master, worker
 from screen import on_terminal
@@ -14,7 +12,7 @@ from tuner import uci_tuner
 pytestmark = pytest.mark.slow
 
 
-def test_a_watch_fits_the_screen_and_leaves_it_clean(project: Path, project_store: Store) -> None:
+def test_a_watch_fits_the_screen_and_leaves_it_clean(project, project_store):
     stage(project_store, space(40), 3, planned=9)
     command = master("status", "--watch", "--interval", 0.2)
     with on_terminal(command, project, columns=90, lines=24) as terminal:
@@ -29,9 +27,7 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(project: Path, project_stor
     assert "extra39" in terminal.everything, "which is whole"
 
 
-def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(
-    project: Path, project_store: Store
-) -> None:
+def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(project, project_store):
     stage(project_store, space(2), 3)
     with on_terminal(master("doctor"), project) as terminal:
         terminal.wait()
@@ -43,7 +39,7 @@ def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(
         assert b"\x1b" not in terminal.written and terminal.everything == wanted
 
 
-def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
+def test_a_master_and_a_worker_on_terminals(tmp_path):
     url = f"sqlite:///{tmp_path}/spsa.db"
     folder = uci_tuner(tmp_path / "tuner", url, iterations=200, think=0.01).folder
     play = worker("--spsa", "-c", "2", "--force", "--engines-cache", str(tmp_path / "cache"))

@@ -1,11 +1,8 @@
 """Which theta: the final, the averaged or the supported one, as people and programs get it."""
 
-from pathlib import Path
-
 import pytest
-from asking import Store
-from builders import Stage, new_validation, stage
-from console import SOURCE, Ask
+from builders import new_validation, stage
+from console import SOURCE
 from masters import settings
 
 from spsa.builds.source import pin
@@ -39,7 +36,7 @@ DELIVERY = {
 
 
 @pytest.fixture
-def fresh(project: Path, project_store: Store) -> Stage:
+def fresh(project, project_store):
     """A run "first" of the project's own parameters, without any result."""
     ours = [project / name for name in ("config.toml", "params.toml", "engines")]
     return stage(
@@ -52,7 +49,7 @@ def fresh(project: Path, project_store: Store) -> Stage:
 
 
 @pytest.fixture
-def tuned(fresh: Stage) -> Stage:
+def tuned(fresh):
     """The run with a result, after which everything is known."""
     fresh.open()
     fresh.play()
@@ -69,10 +66,7 @@ def tuned(fresh: Stage) -> Stage:
         (["--theta", "supported"], {"margin": 253, "depth": 5}),
     ],
 )
-def test_each_theta_is_to_be_had_as_a_patch_and_validated(
-    tuned: Stage, options: list[str], plus: dict[str, int], ask: Ask,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, options, plus, ask, monkeypatch):
     patch = ask("params", "diff", "--run", "first", *options).out.splitlines()
     added = [line for line in patch if line.startswith("+pub")]
     assert added == [f"+pub const {n.upper()}: i32 = {v};" for n, v in plus.items()]
@@ -90,7 +84,7 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(
 @pytest.mark.parametrize(
     ("command", "theta"), [("params diff", "averaged"), ("validate", "supported")]
 )
-def test_a_theta_that_is_not_known_yet_is_said(command: str, theta: str, ask: Ask) -> None:
+def test_a_theta_that_is_not_known_yet_is_said(command, theta, ask):
     heard = ask(*command.split(), "--run", "first", "--theta", theta)
     assert (heard.code, heard.out) == (3, "")
     assert f"run first has no {theta} theta yet, after 0 results: use --theta final" in heard.err
@@ -107,10 +101,7 @@ def test_a_theta_that_is_not_known_yet_is_said(command: str, theta: str, ask: As
         ({"x": 1}, {"theta": "1"}, [], " 1"),
     ],
 )
-def test_a_validation_says_which_theta_it_measured(
-    tuned: Stage, plus: dict[str, int], compared: dict[str, str], theta: list[str], shown: str,
-    ask: Ask,
-) -> None:  # fmt: skip
+def test_a_validation_says_which_theta_it_measured(tuned, plus, compared, theta, shown, ask):
     match = {"plus_parameters": plus, "compared": Compared(**compared)}
     tuned.store.open_iteration(tuned.master, new_validation(k=None, opened_on=1, **match))
     (found,) = ask("status", "--json").json["validations"]

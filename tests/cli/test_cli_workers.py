@@ -2,12 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
+from builders import LEASE, new_engine, new_worker, result_of, stage
 from console import Ask
 
 from spsa.errors import LeaseLost
@@ -18,7 +16,7 @@ PLUS = new_engine("plus").sha256
 
 
 @pytest.fixture
-def staged(database_url: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def staged(database_url, project, monkeypatch):
     """Two machines: "machine" has reported a batch, "bad" has failed one."""
     monkeypatch.setenv("DATABASE_URL", database_url)
     with Store(database_url, durable=False) as store:
@@ -36,9 +34,7 @@ def listed(ask: Ask) -> dict[str, dict[str, object]]:
     return {worker["name"]: worker for worker in ask("workers", "list", "--json").json["workers"]}
 
 
-def test_all_workers_are_listed_with_their_machines_and_faults(
-    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_workers_are_listed_with_their_machines_and_faults(staged, ask, monkeypatch):
     found = listed(ask)
     assert set(found) == {"machine-1", "bad-1"}
     assert (found["bad-1"]["machine"], found["bad-1"]["failed_batches"]) == ("bad", 1)
@@ -52,9 +48,7 @@ def test_all_workers_are_listed_with_their_machines_and_faults(
     assert "set aside" not in out
 
 
-def test_a_machine_is_excluded_and_released(
-    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_is_excluded_and_released(staged, ask, monkeypatch):
     assert (
         ask("workers", "exclude", "bad-1", "--reason", "bad memory").out
         == "bad is given no more batches\n"
@@ -77,9 +71,7 @@ def test_a_machine_is_excluded_and_released(
     assert (again["set_aside"], again["failed_batches"]) == ([], 0)
 
 
-def test_a_machine_may_be_excluded_from_one_binary(
-    staged: Stage, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_may_be_excluded_from_one_binary(staged, ask, monkeypatch):
     staged.store.set_aside("bad", "by its owner", "me", sha256=PLUS)
     monkeypatch.setenv("COLUMNS", "160")
     told = ask("workers", "list").out
@@ -97,16 +89,14 @@ def test_a_machine_may_be_excluded_from_one_binary(
         (["invite", "far", "--url", "tuner.org"], 2, "'tuner.org' is no address"),
     ],
 )
-def test_what_cannot_be_excluded_or_released_is_said(
-    staged: Stage, ask: Ask, arguments: list[str], code: int, words: str
-) -> None:
+def test_what_cannot_be_excluded_or_released_is_said(staged, ask, arguments, code, words):
     heard = ask("workers", *arguments)
     assert heard.code == code and words in heard.err
     assert staged.store.machines_set_aside() == []
     assert [one.name for one in staged.store.machines()] == ["bad", "machine"]
 
 
-def test_what_an_excluded_machine_holds_can_be_withdrawn(staged: Stage, ask: Ask) -> None:
+def test_what_an_excluded_machine_holds_can_be_withdrawn(staged, ask):
     staged.apply()
     staged.open()
     held = staged.claim("held")
@@ -123,7 +113,7 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(staged: Stage, ask: Ask
 TOKEN = r"spsa_[\w-]{43}"
 
 
-def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged: Stage, ask: Ask) -> None:
+def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged, ask):
     heard = ask("workers", "invite", "far", "--url", "https://tuner.org/spsa/")
     server = "https://tuner.org/spsa"
     line = f"curl -fO {server}/worker.pyz && SPSA_TOKEN=({TOKEN}) python3 worker.pyz"
@@ -135,7 +125,7 @@ def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged: Stage, a
     assert known[0].role is MachineRole.WORKER and "@" in str(known[0].invited_by)
 
 
-def test_machines_that_have_not_come_or_were_revoked_are_listed(staged: Stage, ask: Ask) -> None:
+def test_machines_that_have_not_come_or_were_revoked_are_listed(staged, ask):
     ask("workers", "invite", "far")
     assert (
         ask("workers", "revoke", "bad-1").out

@@ -7,8 +7,6 @@ import importlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -90,7 +88,7 @@ def arguments(chance: Chance) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Path]:
+def project(tmp_path_factory, sqlite_template):
     """A project with a run, and the present folder; without its engine nothing is played."""
     folder = tmp_path_factory.mktemp("project")
     uci = '[delivery]\nkind = "uci"\nengine = "none"\n'
@@ -130,9 +128,7 @@ def parsed(words: list[str]) -> int:
 @example(words=["set", "--iterations", str(2**63)])
 @example(words=["probe", "--config", "."])
 @given(words=made(arguments))
-def test_a_command_line_is_obeyed_or_refused(
-    project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_a_command_line_is_obeyed_or_refused(project, capfd, words):
     shutil.copy(project / "before.db", project / "spsa.db")
     began = time.monotonic()
     takes_long = not PARSED.isdisjoint(words) and "\ud800" not in "".join(words)

@@ -4,7 +4,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from console import Ask
 
 ENGINE = """\
 #include <stdio.h>
@@ -63,9 +62,7 @@ def engine(makefile: str) -> None:
     ],
     ids=["as it is", "no such compiler", "help comes first", "clock only"],
 )
-def test_what_the_trial_teaches_is_written(
-    ask: Ask, folder: Path, makefile: str, build: dict[str, object], kind: str, told: str
-) -> None:
+def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, told):
     engine(makefile)
     heard = ask("init", "small")
     assert heard.code == 0 and told in heard.err, heard.err
@@ -87,8 +84,8 @@ def test_what_the_trial_teaches_is_written(
     ],
 )
 def test_a_build_that_fails_ends_with_the_words_of_the_tool(
-    ask: Ask, folder: Path, makefile: str, code: int, words: str, advice: str
-) -> None:
+    ask, folder, makefile, code, words, advice
+):
     engine(makefile)
     heard = ask("init", "small")
     assert heard.code == code and words in heard.err and advice in heard.err

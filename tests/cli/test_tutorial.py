@@ -1,10 +1,8 @@
 """docs/tutorial.md shows what the commands say today; `make tutorial` writes it anew."""
 
 import re
-from pathlib import Path
 
 import pytest
-from asking import Store
 from builders import space_from, stage
 from console import call, master
 from tutorial import blocks, prepare, transcripts
@@ -19,7 +17,7 @@ def masked(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path: Path) -> None:
+def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path):
     said = prepare(tmp_path)
     assert len(said) == 3
     for command, told in said.items():
@@ -27,9 +25,7 @@ def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path: Path) -
         assert same(told) == same(SHOWN[command])
 
 
-def test_what_it_shows_of_the_run_has_the_form_of_today(
-    project_store: Store, tmp_path: Path
-) -> None:
+def test_what_it_shows_of_the_run_has_the_form_of_today(project_store, tmp_path):
     staged = stage(project_store, space_from(blocks("toml")[0]), 20, games=24, name="tuning")
     project_store.finish(staged.master)
     staged.validate(games=100)

@@ -9,7 +9,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,9 +89,7 @@ class Fleet:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[tuple[str, Callable[[], None] | None]]:
+def place(request, tmp_path):
     """A database, and how to crash it."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'spsa.db'}", None
@@ -128,10 +126,7 @@ def in_peace(folder: Path, iterations: int) -> tuple[Run, list[tuple[object, ...
 
 
 @pytest.mark.slow_on("postgresql")
-def test_whatever_is_killed_every_game_counts_once(
-    tmp_path: Path,
-    place: tuple[str, Callable[[], None] | None],
-) -> None:
+def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
     url, crash = place
     tuner = uci_tuner(tmp_path / "chaos", url, iterations=100_000, think=0.002)
     fleet = Fleet(tuner, crash, random.Random(SEED))

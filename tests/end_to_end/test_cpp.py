@@ -40,7 +40,7 @@ binary = "tern"
 """
 
 
-def test_a_cpp_engine_is_tuned_from_init_to_the_end(tmp_path: Path) -> None:
+def test_a_cpp_engine_is_tuned_from_init_to_the_end(tmp_path):
     shutil.copytree(ENGINE, tmp_path / "tern")
     call(master("init", "tern"), tmp_path)
     build = tomllib.loads((tmp_path / "config.toml").read_text())["build"]

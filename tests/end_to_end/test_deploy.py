@@ -42,7 +42,7 @@ def verify(unit: Path, folder: Path, text: str) -> "subprocess.CompletedProcess[
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_finds_nothing_to_say_of_the_units(unit: Path, tmp_path: Path) -> None:
+def test_systemd_finds_nothing_to_say_of_the_units(unit, tmp_path):
     checked = verify(unit, tmp_path, unit.read_text())
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
     wrong = verify(unit, tmp_path, unit.read_text().replace("RestartSec=10", "RestartSecs=10"))
@@ -50,7 +50,7 @@ def test_systemd_finds_nothing_to_say_of_the_units(unit: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
+def test_a_unit_starts_a_program_with_options_that_it_has(unit):
     (command,) = settings(unit)["ExecStart"]
     program, *words = command.split()
     name = Path(program).name
@@ -61,7 +61,7 @@ def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_is_not_started_again_where_that_cannot_help(unit: Path) -> None:
+def test_a_unit_is_not_started_again_where_that_cannot_help(unit):
     (codes,) = settings(unit)["RestartPreventExitStatus"]
     hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
     if "spsa-master" in unit.name:
@@ -70,7 +70,7 @@ def test_a_unit_is_not_started_again_where_that_cannot_help(unit: Path) -> None:
     assert settings(unit)["Restart"] == ["on-failure"]
 
 
-def test_database_and_server_are_reached_from_this_machine_alone() -> None:
+def test_database_and_server_are_reached_from_this_machine_alone():
     database = SERVICES["database"]
     assert all(port.startswith("127.0.0.1:") for port in database["ports"])
     assert "pg_isready" in database["healthcheck"]["test"][1]
@@ -80,7 +80,7 @@ def test_database_and_server_are_reached_from_this_machine_alone() -> None:
         assert ("ports" in SERVICES[name]) is (name == "server")
 
 
-def test_the_service_of_the_server_has_options_that_serve_has() -> None:
+def test_the_service_of_the_server_has_options_that_serve_has():
     name, *words = SERVICES["server"]["command"]
     command = cli.get_command(CONTEXT, name)
     assert command is not None
@@ -96,7 +96,7 @@ def test_the_service_of_the_server_has_options_that_serve_has() -> None:
     else True,
     reason="no docker compose here",
 )
-def test_compose_understands_the_file() -> None:
+def test_compose_understands_the_file():
     command = ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
     checked = subprocess.run(
         command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PROJECT": "/p"}

@@ -11,9 +11,7 @@ from typing import Any
 
 import click
 import pytest
-from asking import Store
 from builders import stage
-from shell import Shell
 
 from benches.papers.__main__ import papers
 from spsa.algorithms import algorithms
@@ -38,11 +36,11 @@ def named(pattern: str, path: Path) -> set[str]:
 
 
 @pytest.fixture(params=DOCS)
-def doc(request: pytest.FixtureRequest) -> Path:
+def doc(request):
     return DOCS[request.param]
 
 
-def test_its_commands_exist(doc: Path) -> None:
+def test_its_commands_exist(doc):
     assert named(r"spsa-master ([a-z]+)", doc) <= set(COMMANDS)
     assert named(r"python -m benches.papers ([a-z0-9]+)", doc) <= set(papers.commands)
 
@@ -57,7 +55,7 @@ def options(command: click.Command) -> set[str]:
     return found | {"--help"}
 
 
-def test_its_commands_have_the_options(doc: Path) -> None:
+def test_its_commands_have_the_options(doc):
     text = doc.read_text(encoding="utf-8")
     context = click.Context(cli)
     for name, rest in re.findall(r"spsa-master ([a-z]+)([^\n`#&|]*)", text):
@@ -68,13 +66,13 @@ def test_its_commands_have_the_options(doc: Path) -> None:
         assert set(re.findall(r"--[a-z][a-z0-9-]*", rest)) <= options(compete), rest
 
 
-def test_its_targets_and_modules_exist(doc: Path) -> None:
+def test_its_targets_and_modules_exist(doc):
     assert named(r"`make ([a-z-]+)", doc) <= TARGETS
     for module in named(r"python -m ([a-z_.]+)", doc):
         assert importlib.util.find_spec(module.rstrip(".")), module
 
 
-def test_its_links_and_files_exist(doc: Path) -> None:
+def test_its_links_and_files_exist(doc):
     for link in named(r"\]\(([^)#]+)", doc):
         assert link.startswith("https://") or (doc.parent / link).exists(), link
     for path in named(r"`((?:spsa|worker|tests|benches|engine|docs)/[\w/.]+\.\w+)`", doc):
@@ -89,31 +87,31 @@ def headings(path: Path) -> set[str]:
     }
 
 
-def test_its_anchors_exist(doc: Path) -> None:
+def test_its_anchors_exist(doc):
     for link, anchor in re.findall(r"\]\(([\w./-]*)#([^)]+)\)", doc.read_text(encoding="utf-8")):
         assert anchor in headings(doc.parent / link if link else doc), (link, anchor)
 
 
-def test_its_columns_exist(doc: Path) -> None:
+def test_its_columns_exist(doc):
     columns = {name: set(table.columns.keys()) for name, table in metadata.tables.items()}
     for table, column in re.findall(r"`(spsa_\w+)\.(\w+)`", doc.read_text(encoding="utf-8")):
         assert column in columns[table], (table, column)
 
 
-def test_the_columns_that_operations_watches_exist(sql: Shell) -> None:
+def test_the_columns_that_operations_watches_exist(sql):
     rows = re.findall(r"`(spsa_\w+_stats)`: ([^|;]+)", DOCS["operations.md"].read_text())
     assert rows
     for view, columns in rows:
         sql(f"SELECT {columns.replace('`', '')} FROM {view}")  # noqa: S608 - of our own page
 
 
-def test_the_guide_to_methods_is_short_and_names_every_rule() -> None:
+def test_the_guide_to_methods_is_short_and_names_every_rule():
     text = DOCS["methods.md"].read_text(encoding="utf-8")
     assert all(f"`{rule}`" in text for rule in algorithms())
     assert len(text.splitlines()) <= 250
 
 
-def test_every_function_of_the_walks_exists() -> None:
+def test_every_function_of_the_walks_exists():
     text = DOCS["architecture.md"].read_text(encoding="utf-8")
     names = set(re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", text))
     assert len(names) > 40
@@ -129,7 +127,7 @@ WALKS = {  # at most so many forms and modules
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_a_walk_has_few_forms_and_modules(walk: str) -> None:
+def test_a_walk_has_few_forms_and_modules(walk):
     text = DOCS["architecture.md"].read_text(encoding="utf-8")
     section = text.partition(f"## {walk}")[2].partition("\n## ")[0]
     rows = [line.split("|")[2:4] for line in section.splitlines() if line.startswith("| ")]
@@ -153,7 +151,7 @@ def found(name: str) -> object:
     raise AssertionError(name)
 
 
-def test_every_statement_of_the_walks_exists() -> None:
+def test_every_statement_of_the_walks_exists():
     text = DOCS["architecture.md"].read_text(encoding="utf-8")
     named = re.findall(
         r"`([\w.]+)`", " ".join(re.findall(r"statements ((?:`[\w.]+`(?:,| and)? )+)", text))
@@ -195,11 +193,11 @@ def spelled(table: Mapping[StrEnum, frozenset[StrEnum]]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_lifecycles_are_those_of_the_code(name: str) -> None:
+def test_the_lifecycles_are_those_of_the_code(name):
     assert diagram()[name] == spelled(TABLES[name])
 
 
-def test_every_query_runs(store: Store, sql: Shell) -> None:
+def test_every_query_runs(store, sql):
     stage(store).whole_iteration()
     queries = [q.strip() for block in blocks("operations.md", "sql") for q in block.split(";")]
     results = [sql(query.replace("'demo'", "'first'")) for query in queries if query]
@@ -207,7 +205,7 @@ def test_every_query_runs(store: Store, sql: Shell) -> None:
     assert results[0], "spsa_progress has the iteration that was played"
 
 
-def test_the_readme_is_one_page_with_the_commands_of_a_run() -> None:
+def test_the_readme_is_one_page_with_the_commands_of_a_run():
     path = DOCS["README.md"]
     usual = {"init", "plan", "run", "status", "validate", "params"}
     assert usual <= named(r"spsa-master ([a-z]+)", path)

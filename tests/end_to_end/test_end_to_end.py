@@ -10,7 +10,6 @@ import signal
 import time
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,20 +25,18 @@ KILLS = 5
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def engines(tmp_path_factory):
     """Where all runs of this module publish: what one has built the others need not."""
     return tmp_path_factory.mktemp("engines")
 
 
 @pytest.fixture
-def tuner(tmp_path: Path, engines: Path) -> Tuner:
+def tuner(tmp_path, engines):
     return bundled(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", engines)
 
 
 @pytest.fixture(scope="module")
-def reference(
-    tmp_path_factory: pytest.TempPathFactory, engines: Path
-) -> tuple[Tuner, Run, list[Iteration]]:
+def reference(tmp_path_factory, engines):
     """One master, one worker, nobody disturbs them."""
     folder = tmp_path_factory.mktemp("reference")
     made = bundled(folder, f"sqlite:///{folder / 'spsa.db'}", engines)
@@ -70,9 +67,7 @@ def assert_same_as(reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner) 
     assert tuner.ask("doctor").stderr == ""
 
 
-def test_a_run_goes_from_params_toml_to_params_toml(
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
+def test_a_run_goes_from_params_toml_to_params_toml(reference):
     tuner, run, iterations = reference
     assert_same_as(reference, tuner)
     assert [it.games_played for it in iterations] == [8] * 4
@@ -90,9 +85,7 @@ def moved(run: Run) -> bool:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_run_that_goes_on(
-    tuner: Tuner, reference: tuple[Tuner, Run, list[Iteration]]
-) -> None:
+def test_ctrl_c_leaves_a_run_that_goes_on(tuner, reference):
     master = tuner.master()
     tuner.wait_for_run()
     worker = tuner.worker("--max-batches", 12)  # of 16: the run does not end before the signals
@@ -107,9 +100,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
 
 
 @pytest.mark.slow
-def test_validation_plays_tuned_against_start(
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
+def test_validation_plays_tuned_against_start(reference):
     tuner = reference[0]
     tuner.validate("--games", 6)
     row = tuner.ask_json("status")["validations"][-1]
@@ -119,9 +110,7 @@ def test_validation_plays_tuned_against_start(
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(
-    tuner: Tuner, tmp_path: Path
-) -> None:
+def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(tuner, tmp_path):
     broken = shutil.copytree(ENGINE, tmp_path / "broken", ignore=shutil.ignore_patterns("target"))
     main = broken / "src" / "main.rs"
     main.write_text(main.read_text() + "\nfn broken() -> u8 { KNIGHT }\n")
@@ -140,11 +129,8 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
-    tuner: Tuner,
-    database: str,
-    request: pytest.FixtureRequest,
-    reference: tuple[Tuner, Run, list[Iteration]],
-) -> None:
+    tuner, database, request, reference
+):
     if database == "postgresql":
         tuner.url = request.getfixturevalue("postgresql_url")
     chance = random.Random(11)
@@ -179,9 +165,7 @@ def params_of(tuner: Tuner) -> Mapping[str, Any]:
 
 
 @pytest.mark.slow
-def test_params_toml_is_repaired_from_the_database(
-    reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
-) -> None:
+def test_params_toml_is_repaired_from_the_database(reference, tuner):
     master = tuner.master()
     tuner.wait_for_run()
     tuner.worker("--max-batches", 6)  # more than one iteration has, and less than the run

@@ -3,12 +3,10 @@
 import random
 import re
 import time
-from pathlib import Path
 
 import pytest
 from asking import Store
 from invariants import broken
-from shell import Shell
 from tuner import ENDLESS, Tuner, uci_tuner
 
 from spsa.config.projection import says
@@ -18,13 +16,13 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture
-def tuner(tmp_path: Path, database_url: str) -> Tuner:
+def tuner(tmp_path, database_url):
     return uci_tuner(tmp_path, database_url, iterations=ENDLESS)
 
 
 @pytest.mark.slow
 @pytest.mark.long_on("sqlite")
-def test_a_machine_is_purged_from_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
+def test_a_machine_is_purged_from_a_run_that_goes_on(tuner, sql):
     master = tuner.master()
     tuner.wait_for_run()
     workers = [tuner.worker(), tuner.worker()]

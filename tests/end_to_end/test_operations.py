@@ -1,7 +1,6 @@
 """Masters and workers as processes that come, share, idle and go."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from asking import Store
@@ -20,7 +19,7 @@ Begin = Callable[..., Tuner]
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., Tuner]:
+def begin(tmp_path):
     def of(name: str, database: str = "spsa.db", **over: object) -> Tuner:
         url = f"sqlite:///{tmp_path / database}"
         return uci_tuner(tmp_path / f"{name} in {database}", url, name=name, **over)
@@ -29,7 +28,7 @@ def begin(tmp_path: Path) -> Callable[..., Tuner]:
 
 
 @pytest.mark.slow
-def test_two_masters_move_two_runs_and_one_worker_plays_both(begin: Begin) -> None:
+def test_two_masters_move_two_runs_and_one_worker_plays_both(begin):
     alone = begin("alone", "alone.db", iterations=2)
     alone.tune()
     with Store(alone.url) as store:
@@ -52,9 +51,7 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(begin: Begin) -> No
     assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
 
 
-def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(begin, tmp_path):
     tuner = begin("wrong")
     tuner.params = tuner.params.replace('option = "patience"', "").replace(
         "max = 50", "max = 51", 1
@@ -92,9 +89,7 @@ def batches(tuner: Tuner) -> set[tuple[str, int]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("drain", "signals"), [(1.0, 1), (0.0, 1), (300.0, 2)])
-def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
-    begin: Begin, drain: float, signals: int
-) -> None:
+def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(begin, drain, signals):
     tuner = begin("slow", think=THINKING)
     worker = at_work(tuner, drain)
     worker.terminate()
@@ -107,7 +102,7 @@ def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_a_worker_that_drains_reports_what_it_finishes(begin: Begin) -> None:
+def test_a_worker_that_drains_reports_what_it_finishes(begin):
     tuner = begin("quick", think=0.02)
     worker = at_work(tuner, 300)
     worker.terminate()
@@ -117,7 +112,7 @@ def test_a_worker_that_drains_reports_what_it_finishes(begin: Begin) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(begin: Begin) -> None:
+def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(begin):
     tuner = begin("done", iterations=1)
     master = tuner.master()
     tuner.wait_for_work()  # all there will ever be

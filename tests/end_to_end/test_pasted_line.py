@@ -56,7 +56,7 @@ def pasted(line: str, folder: Path) -> Running:
     return Running(["sh", "-c", line], folder, own)
 
 
-def test_the_pasted_line_counts_games_on_the_page(sqlite_url: str, tmp_path: Path) -> None:
+def test_the_pasted_line_counts_games_on_the_page(sqlite_url, tmp_path):
     write_project(tmp_path)
     machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
     _, address = serve(tmp_path, *database)

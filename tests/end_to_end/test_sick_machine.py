@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from shell import Shell
 from tuner import Tuner, uci_tuner
 
 pytestmark = pytest.mark.timeout(600)
@@ -35,9 +34,7 @@ def prepared(folder: Path, url: str) -> Tuner:
 
 @pytest.mark.slow
 @pytest.mark.long_on("postgresql")
-def test_a_planted_sick_machine_is_found_set_aside_and_purged(
-    tmp_path: Path, database_url: str, sql: Shell
-) -> None:
+def test_a_planted_sick_machine_is_found_set_aside_and_purged(tmp_path, database_url, sql):
     tuner = prepared(tmp_path / "run", database_url)
     tuner.master()
     tuner.wait_for_work()

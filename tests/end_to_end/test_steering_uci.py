@@ -1,7 +1,5 @@
 """A run that its owner steers, with real processes: extended, compared and forked."""
 
-from pathlib import Path
-
 import pytest
 from asking import Store
 from tuner import uci_tuner
@@ -11,7 +9,7 @@ from spsa.lifecycle import Purpose
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]
 
 
-def test_a_run_is_steered_from_its_start_to_a_fork(tmp_path: Path, empty_database_url: str) -> None:
+def test_a_run_is_steered_from_its_start_to_a_fork(tmp_path, empty_database_url):
     tuner = uci_tuner(tmp_path / "run", empty_database_url, iterations=5)
     both = tuner.params
     tuner.params, _, calm = both.partition("[calm]")

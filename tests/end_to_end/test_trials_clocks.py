@@ -54,7 +54,7 @@ def _libfaketime() -> str:
 
 
 @pytest.mark.slow
-def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url: str, tmp_path: Path) -> None:
+def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url, tmp_path):
     tuner = uci_tuner(tmp_path / "tuner", sqlite_url, iterations=ITERATIONS)
     masters, workers = WrongClock(tmp_path / "masters"), WrongClock(tmp_path / "workers", "+1d")
     with masters.inside("America/New_York"):

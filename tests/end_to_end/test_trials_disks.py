@@ -5,7 +5,6 @@ Every program says which it is, nothing is lost, and the run goes on once there 
 
 import shutil
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +25,7 @@ GAMES = 4
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of its own with 16 MiB; only root may make one."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -51,7 +50,7 @@ def fill(disk: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk, tmp_path):
     tuner = uci_tuner(tmp_path / "tuner", f"sqlite:///{small_disk}/spsa.db", iterations=ENDLESS)
     master = tuner.master()
     tuner.wait_for_work()
@@ -73,14 +72,12 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: 
 
 
 @pytest.fixture
-def fleet(sqlite_url: str, tmp_path: Path) -> OneIteration:
+def fleet(sqlite_url, tmp_path):
     return OneIteration(sqlite_url, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
-    small_disk: Path, fleet: OneIteration, tmp_path: Path
-) -> None:
+def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(small_disk, fleet, tmp_path):
     fleet.open(UNHURRIED)
     fill(small_disk)
     unlucky = fleet.start("--max-batches", 1, "--engines-cache", small_disk / "cache")
@@ -95,7 +92,7 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_no_folders(fleet: OneIteration, tmp_path: Path) -> None:
+def test_a_killed_worker_leaves_no_folders(fleet, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     fleet.open(UNHURRIED, gate=tmp_path / "closed")

@@ -98,9 +98,7 @@ def looking(secrets: list[bytes]) -> Iterator[Listing]:
 
 
 @pytest.mark.slow
-def test_no_secret_is_listed_or_logged(
-    postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_secret_is_listed_or_logged(postgresql_url, tmp_path, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", OTHER)
     url = parse_url(postgresql_url).set(password=PASSWORD).render_as_string(hide_password=False)
     shutil.copytree(CRATE, tmp_path / "engine")
@@ -115,7 +113,7 @@ def test_no_secret_is_listed_or_logged(
 
 
 @pytest.mark.parametrize("shown", ["argument", "environment"])
-def test_the_look_finds_what_is_there(shown: str) -> None:
+def test_the_look_finds_what_is_there(shown):
     arguments = [PASSWORD] if shown == "argument" else []
     given = {"SECRET": PASSWORD} if shown == "environment" else {}
     Running(["sh", "-c", "sleep 60; true", "sh", *arguments], env={"PATH": os.defpath, **given})

@@ -59,7 +59,7 @@ def games(first: Path, second: Path, pgn: Path, *options: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_both_deliveries_play_the_same_games(tmp_path: Path) -> None:
+def test_both_deliveries_play_the_same_games(tmp_path):
     by_options = built(tmp_path / "uci", "--features", "options")
     plus, usual = built(tmp_path / "plus", values=PLUS), built(tmp_path / "usual")
     sent = [f"--option1={name}={value}" for name, value in PLUS.items()]

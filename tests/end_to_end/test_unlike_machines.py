@@ -83,7 +83,7 @@ class Machine:
 
 
 @pytest.fixture
-def tuner(tmp_path: Path, postgresql_url: str) -> Tuner:
+def tuner(tmp_path, postgresql_url):
     shutil.copytree(ENGINE, tmp_path / "tern")
     return Tuner(tmp_path, postgresql_url, CONFIG, PARAMS)
 
@@ -94,7 +94,7 @@ def listed(workers: list[Running]) -> list[set[str]]:
     return [set(worker.out.split()) for worker in workers]
 
 
-def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
+def test_unlike_machines_share_a_run(tuner):
     machines = [Machine(number, flags, tuner) for number, flags in enumerate((V1, V2, V3))]
     master = tuner.master()
     tuner.wait_for_work()
@@ -114,9 +114,7 @@ def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
     assert played == [{row.plus_sha256, row.minus_sha256}] * 2
 
 
-def test_a_worker_builds_for_machines_that_have_no_source(
-    tuner: Tuner, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_worker_builds_for_machines_that_have_no_source(tuner, tmp_path_factory):
     """The master builds nothing: its engines folder does not come to be.
 
     To be quick the engine is compiled once, and the command adds to its end what it is built for.

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 
 import pytest
 from console import ROOT, Running, call, write_project
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory):
     """The programs of a new environment, in which nothing of this tree is but the wheel."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
@@ -31,19 +30,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "env" / "bin"
 
 
-def test_it_is_not_this_tree(installed: Path, tmp_path: Path) -> None:
+def test_it_is_not_this_tree(installed, tmp_path):
     ask = "import spsa, worker; print(spsa.__file__, worker.__file__)"
     files = call([installed / "python", "-c", ask], tmp_path, PYTHONPATH="").stdout.split()
     assert len(files) == 2 and all(str(installed.parent) in file for file in files), files
 
 
-def test_every_file_that_is_no_module_is_in_it(installed: Path) -> None:
+def test_every_file_that_is_no_module_is_in_it(installed):
     site = next((installed.parent / "lib").glob("python*/site-packages"))
     listed = call(["git", "ls-files", "spsa", "worker"], ROOT).stdout.split()
     assert [name for name in listed if not (site / name).is_file()] == []
 
 
-def test_the_server_answers(installed: Path, tmp_path: Path) -> None:
+def test_the_server_answers(installed, tmp_path):
     write_project(tmp_path)
     program = installed / "spsa-master"
     assert call([program, "db", "upgrade"], tmp_path, PYTHONPATH="").returncode == 0

@@ -73,20 +73,20 @@ def parameter(name: str = "x", **over: object) -> Parameter:
         (TimeControl(kind=TimeKind.DEPTH, low=6, high=6), None),
     ],
 )
-def test_a_game_takes_what_its_limit_says(control: TimeControl, seconds: float | None) -> None:
+def test_a_game_takes_what_its_limit_says(control, seconds):
     assert game_seconds(control, 100, 1e6) == (None if seconds is None else pytest.approx(seconds))
     unknown = game_seconds(control, 100, None)
     assert unknown is None or control.kind is not TimeKind.NODES
 
 
-def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for() -> None:
+def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for():
     found = pace(SHAPE, FLEET, 2.0)  # 10 batches on 4 slots are 3 rounds of 8 s
     assert found.iteration == pytest.approx(3 * 8 + 30)
     assert found.run == pytest.approx(100 * 54)
     assert found.idle == pytest.approx(1 - 20 / 54)
 
 
-def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
+def test_with_enough_in_flight_every_slot_plays_all_the_time():
     shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
     needed = in_flight_without_idling(shape, FLEET, 2.0)
     busy = pace(replace(shape, in_flight=needed), FLEET, 2.0)
@@ -97,13 +97,13 @@ def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
 
 
 @pytest.mark.parametrize("builders", [1, 4])
-def test_builds_that_take_longer_than_the_games_set_the_pace(builders: int) -> None:
+def test_builds_that_take_longer_than_the_games_set_the_pace(builders):
     capacity = Capacity(concurrency=64, build_seconds=30, builders=builders)
     found = pace(replace(SHAPE, in_flight=99), capacity, 2.0)
     assert found.iteration == pytest.approx(30 / builders)
 
 
-def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
+def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of():
     def cautioned(slots: int, **over: int) -> list[str]:
         shape = Shape(iterations=500, games=150, batch_games=2, in_flight=5, adapts=True)
         capacity = Capacity(concurrency=slots, build_seconds=30, builders=9)
@@ -118,7 +118,7 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
     assert "more iterations" in short
 
 
-def test_iterations_in_flight_that_grow_are_fewer_at_first() -> None:
+def test_iterations_in_flight_that_grow_are_fewer_at_first():
     def parts(in_flight: int, *, grows: bool) -> list[float]:
         asked = design(in_flight=in_flight, grows=grows)
         return recovery(asked, ASSUMPTIONS, replicas=8, seed=3).parts.tolist()
@@ -136,9 +136,7 @@ def test_iterations_in_flight_that_grow_are_fewer_at_first() -> None:
         (300, Capacity(concurrency=8, build_seconds=30), 1.0, (8, 38)),
     ],
 )
-def test_iterations_are_as_small_as_builds_and_slots_let_them(
-    games: int, capacity: Capacity, seconds: float | None, size: tuple[int, int]
-) -> None:
+def test_iterations_are_as_small_as_builds_and_slots_let_them(games, capacity, seconds, size):
     found = fitted(games, capacity, seconds)
     assert (found.games, found.iterations) == size
     if seconds and games > 1000:
@@ -146,7 +144,7 @@ def test_iterations_are_as_small_as_builds_and_slots_let_them(
         assert pace(found, capacity, seconds).run < 1.05 * pace(larger, capacity, seconds).run
 
 
-def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
+def test_smaller_iterations_are_advised_where_they_recover_more():
     few = design(problem=problem(n=16, iterations=13, pairs=75))
     shape = Shape(iterations=13, games=150, batch_games=10, in_flight=1, adapts=True)
     asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
@@ -157,14 +155,14 @@ def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
     assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
 
 
-def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
+def test_the_noise_of_an_iteration_is_what_equal_engines_show():
     rng = np.random.default_rng(5)
     pentanomials = SimulatedGames(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
     seen = [elo(Tally(pentanomial=tuple(counts))).value for counts in pentanomials]
     assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
 
 
-def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() -> None:
+def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds():
     narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
     engine = ASSUMPTIONS.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
@@ -175,7 +173,7 @@ def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() ->
     assert distance.min() >= 0.4
 
 
-def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
+def test_more_games_recover_more_and_a_seed_gives_the_same_again():
     few, again = (recovery(design(), ASSUMPTIONS, replicas=100, seed=3) for _ in range(2))
     many = recovery(design(problem=problem(pairs=200)), ASSUMPTIONS, replicas=100, seed=3)
     better, error = many.better_than(few)
@@ -186,7 +184,7 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
     assert few.c_first == pytest.approx(WIDEST)
 
 
-def test_a_coarser_run_has_as_many_games() -> None:
+def test_a_coarser_run_has_as_many_games():
     long = replace(problem(), iterations=200_000, pairs=1)
     shorter, merged = coarser(long, 1000)
     assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
@@ -203,20 +201,20 @@ def test_a_coarser_run_has_as_many_games() -> None:
         ({"value": 100.0}, "at its max"),
     ],
 )
-def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: str) -> None:
+def test_a_step_that_suits_nothing_is_pointed_at(over, word):
     found = [str(warning) for warning in space_warnings(Space((parameter(**over),)), 1.0)]
     assert len(found) == 1
     assert found[0].startswith("x: ")
     assert word in found[0]
 
 
-def test_a_perturbation_that_leaves_the_bounds_is_told() -> None:
+def test_a_perturbation_that_leaves_the_bounds_is_told():
     (found,) = side_warnings(Space((parameter(value=95.0, step=10.0),)), 1.0)
     assert "plus or minus, 10 from 95, leaves 0 .. 100" in str(found)
     assert "widen the range" in str(found)
 
 
-def test_a_constraint_that_leaves_one_side_is_told() -> None:
+def test_a_constraint_that_leaves_one_side_is_told():
     less, more = parameter("less", value=49.0), parameter("more", value=50.0)
     tight = Space((less, replace(more, active=False)), (Constraint("less", "more"),))
     (warning,) = side_warnings(tight, 1.0)
@@ -226,7 +224,7 @@ def test_a_constraint_that_leaves_one_side_is_told() -> None:
     assert not list(side_warnings(apart, 1.0))
 
 
-def test_a_sensible_parameter_is_passed_over() -> None:
+def test_a_sensible_parameter_is_passed_over():
     assert not list(space_warnings(Space((parameter(),)), 1.0))
     assert not list(side_warnings(Space((parameter(),)), 1.0))
 
@@ -249,7 +247,7 @@ def warned(asked: PlanInputs, name: str) -> list[PlanWarning]:
     return [warning for warning in plan(asked).warnings if warning.name == name]
 
 
-def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
+def test_a_budget_far_too_small_is_said_with_what_would_be_right():
     small = inputs(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
     (warning,) = warned(small, "max_iterations")
     assert "too few" in warning.found
@@ -259,7 +257,7 @@ def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
 
 
 @pytest.mark.slow
-def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
+def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
@@ -267,7 +265,7 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_in_flight == 4
 
 
-def test_openings_are_known_by_their_draws_and_pairs() -> None:
+def test_openings_are_known_by_their_draws_and_pairs():
     """Exact moments of pairs between equals from openings in which one side is ahead."""
     for true in (Openings(draw_elo=200.0, ahead=150.0), Openings(draw_elo=500.0, ahead=0.0)):
         win, loss = (
@@ -284,16 +282,14 @@ def test_openings_are_known_by_their_draws_and_pairs() -> None:
 @pytest.mark.parametrize(
     ("draw_rate", "at_200", "at_300"), [(0.35, 0.8, 0.6), (0.82, 1.3, 1.6), (0.93, 1.6, 2.2)]
 )
-def test_unbalanced_openings_save_games_where_most_are_drawn(
-    draw_rate: float, at_200: float, at_300: float
-) -> None:
+def test_unbalanced_openings_save_games_where_most_are_drawn(draw_rate, at_200, at_300):
     """Ratios of the information in a pair that were simulated before there was this formula."""
     openings = Openings.of(draw_rate)
     found = 1 / openings.games_with(200.0), 1 / openings.games_with(300.0)
     assert found == pytest.approx((at_200, at_300), abs=0.06)
 
 
-def test_a_drawish_book_is_pointed_at() -> None:
+def test_a_drawish_book_is_pointed_at():
     (drawn,) = warned(inputs(openings=Openings.of(0.85)), "book")
     assert "fewer games" in drawn.remedy
     (biased,) = warned(inputs(openings=Openings(draw_elo=100.0, ahead=300.0)), "book")
@@ -302,7 +298,7 @@ def test_a_drawish_book_is_pointed_at() -> None:
 
 
 @pytest.mark.slow
-def test_slots_that_would_idle_are_said() -> None:
+def test_slots_that_would_idle_are_said():
     flat = design(problem=problem(iterations=400, pairs=20))
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
     found = plan(inputs(design=flat, shape=longer))
@@ -312,20 +308,20 @@ def test_slots_that_would_idle_are_said() -> None:
     assert plan(inputs(seconds=None)).pace is None
 
 
-def test_builds_that_no_depth_hides_are_said() -> None:
+def test_builds_that_no_depth_hides_are_said():
     assert warned(inputs(shape=replace(SHAPE, in_flight=2)), "games_per_iteration")  # 20 s of 30
     long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, in_flight=2))
     (told,) = [w for w in in_flight_warnings(long, 2, None) if w.name == "games_per_iteration"]
     assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
 
 
-def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
+def test_gains_that_lose_elo_are_not_blamed_on_the_budget():
     wild = design(algorithm="fishtest", settings={"r_end": 0.5})
     asked = inputs(design=wild, elos_to_gain=(10.0,))
     assert warned(asked, "spsa") and not warned(asked, "max_iterations")
 
 
-def test_lines_are_in_the_units_of_the_parameter() -> None:
+def test_lines_are_in_the_units_of_the_parameter():
     line = plan(inputs()).lines[0]
     assert line.c_first == pytest.approx(5.0 * WIDEST)
     assert 5.0 * NARROWEST <= line.c_last <= line.c_first

@@ -22,7 +22,7 @@ USUAL = GamesNeeded(slots=8, game_seconds=10.0, games=150, batch_games=10, build
 
 
 @given(games=EVEN, most=EVEN, slots=st.integers(0, 300))
-def test_batches_are_whole_pairs_that_shrink_and_add_up(games: int, most: int, slots: int) -> None:
+def test_batches_are_whole_pairs_that_shrink_and_add_up(games, most, slots):
     sizes = cut(games, most, slots)
     assert sum(sizes) == games
     assert all(size > 0 and size % 2 == 0 and size <= most for size in sizes)
@@ -31,7 +31,7 @@ def test_batches_are_whole_pairs_that_shrink_and_add_up(games: int, most: int, s
 
 
 @given(games=EVEN, most=EVEN)
-def test_even_batches_differ_in_the_last_one_only(games: int, most: int) -> None:
+def test_even_batches_differ_in_the_last_one_only(games, most):
     sizes = evenly(games, most)
     assert sum(sizes) == games
     assert set(sizes[:-1]) <= {most}
@@ -45,8 +45,8 @@ def test_even_batches_differ_in_the_last_one_only(games: int, most: int) -> None
     build=st.floats(0, 300),
 )
 def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
-    slots: int, seconds: float, games: int, batch: int, build: float
-) -> None:
+    slots, seconds, games, batch, build
+):
     games_needed = GamesNeeded(
         slots=slots, game_seconds=seconds, games=games, batch_games=batch, build_seconds=build
     )
@@ -56,20 +56,20 @@ def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
     assert replace(games_needed, slots=0).wanted == 1.0
 
 
-def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed() -> None:
+def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed():
     large = replace(USUAL, slots=2048, batch_games=2, builders=4)
     assert large.in_flight > 60
     assert replace(large, games=large.games_for(8)).in_flight <= 8
     assert large.games_to_build == pytest.approx(2048 / 10 * 30 / 4)
 
 
-def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:
+def test_depth_is_borne_by_long_runs_and_grows_with_the_results():
     assert [in_flight_limit(n) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_IN_FLIGHT]
     assert [in_flight_after(n) for n in (0, 3, 4, 40)] == [1, 1, 2, 11]
 
 
 @pytest.mark.parametrize("slots", [8, 64])
-def test_slots_that_are_supplied_so_are_hardly_ever_idle(slots: int) -> None:
+def test_slots_that_are_supplied_so_are_hardly_ever_idle(slots):
     games_needed = replace(USUAL, slots=slots)
     assert idle(games_needed, games_needed.wanted) < 0.01
     assert idle(games_needed, games_needed.rate * games_needed.build_seconds / 3) > 0.03

@@ -38,9 +38,7 @@ def surprise(counts: Vector, chances: Vector) -> float:
 @pytest.mark.parametrize("pairs", [1, 3])
 @pytest.mark.parametrize("elo", [30.0, -120.0, 600.0])
 @pytest.mark.parametrize(("draw_rate", "bias"), [(0.82, 0.0), (0.6, 0.15), (0.3, 0.6)])
-def test_pairs_follow_the_law_of_two_independent_games(
-    pairs: int, elo: float, draw_rate: float, bias: float
-) -> None:
+def test_pairs_follow_the_law_of_two_independent_games(pairs, elo, draw_rate, bias):
     rng = np.random.default_rng(3)
     games = SimulatedGames(draw_rate, bias)
     played = games.play(np.full((DRAWS, 1), elo), pairs, rng)
@@ -50,14 +48,14 @@ def test_pairs_follow_the_law_of_two_independent_games(
     assert surprise(played.sum(axis=0), chances) < 5
 
 
-def test_replicas_may_have_draw_rates_of_their_own() -> None:
+def test_replicas_may_have_draw_rates_of_their_own():
     rates = np.array([[0.0], [1.0]])
     played = SimulatedGames(rates).play(np.zeros((2, 1)), 1, np.random.default_rng(1))
     assert played[1].tolist() == [0, 0, 1, 0, 0]
     assert played[0, [1, 3]].sum() == 0
 
 
-def test_a_quadratic_engine_can_be_asked_for_many_points_at_once() -> None:
+def test_a_quadratic_engine_can_be_asked_for_many_points_at_once():
     engine = Quadratic(optimum=np.array([1.0, 0.0]), curvature=np.array([2.0, 3.0]))
     points = np.array([[1.0, 0.0], [0.0, 2.0], [2.0, -1.0]])
     assert engine.elo(points).tolist() == [[0.0], [-14.0], [-5.0]]
@@ -119,9 +117,7 @@ def simulated_run(
 
 
 @pytest.mark.parametrize("in_flight", [1, 3, 9])
-def test_iterations_are_asked_for_when_the_results_before_so_many_before_are_in(
-    in_flight: int,
-) -> None:
+def test_iterations_are_asked_for_when_the_results_before_so_many_before_are_in(in_flight):
     rule = Fixed(np.zeros(2), np.ones(2))
     run = simulated_run(np.zeros(2), iterations=6, in_flight=in_flight)
     assert final(run, rule, np.random.default_rng(1)) == 6
@@ -134,9 +130,7 @@ points = st.lists(st.floats(-6, 6, allow_subnormal=False), min_size=3, max_size=
 
 
 @given(points, points.filter(lambda offset: bool(np.all(offset))))
-def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
-    centre: Vector, offset: Vector
-) -> None:
+def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(centre, offset):
     engine, rule = Noted(), Fixed(centre, offset)
     final(simulated_run(np.zeros(3), engine), rule, np.random.default_rng(1))
     plus, minus = engine.points[0]
@@ -147,7 +141,7 @@ def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
     np.testing.assert_array_equal(rule.told[0].centre, (plus + minus) / 2)
 
 
-def test_whole_numbers_are_played_whole_and_right_on_average() -> None:
+def test_whole_numbers_are_played_whole_and_right_on_average():
     centre = np.tile([0.3, -1.6, 4.9], (4000, 1))
     engine, rule = Noted(), Fixed(centre, np.full(3, 0.75))
     final(simulated_run(centre, engine, unit=np.ones(3)), rule, np.random.default_rng(2))
@@ -161,7 +155,7 @@ def test_whole_numbers_are_played_whole_and_right_on_average() -> None:
     assert middle[:2] == pytest.approx(centre[0, :2], abs=0.05)
 
 
-def test_batches_are_of_the_planned_size_and_say_who_is_better() -> None:
+def test_batches_are_of_the_planned_size_and_say_who_is_better():
     start = np.array([[1.0], [-1.0]])
     engine = Quadratic(optimum=np.zeros(1), curvature=np.array([25.0]))
     rule = Fixed(start, np.ones((2, 1)))
