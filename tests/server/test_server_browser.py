@@ -123,7 +123,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert box is not None and box["width"] > 100 and box["height"] > 20
     assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
     told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
-    expect(seen.page.locator("#measured")).to_contain_text(told)
+    expect(seen.page.locator("#measured")).to_contain_text(told, timeout=90_000)
     assert seen.complaints == []
 
 
