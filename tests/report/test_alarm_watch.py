@@ -18,7 +18,7 @@ from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
 from spsa.master.verdict import Filters
 from spsa.report import alarm_watch
 from spsa.report.alarm_watch import AlarmWatch, changes, message, run_command
-from spsa.report.events import Alarm, AlarmKey, AlarmKind
+from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.status import status
 
 SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
@@ -131,7 +131,7 @@ def test_masters_of_a_paused_run_tell_it_once(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:
     staged, told = stage(sqlite_store, SPACE, 1, planned=9), tmp_path / "told"
-    section = AlarmsSection(after=0.0, command=f"tail -n +2 >> '{told}'")
+    section = AlarmsSection(after=0.0, command=f"cat >> '{told}'")
     wanted = config(tmp_path, sqlite_url).model_copy(update={"alarms": section})
     sqlite_store.pause("first", "me", "lunch")
     with watched(staged, wanted):
@@ -140,7 +140,9 @@ def test_masters_of_a_paused_run_tell_it_once(
         time.sleep(0.5)
         sqlite_store.resume("first", "me")
         until(lambda: "over" in told.read_text())
-    begun, over = told.read_text().splitlines()
+    assert told_alarms(sqlite_store, staged.run) == {}
+    run, begun, again, over = told.read_text().splitlines()
+    assert run == again == "run first"
     assert begun.startswith("alarm: first: it is paused: lunch; continue it with")
     assert over == "over: first: it is paused: lunch"
     kinds = [event.kind for event in sqlite_store.events(staged.run.id)]

@@ -307,7 +307,8 @@ def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) ->
                 connection.sendall(b" ")
         time.sleep(0.1)
     for connection in slow:
-        assert status_of(connection) == 408
+        answer = connection.recv(4096).lower()
+        assert b" 408 " in answer and b"connection: close" in answer
         connection.close()
 
 
