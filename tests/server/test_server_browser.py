@@ -119,7 +119,9 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert line["line"]["color"] == "#1f5fa8"  # type: ignore[index]
     matches = drawn(seen, "elo", "a match, with its 95% interval")
     assert matches["y"][0] == pytest.approx(match.value)  # type: ignore[index]
-    box = seen.page.locator("[data-figure=elo] .fills path").first.bounding_box()
+    band = seen.page.locator("[data-figure=elo] .fills path").first
+    band.wait_for()  # the figure is drawn after it has its values
+    box = band.bounding_box()
     assert box is not None and box["width"] > 100 and box["height"] > 20
     assert seen.page.locator("[data-figure=elo] .zerolinelayer path").count()
     told = f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
