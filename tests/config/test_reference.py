@@ -26,7 +26,11 @@ def test_the_settings_of_every_method_are_in_the_guide() -> None:
         section = re.split(
             r"^##", re.split(rf"^###.* ?`{name}`.*$", guide, flags=re.M)[1], flags=re.M
         )[0]
-        table = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", section, re.M))
+        table = {
+            setting.strip("`"): default
+            for row in re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", section, re.M)
+            for setting, default in zip(*(cell.split(", ") for cell in row), strict=False)
+        }
         assert set(table) == {setting.name for setting in rule_entry(name).settings}, name
         for setting in rule_entry(name).settings:
             if isinstance(setting.default, float | int):
