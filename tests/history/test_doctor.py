@@ -191,7 +191,7 @@ def test_a_state_that_was_changed_is_found(sqlite_store, sql, broken):
 ALTERED = {
     "a_k = a_k * 1.5 WHERE k = 3": "its row, a_k: ",
     "opened_on = 0 WHERE k = 5": "opened_on: 0; with 2 in flight: 3",
-    "plus_parameters = json_set(plus_parameters, '$.margin', 333.0) WHERE k = 6": (
+    "plus_parameters = json_set(plus_parameters, '$.margin', 333.0) WHERE k = 1": (
         "plus, margin: 333.0"
     ),
     "ptnml_4 = ptnml_4 + 2 WHERE k = 2": "delta of step k=2, ",
