@@ -143,6 +143,17 @@ def test_work_is_left_where_a_run_goes_on_that_it_takes(over, left, run, store, 
     assert client.work_left() is False
 
 
+def test_a_worker_that_is_idle_says_so_again_when_it_has_had_a_batch(client, run, now, caplog):
+    for times in (1, 2):
+        run.store.pause("first", "me", "why")
+        for _ in range(2):
+            client.renew([], Measured())
+            now[0] += LEASE
+        assert caplog.text.count("no run needs games") == times
+        run.store.resume("first", "me")
+        assert client.claim() is not None
+
+
 class Full(CutStore):
     """Refuses claims of a machine that has all that it may have, while `busy`."""
 
