@@ -4,7 +4,7 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -110,6 +110,21 @@ def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(store, serv
     store.meanwhile = lambda: held.append(store.renew(WORKER, ["mine"], 60.0))
     assert store.file("f" * 64) == data
     assert held.count({"mine"}) == 4
+
+
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        (refusal(404), None),
+        (refusal(403, "of another machine", "not_permitted"), None),
+        (refusal(403, "revoked", "revoked"), NotPermitted),
+        (refusal(503), DatabaseUnreachable),
+    ],
+)
+def test_a_file_that_this_machine_may_not_have_is_none(store, server, response, error):
+    server.replaced[f"/worker/files/{'f' * 64}"] = lambda _: response
+    with nullcontext() if error is None else pytest.raises(error):
+        assert store.file("f" * 64) is None
 
 
 @pytest.fixture
