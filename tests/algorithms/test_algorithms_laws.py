@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import parameter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
@@ -14,7 +15,7 @@ from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, 
 from spsa.algorithms.rule import State, WalkState
 from spsa.algorithms.state import alike, restored, saved
 from spsa.algorithms.tuning import PlayedGames, tuning
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
 
@@ -238,18 +239,10 @@ def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_nee
             restored(one.name, state, one.start())
 
 
-def parameter(name: str, unit: float, *, integral: bool = False) -> Parameter:
-    """A value whose numbers are written `unit` times as large."""
-    return Parameter(
-        name=name,
-        place=Place(Location(name.upper())),
-        option=name,
-        value=3.0 * unit,
-        minimum=-16.0 * unit,
-        maximum=16.0 * unit,
-        step=2.0 * unit,
-        integral=integral,
-    )
+def scaled(name: str, unit: float, *, integral: bool = False) -> Parameter:
+    """A parameter whose numbers are written `unit` times as large."""
+    bounds = {"minimum": -16.0 * unit, "maximum": 16.0 * unit}
+    return parameter(name, value=3.0 * unit, **bounds, step=2.0 * unit, integral=integral)
 
 
 def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
@@ -274,7 +267,7 @@ def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
 
 @every_rule
 def test_whole_numbers_climb_all_the_same(variant):
-    space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
+    space = Space((scaled("x", 1.0, integral=True), scaled("y", 1.0, integral=True)))
     x, y = np.frombuffer(path(variant, space)[-1])
     assert (x > 1.5, y < 1.5) == (True, True)
 
@@ -282,7 +275,7 @@ def test_whole_numbers_climb_all_the_same(variant):
 @every_rule
 def test_rescaling_a_parameter_changes_nothing(variant):
     paths = [
-        path(variant, Space((parameter("x", unit), parameter("y", 1.0))))
+        path(variant, Space((scaled("x", unit), scaled("y", 1.0))))
         for unit in (1.0, 256.0, 2.0**-20)
     ]
     assert paths[0] == paths[1] == paths[2]

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import builders
 import numpy as np
 import pytest
 
 from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.params import Constraint, Location, Parameter, Place, Space
+from spsa.core.params import Constraint, Parameter, Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (
@@ -52,16 +53,7 @@ def design(**over: object) -> RunDesign:
 
 
 def parameter(name: str = "x", **over: object) -> Parameter:
-    facts: dict[str, object] = {
-        "name": name,
-        "value": 50.0,
-        "minimum": 0.0,
-        "maximum": 100.0,
-        "step": 5.0,
-        "place": Place(Location(name.upper())),
-        "option": name,
-    }
-    return Parameter(**facts | over)  # type: ignore[arg-type]
+    return builders.parameter(name, **{"step": 5.0} | over)
 
 
 @pytest.mark.parametrize(
