@@ -2,14 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from console import call, environment, master, worker
+from console import call, commands, environment, master, worker
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade
@@ -27,26 +26,11 @@ READERS = [
 SECRET = "hunter2"
 
 
-def leaves(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command that does something."""
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        if isinstance(command, click.Group):
-            yield from leaves(command, (*words, name))
-        else:
-            yield (*words, name)
-
-
-COMMANDS = list(leaves(cli))
+COMMANDS = commands()
 
 
 def options_of(words: tuple[str, ...]) -> list[click.Option]:
-    found: click.Command | None = cli
-    for word in words:
-        assert isinstance(found, click.Group)
-        found = found.get_command(click.Context(found), word)
-    assert found is not None
-    return [one for one in found.params if isinstance(one, click.Option)]
+    return [one for one in COMMANDS[words].params if isinstance(one, click.Option)]
 
 
 def test_the_commands_are_as_few_as_a_person_can_learn():

@@ -3,7 +3,6 @@
 `fuzzing` says how many command lines are tried, and how a search is repeated.
 """
 
-import importlib
 import os
 import shutil
 import time
@@ -12,11 +11,11 @@ import click
 import pytest
 from asking import Store
 from builders import stage
-from console import CONFIG, OWN, write_project
+from console import CONFIG, OWN, commands, write_project
 from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 
-from spsa.cli import COMMANDS, execute
+from spsa.cli import execute
 
 SECONDS = 60.0
 """That one command may take on a busy machine."""
@@ -35,23 +34,7 @@ TEXTS = (
 )
 
 
-def leaves() -> dict[tuple[str, ...], click.Command]:
-    """Every command by the words that call it."""
-    found: dict[tuple[str, ...], click.Command] = {}
-    for name, (module, _) in COMMANDS.items():
-        command = getattr(importlib.import_module(module), name)
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for inner in command.list_commands(context):
-                known = command.get_command(context, inner)
-                assert known is not None
-                found[name, inner] = known
-        else:
-            found[name,] = command
-    return found
-
-
-LEAVES = leaves()
+LEAVES = commands()
 
 
 def text(chance: Chance) -> str:

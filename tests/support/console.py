@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import chess.pgn
+import click
 from engines.faulty import wait_until
+
+from spsa.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (
@@ -211,3 +214,15 @@ def _no_constant(word: str) -> NoReturn:
 
 Ask = Callable[..., Said]
 """`ask("status", "--json")`: `spsa-master` within this process."""
+
+
+def commands(group: click.Group = cli, *words: str) -> dict[tuple[str, ...], click.Command]:
+    """Every command of `spsa-master` that does something, by the words that call it."""
+    found: dict[tuple[str, ...], click.Command] = {}
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        path = (*words, name)
+        found |= commands(command, *path) if isinstance(command, click.Group) else {path: command}
+    return found
