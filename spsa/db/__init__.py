@@ -8,7 +8,7 @@ only read.
 from collections.abc import Callable
 
 from spsa.db import migrate
-from spsa.db.build_queries import BuildOrderQueries, UploadQueries
+from spsa.db.build_queries import BuildQueries
 from spsa.db.database import never
 from spsa.db.history_queries import HistoryQueries
 from spsa.db.machine_queries import MachineQueries
@@ -21,8 +21,7 @@ from spsa.db.worker_queries import WorkerQueries
 
 class Store(
     WorkerQueries,
-    UploadQueries,
-    BuildOrderQueries,
+    BuildQueries,
     MasterQueries,
     RunQueries,
     MachineQueries,

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, delete, insert, select, update
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
+from spsa import protocol
 from spsa.core.json_values import checked, to_json
 from spsa.db.base import (
     Base,
@@ -32,19 +33,6 @@ from spsa.db.run_queries import keep_file
 from spsa.db.tables import EngineFile, Machine, Worker
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
-from spsa.protocol import (
-    ACTIVE_SECONDS,
-    BuildClaim,
-    BuildRenewal,
-    BuildResult,
-    BuildReturn,
-    BuiltFile,
-    HeldBuild,
-    LeasedBuild,
-    provided_text,
-    required_pattern,
-    words_of,
-)
 
 
 class Build(Base, kw_only=True):
@@ -54,7 +42,7 @@ class Build(Base, kw_only=True):
 
     id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     build_key: Mapped[str] = mapped_column(unique=True)
-    requires: Mapped[str] = mapped_column()  # of the worker that builds, see spsa_iteration
+    requires: Mapped[str]  # of the worker that builds, see spsa_iteration
     archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))
     recipe: Mapped[Mapping[str, Any] | None] = optional()  # NULL when it is done
     wanted_until: Mapped[datetime]  # no worker leases it later
@@ -86,9 +74,9 @@ class Build(Base, kw_only=True):
             "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
             name="done",
         ),
-        *limited(BuildClaim, "claim_id"),
-        *limited(BuiltFile, plus_bench="bench", minus_bench="bench"),
-        *limited(BuildResult, binary_requires="requires"),
+        *limited(protocol.BuildClaim, "claim_id"),
+        *limited(protocol.BuiltFile, plus_bench="bench", minus_bench="bench"),
+        *limited(protocol.BuildResult, binary_requires="requires"),
     )
 
 
@@ -102,7 +90,7 @@ class BuildFailure(Base, kw_only=True):
     reason: Mapped[str]
     at: Mapped[datetime] = now_column()
 
-    __table_args__ = tuple(limited(BuildReturn, "reason"))
+    __table_args__ = tuple(limited(protocol.BuildReturn, "reason"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +113,13 @@ WANTED_SECONDS = 60
 """An order that no master asks about for so long is leased to no worker."""
 
 
-class BuildOrderQueries(Database):
-    """What a master asks for."""
+class BuildQueries(Database):
+    """What a master asks for, and the engines that a worker sends."""
 
     def active_workers(self) -> list[tuple[Worker, Machine]]:
         """Every worker that was seen recently and whose machine was not revoked."""
         present = (
-            Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS),
+            Worker.last_seen_at > time_from_now(-protocol.ACTIVE_SECONDS),
             Machine.revoked_at.is_(None),
         )
         active = select(Worker, Machine).join(Machine, Machine.name == Worker.host).where(*present)
@@ -160,7 +148,7 @@ class BuildOrderQueries(Database):
             "recipe": dict(recipe),
             "max_attempts": max_attempts,
             "wanted_until": time_from_now(WANTED_SECONDS),
-            "requires": required_pattern(requires),
+            "requires": protocol.required_pattern(requires),
             "archive_sha256": archive_sha256,
         }
         known = select(Build).where(Build.build_key == key).with_for_update()
@@ -182,6 +170,31 @@ class BuildOrderQueries(Database):
             connection.execute(update(Build).where(mine).values(wanted))
             found = rows(connection, select(Build).where(mine).order_by(Build.id))
             return [_ordered(connection, build) for build in found]
+
+    def may_upload(self, machine: str, build_id: int, claim_id: str) -> int | None:
+        """The id of the machine's worker that holds this build and may send its engines."""
+        held = {"machine": machine, "build_id": build_id, "claim_id": claim_id}
+        with self._read() as connection:
+            found: int | None = execute(connection, "upload.holder", **held).scalar()
+            return found
+
+    def upload_build(
+        self, held: protocol.HeldBuild, side: str, content: bytes
+    ) -> protocol.BuiltFile:
+        """Keep one engine until it is published; one that was kept before is replaced.
+
+        Raises:
+            LeaseLost: the worker does not hold the build any more.
+            OutOfRange: it is empty or too long.
+        """
+        built = checked(
+            protocol.BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+        )
+        mine = update(Build).where(_is_held(held), Build.status == BatchStatus.LEASED)
+        with self._write() as connection:
+            if not connection.execute(mine.values({f"{side}_content": content})).rowcount:
+                raise LeaseLost(f"build {held.build_id} is no longer held by claim {held.claim_id}")
+        return built
 
 
 def _is_over(connection: sa.Connection, build: Build) -> bool:
@@ -205,7 +218,7 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
     return OrderedBuild(
         key=build.build_key,
         engines=_engines(connection, build) if build.status is BatchStatus.DONE else None,
-        requires=words_of(build.binary_requires),
+        requires=protocol.words_of(build.binary_requires),
         failures=tuple((one.machine, one.reason) for one in failures),
         builders=_builders(connection, build),
     )
@@ -228,32 +241,9 @@ def _builders(connection: sa.Connection, build: Build) -> int:
     return found
 
 
-class UploadQueries(Database):
-    """Engines that a worker has built, until they are published."""
-
-    def may_upload(self, machine: str, build_id: int, claim_id: str) -> int | None:
-        """The id of the machine's worker that holds this build and may send its engines."""
-        held = {"machine": machine, "build_id": build_id, "claim_id": claim_id}
-        with self._read() as connection:
-            found: int | None = execute(connection, "upload.holder", **held).scalar()
-            return found
-
-    def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
-        """Keep one engine until it is published; one that was kept before is replaced.
-
-        Raises:
-            LeaseLost: the worker does not hold the build any more.
-            OutOfRange: it is empty or too long.
-        """
-        built = checked(BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content)))
-        mine = update(Build).where(_is_held(held), Build.status == BatchStatus.LEASED)
-        with self._write() as connection:
-            if not connection.execute(mine.values({f"{side}_content": content})).rowcount:
-                raise LeaseLost(f"build {held.build_id} is no longer held by claim {held.claim_id}")
-        return built
-
-
-def claim_build(connection: sa.Connection, request: BuildClaim) -> LeasedBuild | None:
+def claim_build(
+    connection: sa.Connection, request: protocol.BuildClaim
+) -> protocol.LeasedBuild | None:
     """A claim that already has a build gets the same one."""
     mine = select(Build).where(
         Build.claim_id == request.claim_id,
@@ -264,7 +254,7 @@ def claim_build(connection: sa.Connection, request: BuildClaim) -> LeasedBuild |
         raise not_registered(request.worker_id)
     execute(connection, "claim_build", **to_json(request))
     for build in rows(connection, mine):
-        return LeasedBuild(
+        return protocol.LeasedBuild(
             build_id=build.id,
             claim_id=request.claim_id,
             worker_id=request.worker_id,
@@ -274,12 +264,12 @@ def claim_build(connection: sa.Connection, request: BuildClaim) -> LeasedBuild |
     return None
 
 
-def renew_build(connection: sa.Connection, renewal: BuildRenewal) -> bool:
+def renew_build(connection: sa.Connection, renewal: protocol.BuildRenewal) -> bool:
     return execute(connection, "renew_build", **to_json(renewal)).scalar() is not None
 
 
 def publish_build(
-    connection: sa.Connection, result: BuildResult
+    connection: sa.Connection, result: protocol.BuildResult
 ) -> Literal["accepted", "already", "lost"]:
     uploaded = (Build.plus_content.label("plus"), Build.minus_content.label("minus"))
     held = (
@@ -288,7 +278,7 @@ def publish_build(
     build = connection.execute(held).one_or_none()
     if build is None or build.status is not BatchStatus.LEASED:
         return "already" if build and build.status is BatchStatus.DONE else "lost"
-    columns: dict[str, Any] = {"binary_requires": provided_text(result.requires)}
+    columns: dict[str, Any] = {"binary_requires": protocol.provided_text(result.requires)}
     for side, built in (("plus", result.plus), ("minus", result.minus)):
         sent = bytes(getattr(build, side) or b"")
         if (hashlib.sha256(sent).hexdigest(), len(sent)) != (built.sha256, built.size):
@@ -301,13 +291,13 @@ def publish_build(
     return "accepted"
 
 
-def return_build(connection: sa.Connection, returned: BuildReturn) -> None:
+def return_build(connection: sa.Connection, returned: protocol.BuildReturn) -> None:
     held = to_json(returned)
     failed = execute(connection, "fail_build", **held, attempts=int(returned.reason is None))
     if failed.scalar() is not None and returned.reason is not None:
         execute(connection, "fail_build.machine", **held)
 
 
-def _is_held(held: HeldBuild) -> sa.ColumnElement[bool]:
+def _is_held(held: protocol.HeldBuild) -> sa.ColumnElement[bool]:
     is_its = sa.and_(Build.claim_id == held.claim_id, Build.worker_id == held.worker_id)
     return sa.and_(Build.id == held.build_id, is_its)

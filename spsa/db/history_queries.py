@@ -80,10 +80,16 @@ class HistoryQueries(Database):
 
         Where a purge has changed theta after a result, it is theta after that.
         """
+        start = select(sa.literal(0), Run.start_theta, Run.created_at).where(Run.id == run_id)
+        steps = select(Step.k, Step.theta_after, Step.created_at).where(Step.run_id == run_id)
+        purges = select(Purge.applied, Purge.theta_after, Purge.at).order_by(Purge.number)
+        purges = purges.where(Purge.run_id == run_id, Purge.applied > 0)
         found: dict[int, ThetaPoint] = {}
         with self._read() as connection:
             for i in range(0, len(ks), _KS):
-                for statement in _sources(run_id, ks[i : i + _KS]):  # the later ones replace
+                asked = ks[i : i + _KS]
+                changed = (steps.where(Step.k.in_(asked)), purges.where(Purge.applied.in_(asked)))
+                for statement in (start, *changed):  # the later ones replace
                     for k, theta, at in connection.execute(statement):
                         if k not in found or at >= found[k].at:
                             found[k] = ThetaPoint(k=k, theta=theta, at=at)
@@ -132,19 +138,6 @@ class HistoryQueries(Database):
         parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
         with self._read() as connection:
             return sum(int(connection.scalar(games.where(part)) or 0) for part in parts)
-
-
-def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
-    """Theta by k: start, steps and purges."""
-    start = select(sa.literal(0), Run.start_theta, Run.created_at)
-    applied = select(Step.k, Step.theta_after, Step.created_at)
-    purged = select(Purge.applied, Purge.theta_after, Purge.at)
-    at_ks = (Purge.run_id == run_id, Purge.applied > 0, Purge.applied.in_(ks))
-    return (
-        *((start.where(Run.id == run_id),) if 0 in ks else ()),
-        applied.where(Step.run_id == run_id, Step.k.in_(ks)),
-        purged.where(*at_ks).order_by(Purge.number),
-    )
 
 
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:

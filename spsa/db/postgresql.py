@@ -12,7 +12,6 @@ import selectors
 from collections.abc import Callable, Mapping
 from math import inf
 from time import monotonic
-from typing import Any
 
 import sqlalchemy as sa
 from psycopg2 import Error, OperationalError, extensions
@@ -30,9 +29,6 @@ RESPONSE_SECONDS = 20.0
 
 STOPPING_SECONDS = 2.0
 """The upper limit of all of these while the program is stopping."""
-
-# needs no file of its own, as the default one on Linux does
-_Selector: Any = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 _POLL_SECONDS = 0.2  # between two looks at whether the program is stopping
 
@@ -80,6 +76,11 @@ class ServerConnection(extensions.connection):
         super().__init__(dsn)
         self.autocommit = True
 
+    @property
+    def limit(self) -> float:
+        """Seconds for one response."""
+        return min(self.timeout, STOPPING_SECONDS) if self.is_stopping() else self.timeout
+
     def send(self, statement: str) -> None:
         with self.cursor() as cursor:
             cursor.execute(statement)
@@ -104,18 +105,13 @@ def wait_for_server(connection: extensions.connection) -> None:
     """
     began = monotonic()
     while (awaited := connection.poll()) != extensions.POLL_OK:
-        limit = _limit(connection)
+        # connections that other code opened have no limit
+        limit = connection.limit if isinstance(connection, ServerConnection) else inf
         if monotonic() - began >= limit:
             raise OperationalError(f"no response within {limit:g} s")
         event = selectors.EVENT_READ if awaited == extensions.POLL_READ else selectors.EVENT_WRITE
-        with _Selector() as ready:  # anew, because the socket can change while connecting
+        with (
+            selectors.DefaultSelector() as ready
+        ):  # anew, because the socket can change while connecting
             ready.register(connection.fileno(), event)
             ready.select(_POLL_SECONDS)
-
-
-def _limit(connection: extensions.connection) -> float:
-    """Seconds for one response; connections that other code opened have no limit."""
-    if not isinstance(connection, ServerConnection):
-        return inf
-    stopping = connection.is_stopping()
-    return min(connection.timeout, STOPPING_SECONDS) if stopping else connection.timeout

@@ -174,11 +174,10 @@ class ReadQueries(Database):
         A match of several rounds is one iteration: its first round, with the sums over all rounds
         that were not abandoned.
         """
-        with self._read() as connection:
-            sums = {row.number: row for row in connection.execute(_match_sums(run_id))}
-            first = (Iteration.run_id == run_id, Iteration.iteration_number.in_(sums))
-            found = rows(connection, select(Iteration).where(*first).order_by(Iteration.id))
-        return [_match(iteration, sums[iteration.iteration_number]) for iteration in found]
+        played: dict[int, list[Iteration]] = {}
+        for one in self.iterations(run_id, purpose=Purpose.VALIDATE):
+            played.setdefault(one.match_number or one.iteration_number, []).append(one)
+        return [_match(rounds) for rounds in played.values()]
 
     def steps(self, run_id: int) -> list[Step]:
         """The log of the steps of theta, in order."""
@@ -290,31 +289,16 @@ _STATS = sa.table(
 )
 
 
-def _match_sums(run_id: int) -> sa.Select[*tuple[Any, ...]]:
-    """The newest match first: its number, its sums, how many rounds are open and how many kept."""
-    kept = Iteration.status != IterationStatus.ABANDONED
-    summed = {"open": (IS_OPEN, 1), "kept": (kept, 1)}
-    summed |= {name: (kept, getattr(Iteration, name)) for name in _COUNTED}
-    number = func.coalesce(Iteration.match_number, Iteration.iteration_number)
-    return (
-        select(
-            number.label("number"),
-            *(func.sum(sa.case(which, else_=0)).label(name) for name, which in summed.items()),
-            func.max(Iteration.completed_at).label("completed_at"),
-        )
-        .where(Iteration.run_id == run_id, IS_VALIDATION)
-        .group_by(number)
-        .order_by(number.desc())
-    )
-
-
-def _match(first: Iteration, sums: Any) -> Iteration:
+def _match(rounds: Sequence[Iteration]) -> Iteration:
     """A match as one iteration; one whose rounds are all abandoned is its first round."""
-    if not sums.kept:
+    first, kept = rounds[0], [it for it in rounds if it.status is not IterationStatus.ABANDONED]
+    ended = [it.completed_at for it in kept if it.completed_at is not None]
+    if not kept:
         return first
-    status, ended = IterationStatus.COMPLETE, sums.completed_at
-    if sums.open:
+    status = IterationStatus.COMPLETE
+    if len(ended) < len(kept):
         is_pending = first.status is IterationStatus.PENDING
-        status, ended = first.status if is_pending else IterationStatus.IN_PROGRESS, None
-    counts: dict[str, Any] = {name: int(getattr(sums, name)) for name in _COUNTED}
-    return replace(first, status=status, completed_at=ended, **counts)
+        status = first.status if is_pending else IterationStatus.IN_PROGRESS
+    counts: dict[str, Any] = {n: sum(getattr(it, n) for it in kept) for n in _COUNTED}
+    completed_at = max(ended) if status is IterationStatus.COMPLETE else None
+    return replace(first, status=status, completed_at=completed_at, **counts)

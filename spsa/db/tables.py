@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
 
+from spsa import protocol
 from spsa.core import Builds, Column, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
 from spsa.core.json_values import as_written, finite, from_json
@@ -34,15 +35,6 @@ from spsa.db.base import (
     written_out,
 )
 from spsa.lifecycle import BatchStatus, IterationStatus, MachineRole, Purpose, RunStatus
-from spsa.protocol import (
-    BatchResult,
-    ClaimRequest,
-    Failure,
-    KeptVoid,
-    Measured,
-    WorkerInfo,
-    words_of,
-)
 
 
 class EngineFile(Base, kw_only=True):
@@ -376,9 +368,11 @@ class Worker(Base, kw_only=True):
     failed_void_games: Mapped[int] = number_column(0, sa.BigInteger)
 
     __table_args__ = (
-        *limited(WorkerInfo, "name", "platform", "cores", "concurrency", "version", "sandbox"),
-        *limited(WorkerInfo, "provides", "only_runs", "not_runs"),
-        *limited(Measured, "nps", "scale"),
+        *limited(
+            protocol.WorkerInfo, "name", "platform", "cores", "concurrency", "version", "sandbox"
+        ),
+        *limited(protocol.WorkerInfo, "provides", "only_runs", "not_runs"),
+        *limited(protocol.Measured, "nps", "scale"),
         Index("ix_spsa_worker_last_seen_at", "last_seen_at"),
         Index("ix_spsa_worker_host", "host"),
     )
@@ -386,12 +380,12 @@ class Worker(Base, kw_only=True):
     @property
     def words(self) -> tuple[str, ...]:
         """What it provides."""
-        return words_of(self.provides)
+        return protocol.words_of(self.provides)
 
 
-def _kept_voids(log: Any) -> tuple[KeptVoid, ...]:
+def _kept_voids(log: Any) -> tuple[protocol.KeptVoid, ...]:
     with as_written("a column `void_log`"):
-        return tuple(from_json(KeptVoid, one) for one in log)
+        return tuple(from_json(protocol.KeptVoid, one) for one in log)
 
 
 class Batch(Counts, Base, kw_only=True):
@@ -420,7 +414,9 @@ class Batch(Counts, Base, kw_only=True):
     lease_expires_at: Mapped[datetime | None] = optional()
     voids: Mapped[Mapping[str, int] | None] = optional()
     own_void_games: Mapped[int] = number_column()  # of the reported attempt: the sum of `voids`
-    void_log: Mapped[tuple[KeptVoid, ...] | None] = optional(Stored(_kept_voids))  # the last ones
+    void_log: Mapped[tuple[protocol.KeptVoid, ...] | None] = optional(
+        Stored(_kept_voids)
+    )  # the last ones
     void_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
     plus_nodes: Mapped[int] = number_column(0, sa.BigInteger)
     minus_nodes: Mapped[int] = number_column(0, sa.BigInteger)
@@ -460,10 +456,10 @@ class Batch(Counts, Base, kw_only=True):
         ),
         CheckConstraint("status <> 'purged' OR purge > 0", name="purged"),
         CheckConstraint("own_void_games BETWEEN 0 AND void_games", name="void_games"),
-        *limited(BatchResult, "voids", "plus_nodes", "minus_nodes", "slot"),
-        *limited(BatchResult, "seconds", "think_seconds", "scale"),
-        *limited(ClaimRequest, "claim_id"),
-        *limited(Failure, last_error="reason"),
+        *limited(protocol.BatchResult, "voids", "plus_nodes", "minus_nodes", "slot"),
+        *limited(protocol.BatchResult, "seconds", "think_seconds", "scale"),
+        *limited(protocol.ClaimRequest, "claim_id"),
+        *limited(protocol.Failure, last_error="reason"),
     )
 
     @property
@@ -505,7 +501,7 @@ class BatchFailure(Base, kw_only=True):
     at: Mapped[datetime] = now_column()
 
     __table_args__ = (
-        *limited(Failure, "sha256", "reason"),
+        *limited(protocol.Failure, "sha256", "reason"),
         Index("ix_spsa_failure_at", "at"),
     )
 
@@ -524,7 +520,7 @@ class SetAside(Base, kw_only=True):
 
     __table_args__ = (
         UniqueConstraint("machine", "sha256"),
-        *limited(Failure, "sha256", "reason"),
+        *limited(protocol.Failure, "sha256", "reason"),
     )
 
 
