@@ -1,7 +1,7 @@
 """A copy that is taken while a run is live ends with the same theta as the run itself."""
 
-import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,41 +23,18 @@ def played(run: Stage, iterations: int) -> dict[str, float]:
     return dict(run.now().theta)
 
 
-def copied_in_the_midst(url: str, copy: Callable[[], None]) -> dict[str, float]:
-    """The theta of a run of which a copy is made while it is played, with a batch leased."""
-    with Store(url, durable=False) as store:
-        run = stage(store, max_iterations=ITERATIONS)
-        run.whole_iteration()
-        run.open()
-        held = run.claim("held while the copy is made")
-        assert held is not None
-
-        def go_on() -> None:
-            store.report(held, result_of(held))
-            played(run, ITERATIONS - 2)
-
-        playing = threading.Thread(target=go_on)
-        playing.start()
-        copy()
-        playing.join()
-        return played(run, ITERATIONS)
-
-
 def of_the_copy(url: str) -> dict[str, float]:
     """What becomes of the copy: time has passed, a new master and a new worker come."""
-    sql = Shell(url)
-    with Store(url, durable=False) as store:
+    with Store(url, durable=False) as store, closing(Shell(url)) as sql:
         run = store.run()
         assert 0 < run.applied < ITERATIONS
         for row in sql("SELECT id FROM spsa_batch WHERE status = 'leased'"):
             sql.expire(row.id)
         sql.expire(run_id=run.id)
+        master = store.acquire_master_lease(run.id, "m2", LEASE)
         worker = store.register_worker(new_worker())
-        theta = played(
-            Stage(store, run, store.acquire_master_lease(run.id, "m2", LEASE), worker), ITERATIONS
-        )
-    assert broken(sql) == []
-    sql.close()
+        theta = played(Stage(store, run, master, worker), ITERATIONS)
+        assert broken(sql) == []
     return theta
 
 
@@ -69,14 +46,19 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) -> None:
-    def copy() -> None:
-        done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=sqlite_url)
-        assert (done.returncode, done.stdout) == (
-            0,
-            f"{sqlite_url} is copied to copy.db\n",
+    """With a batch leased."""
+    with Store(sqlite_url, durable=False) as store, ThreadPoolExecutor(1) as pool:
+        run = stage(store, max_iterations=ITERATIONS)
+        run.whole_iteration()
+        run.open()
+        held = run.claim("held while the copy is made")
+        playing = pool.submit(
+            lambda: (store.report(held, result_of(held)), played(run, ITERATIONS - 2))
         )
-
-    theta = copied_in_the_midst(sqlite_url, copy)
+        done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=sqlite_url)
+        assert (done.returncode, done.stdout) == (0, f"{sqlite_url} is copied to copy.db\n")
+        playing.result()
+        theta = played(run, ITERATIONS)
     assert [path.name for path in project.glob("copy.db*")] == ["copy.db"]
     assert of_the_copy(f"sqlite:///{project / 'copy.db'}") == theta
 

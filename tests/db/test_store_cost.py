@@ -30,48 +30,24 @@ def long_run(database_url, sql):
 
 
 class Plans:
-    """The plan of each statement that is executed, a line a row."""
+    """The plans of the statements that a store executes, a line a row."""
 
     def __init__(self, store) -> None:
-        self._engine = store._engine
-        self._seen: list[tuple[str, object]] = []
-        sa.event.listen(self._engine, "before_cursor_execute", self._note)
+        self._lines = []
+        if store.is_file:
+            sa.event.listen(store._engine, "before_cursor_execute", self._explain)
+        else:
+            store._engine.dispose()
+            sa.event.listen(store._engine, "connect", self._ask_for_plans)
 
-    def _note(self, connection, cursor, statement, parameters, context, many) -> None:
+    def _explain(self, connection, cursor, statement, parameters, context, many) -> None:
         if statement.startswith(("SELECT", "UPDATE", "WITH")) and not many:
-            self._seen.append((statement, parameters))
-
-    def of(self, call) -> list[str]:
-        self._seen.clear()
-        call()
-        with self._engine.connect() as connection:
-            return [
-                str(row[-1])
-                for statement, parameters in list(self._seen)
-                for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)
-            ]
-
-
-class Notices:
-    """What a server tells beside its answers; SQLAlchemy would empty a list."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def append(self, text: str) -> None:
-        self.texts.append(text)
-
-
-class ServerPlans:
-    """The same of a server, which sends them as notices."""
-
-    def __init__(self, store) -> None:
-        self._notices = Notices()
-        store._engine.dispose()
-        sa.event.listen(store._engine, "connect", self._ask_for_plans)
+            plan = cursor.connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            self._lines += [row[-1] for row in plan]
 
     def _ask_for_plans(self, driver, _record) -> None:
-        driver.notices = self._notices
+        """A server sends them as notices; SQLAlchemy would empty a list of these."""
+        driver.notices = self
         with driver.cursor() as cursor:
             cursor.execute(
                 "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
@@ -80,10 +56,13 @@ class ServerPlans:
             )
         driver.commit()
 
+    def append(self, notice) -> None:
+        self._lines += notice.splitlines()
+
     def of(self, call) -> list[str]:
-        self._notices.texts.clear()
+        self._lines = []
         call()
-        return [line for notice in self._notices.texts for line in notice.splitlines()]
+        return self._lines
 
 
 PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_leased")
@@ -113,7 +92,7 @@ def whole_scans(plan):
 @pytest.mark.slow
 def test_no_call_reads_the_whole_run(long_run):
     store, held = long_run.store, {}
-    plans = Plans(store) if store.is_file else ServerPlans(store)
+    plans = Plans(store)
 
     def claim():
         held["claim"] = long_run.claim("one")

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +13,6 @@ from shell import Shell
 
 from spsa.core.scoring import Tally
 from spsa.db.base import execute
-from spsa.db.database import create_engine
 from spsa.db.url import parse_url
 from spsa.errors import MasterLeaseLost
 from spsa.protocol import Failure
@@ -66,9 +66,12 @@ def test_every_batch_is_played_once(database_url, shared):
 
 @pytest.mark.parametrize("expired", [True, False], ids=["expired", "ready"])
 def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url, expired):
-    shell = Shell(postgresql_url)
     engine = sa.create_engine(parse_url(postgresql_url), poolclass=sa.NullPool)
-    with Store(postgresql_url, durable=False) as store, engine.connect() as connection:
+    with (
+        closing(Shell(postgresql_url)) as shell,
+        Store(postgresql_url, durable=False) as store,
+        engine.connect() as connection,
+    ):
         run = stage(store)
         run.open(target_games=16)
         leased = [run.claim("first"), run.claim("second")]  # they mark the iteration as begun
@@ -83,8 +86,6 @@ def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresq
         claim = store.claim("quick", store.register_worker(new_worker("quick")), LEASE)
         assert claim is not None and claim.batch_id == batch + 1
         connection.commit()
-    engine.dispose()
-    shell.close()
 
 
 def test_one_of_many_masters_gets_the_run(database_url):
@@ -109,38 +110,29 @@ def test_one_of_many_identical_openings_is_written(store):
     assert len(store.batches(run.run.id)) == 2
 
 
+_WAITING = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
 def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_url):
     """Its first call is still at work in the server when a worker asks again."""
-    with Store(postgresql_url) as store:
+    with Store(postgresql_url) as store, closing(Shell(postgresql_url)) as shell:
         run = stage(store)
         run.open()
         client = DatabaseClient(store, new_worker(), LEASE, RECONNECT)
-        engine = create_engine(parse_url(postgresql_url), durable=True)
-        with engine.connect() as cut_off, ThreadPoolExecutor(1) as pool:
+        with store._engine.connect() as cut_off, ThreadPoolExecutor(1) as pool:
             taken = sa.text(
                 "UPDATE spsa_batch SET status = 'leased', attempt = 1, claim_id = :claim,"
                 " worker_id = :w, lease_expires_at = now() + interval '1 hour' WHERE seq = 0"
             )
             cut_off.execute(taken, {"claim": client._claim_id, "w": run.worker.id})
             again = pool.submit(client.claim)
-            _until_somebody_waits(engine)
+            wait_until(lambda: shell(_WAITING) != [(0,)])
             cut_off.commit()
             assert again.result(120).seq == 0
         assert [batch.attempt for batch in store.batches(run.run.id)] == [1, 0]
-        engine.dispose()
-
-
-def _until_somebody_waits(engine):
-    waiting = sa.text(
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    )
-
-    def is_waiting():
-        with engine.connect() as connection:
-            return connection.scalar(waiting) > 0
-
-    wait_until(is_waiting)
 
 
 @pytest.mark.slow

@@ -131,21 +131,14 @@ def reached(url: str) -> str:
         engine.dispose()
 
 
-@pytest.mark.slow
-def test_the_right_name_and_authority_are_accepted(secure: Secured) -> None:
-    assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
-
-
-def test_the_authorities_of_the_system_are_believed(
+def test_an_authority_of_the_url_or_the_system_is_believed_and_a_weaker_way_taken_if_written(
     secure: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca))
-    assert reached(secure.url()).startswith("TLS")
-
-
-def test_a_weaker_way_is_taken_where_somebody_wrote_so(secure: Secured) -> None:
+    assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
     assert reached(secure.url("sslmode=require")).startswith("TLS")
     assert reached(secure.url("sslmode=disable")) == ""
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca))
+    assert reached(secure.url()).startswith("TLS")
 
 
 @pytest.mark.parametrize(

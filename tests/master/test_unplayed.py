@@ -33,6 +33,7 @@ def test_it_pauses_with_the_reason_and_a_resume_tries_again(store: Store) -> Non
     assert run.status is RunStatus.PAUSED
     assert run.reason.startswith("no game counts: 1 machine failed 3 batches and played none; ")
     assert run.reason.endswith("no bestmove") and "[time_control]" in run.reason
+    assert store.tick(staged.master, LEASE).obstacles == []
     store.resume(run.name, "someone")
     assert upkeep(staged.view()) is None
     assert len(staged.play()) == 6
