@@ -166,14 +166,16 @@ def test_iterations_are_paged(
 
 
 def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
-    def first(query: str) -> str:
+    def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
-        return re.findall(r'class="name"><a href="/parameter[^"]*name=([^"]{6})', page)[0]
+        return re.findall(r'class="name"><a href="/parameter[^"]*name=([^"]{6})', page)
 
     for query in ("", "sort=name&order=descending", "sort=nothing"):
-        assert first(query) == "margin"
+        assert names(query) == ["margin", "%3Cimg"]
     for query in ("sort=name", "sort=steps+moved"):
-        assert first(query) == "%3Cimg"
+        assert names(query) == ["%3Cimg", "margin"]
+    assert html(browser, "/workers?sort=seen").count('<th scope="row"') == 2
+    assert html(browser, "/workers?sort=scale").count('<th scope="row"') == 2, "unknown ones, too"
     page = html(browser, "/parameters?sort=now")
     assert page.count('aria-sort="ascending"') == 1
     assert "sort=now&amp;order=descending" in page
