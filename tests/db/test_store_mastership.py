@@ -209,6 +209,19 @@ def test_a_round_belongs_to_the_first_match_of_its_values(store, sql):
     assert [row.match_number for row in iterations(run)] == [1, 2, 1, None]
 
 
+def test_a_match_waits_is_played_and_may_be_given_up(store):
+    def statuses():
+        return [match.status for match in store.matches(run.run.id)]
+
+    run = stage(store)
+    store.open_iteration(run.master, new_validation())
+    assert statuses() == [IterationStatus.PENDING]
+    run.claim("v")
+    assert statuses() == [IterationStatus.IN_PROGRESS]
+    store.abandon_validation(run.master, iterations(run)[0].id)
+    assert statuses() == [IterationStatus.ABANDONED]
+
+
 def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
     run = stage(store, max_iterations=1)
     run.whole_iteration()
