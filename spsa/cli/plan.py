@@ -21,7 +21,7 @@ from spsa.master.delivery_setup import built_in_seconds, delivery_settings, usua
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.planning.games_needed import cut, in_flight_limit
-from spsa.planning.plan import Plan, most_designs
+from spsa.planning.plan import most_designs
 from spsa.planning.plan import plan as planned
 from spsa.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
@@ -42,7 +42,6 @@ _USUAL_NPS = 1e6
 _USUAL_DRAWS = 0.6
 _SEED = 1
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
-
 
 MIN_GAMES = 50
 """Below, assumptions are better than what was measured."""
@@ -107,16 +106,11 @@ class Assumed:
     build_seconds: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The inputs, and where their figures come from."""
+def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, tuple[str, ...]]:
+    """What to ask `plan`, and where its figures come from.
 
-    inputs: PlanInputs
-    sources: tuple[str, ...]
-
-
-def known(config: Config, space: Space, assumed: Assumed) -> Known:
-    """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
+    What was said goes before what was measured, and that before guesses.
+    """
     past = measured(config)
     seconds, time_source = _seconds(config, assumed, past)
     draws, draws_source = _draws(assumed, past.tally)
@@ -128,22 +122,20 @@ def known(config: Config, space: Space, assumed: Assumed) -> Known:
     )
     shape = _shape(config, capacity, seconds)
     design, merged = _design(config, space, shape)
-    return Known(
-        inputs=PlanInputs(
-            space=space,
-            design=design,
-            shape=shape,
-            capacity=capacity,
-            seconds=seconds,
-            draw_rate=draws,
-            openings=_openings(config, assumed, past),
-            elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
-            seed=_SEED,
-        ),
-        sources=(
-            *(time_source, draws_source, _DISTANCE, *builds_source),
-            *([f"{merged} iterations are simulated as one, with one move"] if merged > 1 else ()),
-        ),
+    inputs = PlanInputs(
+        space=space,
+        design=design,
+        shape=shape,
+        capacity=capacity,
+        seconds=seconds,
+        draw_rate=draws,
+        openings=_openings(config, assumed, past),
+        elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
+        seed=_SEED,
+    )
+    return inputs, (
+        *(time_source, draws_source, _DISTANCE, *builds_source),
+        *([f"{merged} iterations are simulated as one, with one move"] if merged > 1 else ()),
     )
 
 
@@ -174,8 +166,8 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
     settings: dict[str, Any] = dict(config.spsa.settings)
     if config.spsa.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
         settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
-    elif _gains_are_given(config):
-        shorter, merged = problem, 1
+    elif not {"a", "c", "A", "played"}.isdisjoint(settings):
+        shorter, merged = problem, 1  # gains written for so many iterations fit no other number
     design = RunDesign(
         algorithm=config.spsa.algorithm,
         settings=settings,
@@ -184,11 +176,6 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
         grows=shape.adapts,
     )
     return design, merged
-
-
-def _gains_are_given(config: Config) -> bool:
-    """Gains written for so many iterations mean something else for fewer."""
-    return not {"a", "c", "A", "played"}.isdisjoint(config.spsa.settings)
 
 
 def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | None, str]:
@@ -243,11 +230,6 @@ def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | No
     return Openings.of(past.tally.draws / past.tally.games, null_variance(past.tally))
 
 
-def _simulated(inputs: PlanInputs) -> Plan:
-    with counting("tuning synthetic engines, at most", most_designs(inputs)) as advance:
-        return planned(replace(inputs, simulated=lambda: advance(1)))
-
-
 _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 
 
@@ -280,9 +262,10 @@ def plan(config: Config, as_json: bool, **assumed: Any) -> None:
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    asked = known(config, space, Assumed(**assumed))
-    answer = _simulated(asked.inputs)
+    inputs, sources = known(config, space, Assumed(**assumed))
+    with counting("tuning synthetic engines, at most", most_designs(inputs)) as advance:
+        answer = planned(replace(inputs, simulated=lambda: advance(1)))
     if as_json:
-        echo_json(planned_json(asked.inputs, answer, asked.sources))
+        echo_json(planned_json(inputs, answer, sources))
     else:
-        terminal().print(planned_text(asked.inputs, answer, asked.sources))
+        terminal().print(planned_text(inputs, answer, sources))

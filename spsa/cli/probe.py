@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from operator import attrgetter
 
 import click
 
@@ -20,7 +20,6 @@ from spsa.output import echo, echo_json
 from spsa.report.formats import by, duration, number, percent
 from spsa.report.table import Column, TextTable, View, records, terminal
 from spsa.text import plural
-from spsa.uci.engine import Limit
 
 _GAMES = 4
 """Games that the engine plays with itself; six positions come from each."""
@@ -79,7 +78,13 @@ def probe(
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
     proposed = proposed_steps(probed)
     if as_json:
-        echo_json(_json(probed, proposed, prober.limit, reproducible=reproducible))
+        told = {
+            "limit": prober.limit and prober.limit.go.decode().strip(),
+            "positions": _GAMES * A_GAME,
+            "reproducible": reproducible,
+            "parameters": records(_table(proposed), probed),
+        }
+        echo_json(told)
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
@@ -89,7 +94,8 @@ def probe(
 
 def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> Iterator[Probed]:
     """The parameters of each group that changes nothing as a whole."""
-    for name, members in groupby(sorted(wanted, key=_group), _group):
+    by_group = attrgetter("group")
+    for name, members in groupby(sorted(wanted, key=by_group), by_group):
         group = list(members)
         if len(group) < _LEAST_GROUP:
             continue
@@ -102,10 +108,6 @@ def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> I
                 err=True,
             )
         yield from dead
-
-
-def _group(parameter: Parameter) -> str:
-    return parameter.group
 
 
 def _progress(name: str, done: int, count: int, each: float | None) -> str:
@@ -153,18 +155,3 @@ def _told(probed: Sequence[Probed]) -> Iterator[str]:
         yield from (f"{one.parameter.name}: {finding}" for finding in one.findings)
     dead = sum(one.is_dead for one in probed)
     yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {len(faulty)} with findings"
-
-
-def _json(
-    probed: Sequence[Probed],
-    proposed: Mapping[str, Number],
-    limit: Limit | None,
-    *,
-    reproducible: bool,
-) -> dict[str, Any]:
-    return {
-        "limit": limit and limit.go.decode().strip(),
-        "positions": _GAMES * A_GAME,
-        "reproducible": reproducible,
-        "parameters": records(_table(proposed), probed),
-    }
