@@ -42,6 +42,7 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
     counts = ("first", "second", "games", "wins", "losses", "draws", "pentanomial", "voids")
     assert [report[name] for name in counts] == ["winner", "loser", 6, 6, 0, 0, [0, 0, 0, 0, 3], {}]
     assert report["moves"] == 3 * (7 + 4)
+    assert report["games_per_second"] == pytest.approx(6 / report["seconds"], rel=0.02)
     assert report["complete"]
     assert "setoption name Margin value -2\n" in (tmp_path / "log").read_text()
     games = games_of(pgn)
