@@ -170,6 +170,19 @@ def test_a_result_that_no_games_have_is_refused(said: str) -> None:
         checked(IMPOSSIBLE[said])
 
 
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ([0] * 4, "has 4 items; it has to have 5"),
+        ({}, "is an object of 0; it has to be of the JSON type array"),
+        ([[0]] * 5, "is an array of 1; it has to be of the JSON type integer"),
+    ],
+)
+def test_what_was_found_is_told(part: Any, said: str) -> None:
+    with pytest.raises(OutOfRange, match=said):
+        from_json(BatchResult, with_part(to_json(RESULT), ("tally", "pentanomial"), part))
+
+
 LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
     (Range(0, 100), (0, 100), (-1, 101)),
     (Range(0, MAX_NODES_OF_BATCH), (0, MAX_NODES_OF_BATCH), (-1, MAX_NODES_OF_BATCH + 1)),
