@@ -227,7 +227,9 @@ VOIDS = View(
         Column("machine", "machine", kind="name", rank=3),
         Column("sha256", "binary", show=lambda sha256: sha256[:12], kind="word", rank=2),
         Column("", "fault", "kept.detail", kind="text"),
-        *values("kept", "values", "options"),
+        *values("kept"),
+        Column("values", get="parameters"),
+        *values("options"),
     ),
     "The last ones, the newest first.",
 )

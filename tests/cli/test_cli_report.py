@@ -157,5 +157,6 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(project, database_url, as
         "  margin = 220.5",
     ):
         assert f"{line}\n" in shown
-    assert len(ask("status", "--voids", "--json").json["void_games"]) == 3
+    voids = ask("status", "--voids", "--json").json["void_games"]
+    assert [void["values"] for void in voids] == [{"margin": 220.5}] * 3
     assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err
