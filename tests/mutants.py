@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
@@ -207,11 +207,8 @@ class Tests:
         """The tests that execute the mutant's line, the quickest first, two minutes at most."""
         contexts = self._data.contexts_by_lineno(str(self._tree / mutant.file))
         last = mutant.text.count("\n", 0, mutant.end) + 1
-        found = {
-            context.partition("|")[0]
-            for line in range(mutant.line, last + 1)
-            for context in contexts.get(line, ())
-        }
+        lines = (contexts.get(line, ()) for line in range(mutant.line, last + 1))
+        found = {context.partition("|")[0] for context in chain.from_iterable(lines)}
         ordered = sorted(found & self.seconds.keys(), key=self.seconds.__getitem__)
         totals = accumulate(map(self.seconds.__getitem__, ordered))
         return [
@@ -285,6 +282,7 @@ def main() -> int:
     options = parser.parse_args()
     sample = draw(options.rooms.split(","), options.number, options.seed)
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # tests start programs as another user
         trees = [Path(folder, str(n)) for n in range(2)]
         for tree in trees:
             shutil.copytree(ROOT, tree, ignore=UNCOPIED, symlinks=True)

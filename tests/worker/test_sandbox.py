@@ -15,7 +15,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -271,12 +271,12 @@ def test_an_engine_leaves_nothing_and_in_the_sandbox_sees_and_signals_nobody(
 ):
     mark = f"{folder}/grandchild"
     path = str(folder / "program")
-    with subprocess.Popen(["/bin/sleep", "600"], **user) as victim:
+    with subprocess.Popen(["/bin/sleep", "600"], **user) as victim, ExitStack() as at_the_end:
+        at_the_end.callback(victim.kill)
         process = a_worker(SPY.format(victim=victim.pid, mark=mark), PATH=path_with(folder, way))
         assert process.stdin is not None and process.stdout is not None
         given = process.stdout.readline().strip()
         if way != "none" and "own PIDs" not in given:
-            victim.kill()
             pytest.skip(f"{way} makes no PID namespace here for this user")
         answer, seen = json.loads(process.stdout.readline())
         wait_until(lambda: bool(running_with(mark)))
@@ -293,7 +293,6 @@ def test_an_engine_leaves_nothing_and_in_the_sandbox_sees_and_signals_nobody(
             assert victim.pid not in seen and process.pid not in seen
             assert len(seen) <= 3  # the tool's own process, the engine and its child
             assert victim.poll() is None
-        victim.kill()
 
 
 PEEK = """
