@@ -68,7 +68,12 @@ def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url, tmp_path):
     tuner.wait_for_games(2)
     masters.step("-1d")
     workers.step("-1d")
-    tuner.ends(*tuner.processes, codes=(0, 3))
+    try:
+        tuner.ends(*tuner.processes, codes=(0, 3))
+    except AssertionError:
+        if "[Errno 22] Invalid argument" in tuner.account():
+            pytest.skip("libfaketime has refused a sleep while its clock stepped")
+        raise
     with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
         run = store.run()
         assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
