@@ -27,7 +27,7 @@ int main(void) {
 }
 """
 PLAIN = "EXE = small\nall:\n\t$(CC) -DNEEDS_CLOCK=0 -o small search.c\n"
-TARGETS = "help:\n\t@echo try make build\nbuild:\n\tcc -DNEEDS_CLOCK=0 -o out/tern search.c\n"
+TARGETS = "help:\n\t@echo try make build\nbuild:\n\tcc -DNEEDS_CLOCK=0 -o out/testudo search.c\n"
 
 
 def engine(makefile: str) -> None:
@@ -49,9 +49,9 @@ def engine(makefile: str) -> None:
         ),
         (
             TARGETS,
-            {"command": ["make", "build"], "binary": "out/tern"},
+            {"command": ["make", "build"], "binary": "out/testudo"},
             "movetime",
-            'trying [build] binary = "out/tern"',
+            'trying [build] binary = "out/testudo"',
         ),
         (
             PLAIN.replace("CLOCK=0", "CLOCK=1"),
