@@ -1,6 +1,6 @@
 """Clocks, adjudication, games and pairs, with players that live in this process."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from unittest.mock import Mock
 
 import chess
@@ -198,6 +198,7 @@ DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
     [
         # a draw takes quiet moves of both, from its move on
         (DRAW, [0] * 8, DRAWN),
+        (replace(DRAW, draw=DrawRule(move_number=1, count=1)), [0, 0], DRAWN),
         # one loud or silent move starts the count again
         *((DRAW, [0] * 6 + [loud] + [20, -20, 0, 0], DRAWN) for loud in (21, -21, None)),
         # resigning takes both engines

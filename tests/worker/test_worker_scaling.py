@@ -11,6 +11,7 @@ from asking import Store
 from test_worker_loop import hired
 
 from spsa.core.game_settings import Scale, TimeControl, TimeKind
+from spsa.protocol import Measured
 from worker.batches import jobs as scaling
 from worker.batches.loop import Worker
 
@@ -26,6 +27,7 @@ class Watching:
     """A view that remembers how many slots played at a time; at `enough` it opens the gate."""
 
     due_at, most = 0.0, 0
+    measured = Measured()  # what the worker tells with its next sign of life
 
     def __init__(self, gate: Path, enough: int) -> None:
         self._gate, self._enough = gate, enough
@@ -67,7 +69,9 @@ def work(
 ) -> tuple[int, Watching]:
     watching = Watching(folder / "gate", enough)
     with hired(store, folder, slots, watching, **options) as (worker, _):
-        return worker.run(), watching
+        code = worker.run()
+        watching.measured = worker._measured
+        return code, watching
 
 
 @pytest.fixture
@@ -86,7 +90,8 @@ def times_asked(folder: Path) -> list[int]:
 @pytest.mark.usefixtures("exact")
 def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql, said):
     gated(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
-    assert work(staged.store, tmp_path, slots=2, max_batches=2)[0] == 0
+    code, watching = work(staged.store, tmp_path, slots=2, max_batches=2)
+    assert code == 0
     scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
     assert scales[0] == scales[1], "measured once for both"
     assert scales[0] == pytest.approx(3.3, rel=0.02)
@@ -95,8 +100,8 @@ def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql,
     assert said().count("nodes a second here, so times are multiplied by 3.") == 1
     (share,) = staged.store.worker_shares(staged.run.id)
     assert (share.least_scale, share.most_scale) == (scales[0], scales[0])
-    (row,) = [row for row in staged.store.workers() if row.name == "me"]
-    assert row.scale in (None, scales[0]), "sent with the next sign of life"
+    assert watching.measured.scale == scales[0]
+    assert watching.measured.nps == pytest.approx(NPS, rel=0.02)
 
 
 def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
