@@ -223,7 +223,6 @@ class Pacer:
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,
             build_seconds=builds.seconds,
-            builders=builds.builders,
         )
         return Pacing(
             in_flight=min(most, in_flight_after(view.run.applied)),
