@@ -1,15 +1,19 @@
 """The filters of `mixture`: what each assumes, and the probability that this is right.
 
 `spsa.algorithms.mixture` has the formulas. The symbols here are those of its docstring: chi, e, phi
-and p; J is the number of filters and n that of parameters.
+and p; J is the number of filters, Q that of hypotheses about a parameter, n that of parameters.
 """
 
 from dataclasses import dataclass
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
-from spsa.algorithms.rule import Vector, along, tau2
+from spsa.algorithms.rule import Outcome, Vector, along, tau2, total
+from spsa.algorithms.state import Carry
+
+OUTLIER = 3.0  # deviations from the prediction, beyond which a result does not count
 
 _ELO = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
 _FAR_ELO = _ELO[_ELO > 9.0]  # of a start that is far away
@@ -40,6 +44,7 @@ def _hypotheses() -> Hypotheses:
 
 
 HYPOTHESES = _hypotheses()
+_TINY = np.finfo(np.float64).tiny
 _NEAR_ONES = len(_ELO) * len(_FORGETTING)
 _SETTLED_ONES = len(HYPOTHESES.elo) - len(_ELO)
 _KINDS = (slice(_NEAR_ONES), slice(_NEAR_ONES, _SETTLED_ONES), slice(_SETTLED_ONES, None))
@@ -50,7 +55,8 @@ class Bank:
     """The state: J filters over n parameters, theta, and the moments of w.
 
     `mean` and `variance` have shape (J, n); `surprise`, chi, and `evidence`, e, (J, 1); `theta`
-    (n,); `squares`, `pairs`, `results` and `last`, the k of the last result, (1,).
+    (n,); `squares`, `pairs`, `results` and `last`, the k of the last result, (1,). What starts
+    with `own` is the `OwnCurvatures`, (Q, n).
     """
 
     mean: Vector
@@ -62,6 +68,19 @@ class Bank:
     pairs: Vector
     results: Vector
     last: Vector
+    own_mean: Vector
+    own_variance: Vector
+    own_evidence: Vector
+
+    @property
+    def own(self) -> "OwnCurvatures":
+        return OwnCurvatures(self.own_mean, self.own_variance, self.own_evidence)
+
+    @property
+    def trust(self) -> Vector:
+        """beta, shape (1,)."""
+        trust: Vector = _MOST * self.pairs / (self.pairs + _TRUSTED * self.theta.shape[-1])
+        return trust
 
     @property
     def tau2(self) -> Vector:
@@ -75,15 +94,15 @@ class Bank:
         excess: Vector = np.maximum(least / (self.results[..., None] + 2.0), 1.0)
         return excess
 
-    def weight(self, of: Vector | float = 1.0) -> Vector:
-        """The probabilities of the hypotheses times `of`, normalised; shape (J, 1)."""
+    def weight(self) -> Vector:
+        """The probabilities of the hypotheses, p_j; shape (J, 1)."""
         phi = self.misfit
         fit = HYPOTHESES.log_prior / np.sqrt(phi) - 0.25 / phi * self.surprise
         weight = np.empty_like(fit)
         between = self._between()
         for i, kind in enumerate(_KINDS):
             weight[..., kind, :] = between[..., i, None, :] * _softmax(fit[..., kind, :])
-        return _normalised(of * weight)
+        return weight
 
     @property
     def likely(self) -> Vector:
@@ -92,8 +111,9 @@ class Bank:
 
     @property
     def steepness(self) -> Vector:
-        """H, the geometric mean of H_j by the evidence, shape (1,)."""
-        steepness: Vector = np.exp((self.likely * np.log(HYPOTHESES.elo)).sum(axis=-2))
+        """H_i, what the games say that a step of each parameter costs, times n; shape (n,)."""
+        common = (self.likely * np.log(HYPOTHESES.elo)).sum(axis=-2)
+        steepness: Vector = np.exp(common + self.trust * (self.own.log_elo - common))
         return steepness
 
     def _between(self) -> Vector:
@@ -106,9 +126,14 @@ class Bank:
     @property
     def best(self) -> Vector:
         """The point of most expected Elo, shape (n,); exact where all filters agree."""
-        first = self.mean[..., 0, :]
-        apart = self.mean - first[..., None, :]
-        best: Vector = first + weighted_mean(self.weight(of=HYPOTHESES.elo), apart)
+        steep = self.weight() * HYPOTHESES.elo
+        elo = steep.sum(axis=-2)
+        common = _weighted_mean(steep / elo[..., None, :], self.mean)
+        settled, at_start = self.mean[..., -1, :], self._between()[..., -1, :]
+        values, own_elo = self.own.best
+        own = settled + (1.0 - at_start) * (values - settled)
+        share = self.trust * own_elo / (self.trust * own_elo + (1.0 - self.trust) * elo)
+        best: Vector = common + share * (own - common)
         return best
 
     def gained(self, path: Vector) -> Vector:
@@ -120,6 +145,109 @@ class Bank:
         return gained
 
 
+_TRUSTED, _MOST = 750.0, 0.85  # pairs a parameter, after which beta is half the most
+_HALF_DECADE = 0.5
+_OWN_ELO = 10.0 ** np.arange(-1.0, 3.75, _HALF_DECADE)  # H_q
+_COMMON_ELO = 10.0 ** np.arange(-1.0, 3.25, _HALF_DECADE)  # H_c, about which those H_q lie
+_TO_GAIN = (2.0, 14.4)  # G, Elo
+_OWN_SPREAD, _OWN_FORGETTING = 1.4, 0.6  # of ln(H_q / H_c); lambda
+
+
+class OwnHypotheses(NamedTuple):
+    """Those about a parameter, `elo` and `variance`, (Q, 1), and about all, `log_prior`, (C, 1).
+
+    `share`, (C, Q), is the probability of the former under each of the latter.
+    """
+
+    elo: Vector
+    variance: Vector
+    share: Vector
+    log_prior: Vector
+
+
+def _own_hypotheses() -> OwnHypotheses:
+    alike = len(_TO_GAIN)
+    share = np.exp(-((np.log(_OWN_ELO / _COMMON_ELO[:, None]) / _OWN_SPREAD) ** 2) / 2)
+    log_prior = -0.5 * (np.log(_COMMON_ELO / _MEDIAN_ELO) / _SPREAD) ** 2
+    return OwnHypotheses(
+        np.tile(_OWN_ELO, alike)[:, None],
+        np.concatenate([gain / _OWN_ELO for gain in _TO_GAIN])[:, None],
+        np.kron(np.eye(alike), share / share.sum(axis=-1, keepdims=True)),
+        np.tile(log_prior, alike)[:, None],
+    )
+
+
+OWN = _own_hypotheses()
+
+
+class OwnCurvatures(NamedTuple):
+    """The second bank, with a curvature for every parameter; shape (Q, n) each."""
+
+    mean: Vector
+    variance: Vector
+    evidence: Vector
+
+    @property
+    def weight(self) -> Vector:
+        """The probabilities of the hypotheses about each parameter, shape (Q, n)."""
+        half = self.evidence / 2
+        likely = np.exp(half - half.max(axis=-2, keepdims=True))
+        shared = np.maximum(np.einsum("cq,...qi->...ci", OWN.share, likely), _TINY)
+        common = _softmax(OWN.log_prior + total(np.log(shared)))
+        prior = np.einsum("...c,cq->...q", common[..., 0], OWN.share)
+        return _normalised(prior[..., None] * likely)
+
+    @property
+    def best(self) -> tuple[Vector, Vector]:
+        """The values of most expected Elo, and the mean of H_q; shape (n,) each."""
+        steep = self.weight * OWN.elo
+        elo = steep.sum(axis=-2)
+        return _weighted_mean(steep / elo[..., None, :], self.mean), elo
+
+    @property
+    def log_elo(self) -> Vector:
+        """The mean of ln H_q, shape (n,)."""
+        mean: Vector = (self.weight * np.log(OWN.elo)).sum(axis=-2)
+        return mean
+
+    def after(self, outcome: Outcome, noise: Vector) -> "OwnCurvatures":
+        """The bank after a result; `noise` is B tau^2, shape (1,)."""
+        played = (outcome.pairs * outcome.difference)[..., None, :]
+        steep = played * (OWN.elo * (log(10) / (200 * played.shape[-1])))
+        part = steep * (self.mean - outcome.centre[..., None, :])
+        reach = steep * self.variance
+        spread = steep * reach
+        weight = self.weight
+        mean = (weight * part).sum(axis=-2)
+        variance = np.maximum((weight * (spread + part**2)).sum(axis=-2) - mean**2, 0.0)
+        certain = noise + total(variance)
+        most = OUTLIER * np.sqrt(certain)
+        surprise = np.clip(outcome.result - total(mean), -most, most)
+        innovation = (surprise + mean)[..., None, :] - part
+        of_one = (certain - variance)[..., None, :] + spread
+        likelihood = -(innovation**2 / of_one + np.log(of_one / noise[..., None, :])) / 2
+        return OwnCurvatures(
+            self.mean + reach * innovation / of_one,
+            self.variance - (1.0 - _OWN_FORGETTING) * reach**2 / of_one,
+            self.evidence + likelihood,
+        )
+
+    def carried(self, carry: Carry) -> "OwnCurvatures":
+        """The bank in another space; in other steps, a curvature has another number."""
+        shift = np.rint(2.0 * np.log10(carry.scale) / _HALF_DECADE).astype(np.intp)
+        some = len(_OWN_ELO)
+        rows = np.clip(np.arange(some)[:, None] + shift, 0, some - 1)
+        rows = np.concatenate([rows + i * some for i in range(len(_TO_GAIN))])
+        known = np.where(carry.source >= 0, self.evidence[..., carry.source], 0.0)
+        arrays = (
+            carry.positions(self.mean),
+            carry.variances(self.variance, OWN.variance),
+            carry.evidence(known),
+        )
+        column = np.arange(rows.shape[-1])
+        return OwnCurvatures(*(one[..., rows, column] for one in arrays))
+
+
 def _softmax(log: Vector) -> Vector:
     return _normalised(np.exp(log - log.max(axis=-2, keepdims=True)))
 
@@ -129,6 +257,8 @@ def _normalised(likely: Vector) -> Vector:
     return weight
 
 
-def weighted_mean(weight: Vector, of: Vector) -> Vector:
-    mean: Vector = np.einsum("...j,...ji->...i", weight[..., 0], of)
+def _weighted_mean(weight: Vector, of: Vector) -> Vector:
+    """The mean over the hypotheses, shape (n,); exact where all are equal."""
+    first = of[..., :1, :]
+    mean: Vector = first[..., 0, :] + (weight * (of - first)).sum(axis=-2)
     return mean

@@ -1,4 +1,4 @@
-"""The default: a bank of Bayesian filters that differ in what they assume, weighted by predictions.
+"""The default: banks of Bayesian filters that differ in what they assume, weighted by predictions.
 
 `bspsas` (Ivec & Vojnovic 2022) has to be told sigma: how fast Elo is lost with distance. Here every
 hypothesis about it has its own filter. All filters see all games; the weight of each depends on how
@@ -24,7 +24,6 @@ one pair of variance tau^2, the result K says
     phi    = max(1, min_j chi_j / (K + 2))
     p(s)   = sum q_j exp(e_j) of the filters with this s, normalised; q_j is the prior
     p_j    = p(s_j) q_j^(1 / sqrt(phi)) exp(-chi_j / (4 phi)), normalised among them
-    best   = sum p_j h_j mu_j / sum p_j h_j
 
 The evidence e_j decides how far the best values are: a filter that knew little beforehand is not
 blamed for what it did not predict. So a few strong results refute that the start is best. It does
@@ -34,21 +33,46 @@ phi is how much further results miss the best filter's predictions than chance e
 no parabola, or no common one. It keeps the bank from being too sure of one filter (overdispersion:
 McCullagh & Nelder 1989, "Generalized Linear Models", 4.5). For the same reason chi_j counts half.
 
-`best` has the most Elo expected under p: a hypothesis by which a step costs much has more to say.
-theta follows it, by at most one step a result and parameter. A W more than four deviations from the
-prediction of the bank counts as one of four.
+Steps come from rules of thumb, so each is misjudged by itself. A second bank sees the same games
+and gives every parameter i filters of its own. A hypothesis q says that one step in all parameters
+would cost H_q Elo if all cost what i does, and that G Elo are to be gained then: v_iq starts at
+G / H_q. A hypothesis c says what parameters have in common: G, and H_c, about which the H_q lie, by
+r(q | c), log-normal. The result K says of i
 
-The innovation uses the y that was played, so late results are right, too.
+    z_q    = 2 x_i B H_q ln 10 / (200 n)            B A of this hypothesis
+    m_i    = sum_q w_iq z_q (mu_iq - y_i)           what i adds to the prediction
+    V_i    = sum_q w_iq (z_q^2 v_iq + z_q^2 (mu_iq - y_i)^2) - m_i^2
+    nu_iq  = W - sum m + m_i - z_q (mu_iq - y_i)
+    S_iq   = B tau^2 + sum V - V_i + z_q^2 v_iq
+    e_iq  -= nu_iq^2 / (2 S_iq) + ln(S_iq / (B tau^2)) / 2
+    mu_iq += z_q v_iq nu_iq / S_iq
+    v_iq  -= .4 (z_q v_iq)^2 / S_iq
 
-The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1 as in
-`spsa.algorithms.balanced_signs`, because a filter has no correlations between parameters, and
+    p_c    = q_c prod_i sum_q r(q | c) exp(e_iq / 2), normalised
+    w_iq   = exp(e_iq / 2) sum_c p_c r(q | c), normalised
 
-    c_k    = min(2 deviations of the moving filters, sqrt(_KNOWN phi / (h K B)))
+`best` has the most Elo expected: a hypothesis by which a step costs much has more to say. The
+second bank is trusted as pairs become many for each parameter. As far as the first one holds the
+start for the best, so does the second.
 
-within _NARROWEST and _WIDEST steps. h is what a step costs as the evidence has it: the geometric
-mean of h_j under q_j exp(e_j). A wide perturbation says more as long as the loss is a parabola at
-that distance. Beyond a cliff, or where one side is steeper, it misleads; so c_k falls where h K B,
-what the games could tell, is large, and later if the filters contradict the results.
+    beta   = .85 P / (P + 750 n),  H = sum p_j H_j,  H_i = sum w_iq H_q
+    own_i  = sum w_iq H_q mu_iq / H_i                P pairs so far
+    best_i = ((1 - beta) sum p_j H_j mu_ij + beta H_i own_i) / ((1 - beta) H + beta H_i)
+
+theta follows it, by at most one step a result and parameter. In either bank a W more than three
+deviations from the prediction counts as one of three. The innovations use the y that was played, so
+late results are right, too.
+
+The perturbation is x_i = c_i delta_i, delta_i = +-1 as in `spsa.algorithms.balanced_signs`, because
+a filter has no correlations between parameters, and
+
+    c_i    = sqrt(_KNOWN / (h_i K B))
+
+within _NARROWEST and _WIDEST steps. h_i is what a step costs as the evidence has it: the geometric
+mean of H_j / n under q_j exp(e_j), and with the weight beta that of H_q / n under w_iq. A wide
+perturbation says more as long as the loss is a parabola at that distance. Beyond a cliff, or where
+one side is steeper, it misleads; so c_i falls where h_i K B, what the games could tell, is large.
+On a plateau it sees little of a slope that a narrow one sees; so the widest falls slowly, too.
 
 `belief` has no deviation, because the games hardly show how much curvatures differ
 (benches/papers/RESULTS.md). Its Elo gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2)
@@ -63,7 +87,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.balanced_signs import balanced_signs
-from spsa.algorithms.filter_bank import HYPOTHESES, Bank, weighted_mean
+from spsa.algorithms.filter_bank import HYPOTHESES, OUTLIER, OWN, Bank
 from spsa.algorithms.rule import (
     Belief,
     Outcome,
@@ -75,15 +99,13 @@ from spsa.algorithms.rule import (
     Vector,
     along,
     reported,
-    total,
 )
 from spsa.algorithms.state import Carry
 
-_NARROWEST, _WIDEST = 0.8, 1.8  # c_k, in steps
-_REACH = 2.0  # c_k in deviations of the moving filters
-_KNOWN = 16_000.0  # h K B, Elo times pairs, from which on c_k is at most 1 step if phi is 1
+_NARROWEST, _WIDEST = 0.6, 1.75  # c_i, in steps
+_WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
+_KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _LONGEST = 1.0  # steps by which one result moves a parameter
-_OUTLIER = 4.0  # deviations
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 
@@ -101,6 +123,7 @@ class Mixture:
     def start(self) -> Bank:
         start = self.problem.start[..., None, :]
         shape = (*start.shape[:-2], len(HYPOTHESES.elo), start.shape[-1])
+        own = (*start.shape[:-2], len(OWN.elo), start.shape[-1])
         none = np.zeros((*shape[:-2], 1))
         return Bank(
             mean=np.broadcast_to(start, shape),
@@ -112,6 +135,9 @@ class Mixture:
             pairs=none,
             results=none,
             last=none,
+            own_mean=np.broadcast_to(start, own),
+            own_variance=np.broadcast_to(OWN.variance, own),
+            own_evidence=np.zeros(own),
         )
 
     def theta(self, state: State) -> Vector:
@@ -123,23 +149,19 @@ class Mixture:
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
-        c_k = self.width(state)
+        widths = self.widths(state)
         last = int(state.last.max())
         delta = balanced_signs(self.problem.seed, k, last, centre.shape, rng)
-        return Perturbation(centre=centre, offset=c_k * delta, a_k=1.0, c_k=c_k)
+        least = widths.min(axis=-1, keepdims=True)
+        return Perturbation(centre=centre, offset=widths * delta, a_k=1.0, c_k=least)
 
-    def width(self, bank: Bank) -> Vector:
-        """c_k of the next perturbation, shape (1,)."""
-        moving = bank.weight(of=HYPOTHESES.deviation)
-        apart = bank.mean - bank.theta[..., None, :]
-        squares = total(bank.variance) + along(apart, apart)
-        square = (moving * squares).sum(axis=-2) - total(weighted_mean(moving, apart) ** 2)
-        mean_square = np.maximum(square, 0.0) / apart.shape[-1]
-        h = bank.steepness / apart.shape[-1]
+    def widths(self, bank: Bank) -> Vector:
+        """c_i of the next perturbation, shape (n,)."""
+        h = bank.steepness / bank.theta.shape[-1]
         told = h * np.maximum(bank.results, 1.0) * self.problem.pairs
-        most = np.minimum(_REACH**2 * mean_square, _KNOWN * bank.misfit[..., 0] / told)
-        width: Vector = np.clip(np.sqrt(most), _NARROWEST, _WIDEST)
-        return width
+        widest = _WIDEST * np.minimum(1.0, _WIDE_FOR / np.maximum(bank.pairs, 1.0)) ** _NARROWING
+        widths: Vector = np.clip(np.sqrt(_KNOWN / told), _NARROWEST, widest)
+        return widths
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Bank, RuleUpdate]:
         after = self._learned(state, outcome)
@@ -154,6 +176,7 @@ class Mixture:
         certain = noise + steep**2 * along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
+        own = bank.own.after(outcome, noise[..., 0])
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
             variance=bank.variance - reach**2 * (steep**2 * (1 - HYPOTHESES.forgetting) / certain),
@@ -164,6 +187,9 @@ class Mixture:
             pairs=bank.pairs + outcome.pairs,
             results=bank.results + (outcome.pairs > 0.0),
             last=np.where(outcome.pairs > 0.0, outcome.k, bank.last),
+            own_mean=own.mean,
+            own_variance=own.variance,
+            own_evidence=own.evidence,
         )
         return self._moved(learned, outcome.pairs > 0.0)
 
@@ -178,7 +204,7 @@ class Mixture:
         With a doubt, the filters that hold the start for the best hold the present theta for it.
         The distances s_j are from there, so the evidence about those from the old start is gone.
         """
-        prior = self.start()
+        prior, own = self.start(), state.own.carried(carry)
         bank = Bank(
             mean=carry.positions(state.mean),
             variance=carry.variances(state.variance, prior.variance),
@@ -189,6 +215,9 @@ class Mixture:
             pairs=state.pairs,
             results=carry.evidence(state.results),
             last=state.last,
+            own_mean=own.mean,
+            own_variance=own.variance,
+            own_evidence=own.evidence,
         )
         if carry.doubt == 1.0:
             return bank
@@ -201,16 +230,18 @@ class Mixture:
         bank = replace(
             bank,
             mean=np.where(moving, near, bank.theta[..., None, :]),
+            own_mean=np.broadcast_to(best, own.mean.shape),
             evidence=np.zeros_like(bank.evidence),
         )
-        return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
+        shift = best - bank.best[..., None, :]
+        return replace(bank, mean=bank.mean + shift, own_mean=bank.own_mean + shift)
 
 
 def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector) -> Vector:
-    """W, at most `_OUTLIER` deviations from what the bank predicted; shape (1, 1)."""
+    """W, at most `OUTLIER` deviations from what the bank predicted; shape (1, 1)."""
     mean = (weight * predicted).sum(axis=-2, keepdims=True)
     square = (weight * (certain + (predicted - mean) ** 2)).sum(axis=-2, keepdims=True)
-    most = _OUTLIER * np.sqrt(square)
+    most = OUTLIER * np.sqrt(square)
     bounded: Vector = np.clip(result, mean - most, mean + most)
     return bounded
 

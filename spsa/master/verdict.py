@@ -17,6 +17,7 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
+from spsa.algorithms.rule import total
 from spsa.core.json_values import as_written
 from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
@@ -61,21 +62,21 @@ class Filters:
 
         That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
 
-            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B A_j^2 sum v),   A_j = 2 c h_j ln 10 / 200
+            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B sum A_j^2 v)
+            A_j   = 2 c_i h_j ln 10 / 200
 
         which is integrated in small parts, each with the sum at its start and the present c. What
         the filters disagree about is left out.
         """
         bank, each = self.bank, pairs / _PARTS
-        squared = (2.0 * self.mixture.width(bank) * self.mixture.per_step) ** 2
+        squared = (2.0 * self.mixture.widths(bank) * self.mixture.per_step) ** 2
         kept = 1.0 - HYPOTHESES.forgetting
         variance = bank.variance
         for _ in range(_PARTS):
-            sums = variance.sum(axis=-1, keepdims=True)
-            known = bank.tau2 + self.mixture.problem.pairs * squared * sums
+            known = bank.tau2 + self.mixture.problem.pairs * total(squared * variance)
             variance = variance / (1.0 + kept * each * squared / known * variance)
-        before, after = (v.sum(axis=-1, keepdims=True) for v in (bank.variance, variance))
-        return float(np.sum(bank.weight() * (self.elo_per_step * (before - after))))
+        lost = total(bank.variance) - total(variance)
+        return float(np.sum(bank.weight() * (self.elo_per_step * lost)))
 
     def gained(self, path: Vector) -> tuple[float, ...]:
         """Elo over the start along a path of theta in steps, shape (points, n), the start first.

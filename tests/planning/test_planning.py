@@ -32,7 +32,7 @@ FLEET = Capacity(concurrency=4, build_seconds=30.0)
 
 ASSUMPTIONS = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
 
-NARROWEST, WIDEST = 1.0, 1.8
+NARROWEST, WIDEST = 0.6, 1.75
 """c_k of the mixture, in steps."""
 
 
@@ -254,7 +254,8 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
     assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_in_flight == 1
-    assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_in_flight == 4
+    asked = inputs(design=flat, shape=long, elos_to_gain=(20.0,), replicas=64)
+    assert plan(asked).free_in_flight == 4
 
 
 def test_openings_are_known_by_their_draws_and_pairs():
