@@ -47,7 +47,7 @@ QUESTIONS = {
     "is it working?": ["run rook: running, 40 of 60 iterations", "workers on 26 slots"],
     "how much Elo, how sure?": ["measured: +111.", " ± 9.9 Elo over the start (95%)"],
     "how long still?": ["left: "],
-    "which parameters moved?": ["those that moved most", "razor_margin", "+8."],
+    "which parameters moved?": ["those that moved most", "razor_margin", "+7."],
     "which machine is bad?": ["verdict: look; attic-1: 32 void games beside 1,600 that count"],
     "what failed?": ["at its min -320"],
     "should I stop?": ["verdict: "],
