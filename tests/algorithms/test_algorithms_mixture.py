@@ -308,5 +308,6 @@ def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta():
     assert apart == pytest.approx(np.tile(apart[0], (len(apart), 1)))
     assert (after.own_variance > state.own_variance).all()
     assert after.own_evidence == pytest.approx(state.own_evidence / 4)
+    assert (after.pairs * 4, after.squares * 4) == (state.pairs, state.squares)
     settled = after.weight()[~moving].sum()  # what the games said of the old start is no matter
     assert settled == pytest.approx(of.start().weight()[~moving].sum())

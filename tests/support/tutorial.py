@@ -60,7 +60,7 @@ def play(folder: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        (folder / "run.log").write_text(shell("spsa-master run", folder / "tuning"))
+        (folder / "run.log").write_text(shell("spsa-master run 2>&1", folder / "tuning"))
         (folder / "match.log").write_text(
             shell("spsa-master validate --games 200", folder / "tuning")
         )
