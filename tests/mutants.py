@@ -244,7 +244,7 @@ def _pytest(tree: Path, arguments: Sequence[str], seconds: float) -> str | None:
 def _killer(mutant: Mutant, tree: Path, tests: Tests) -> str | None:
     """The test that finds the mutant; None if it survives."""
     file = tree / mutant.file
-    room = re.sub(r"^spsa/", "", mutant.file).split("/")[0]
+    room = re.sub(r"^spsa/", "", mutant.file).split("/")[0].replace("uci", "worker")
     for arguments in (tests.reaching(mutant), [f"tests/{room}"]):
         passing = bool(arguments) and (tree / arguments[0].partition("::")[0]).exists()
         file.write_text(mutant.mutated)
