@@ -127,6 +127,21 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     assert said() == ["stop", "go on"]
 
 
+def test_machines_are_seldom_compared(
+    sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, compared = stage(sqlite_store), list[object]()
+    monkeypatch.setattr(
+        alarm_watch, "compared_machines", lambda *given: compared.append(given) or ()
+    )
+    section = {"alarms": AlarmsSection(after=60.0)}
+    wanted = config(tmp_path, sqlite_url).model_copy(update=section)
+    watch = AlarmWatch(sqlite_store, wanted, staged.master, threading.Event())
+    for now in (1e6, 1e6 + 1, 1e6 + 2, 2e6):
+        watch._machines_at(staged.run, now)
+    assert len(compared) == 2
+
+
 def test_masters_of_a_paused_run_tell_it_once(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:

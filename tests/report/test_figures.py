@@ -73,7 +73,9 @@ def test_workers_have_a_strip_of_games_an_hour() -> None:
     counts = dict.fromkeys(("batches", "void_games", "time_losses", "nodes", "think_seconds"), 1)
     games = {"tally": Tally(4, 2, 2, (0, 1, 2, 1, 0)), "seconds": 8.0}
     part = WorkerShare(worker=HOSTILE, machine="machine", **games, **counts)  # type: ignore[arg-type]
-    (strip,) = worker_figures((part, replace(part, group=1, seconds=0.0)))["workers"]["data"]
+    figure = worker_figures((part, replace(part, group=1, seconds=0.0)))["workers"]
+    (strip,) = figure["data"]
+    assert len(figure["layout"]["yaxis"]["ticktext"]) == 1
     assert strip["z"] == [[3600.0, None]] and "<script" not in json.dumps(strip)
     assert worker_figures(()) == {}
 
