@@ -10,6 +10,7 @@ from builders import Stage, stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
 
+from spsa.core.scoring import Tally
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
@@ -17,6 +18,8 @@ from spsa.master.session import tuning_of
 from spsa.protocol import Failure
 from spsa.report.formats import elo_text, number
 from spsa.report.status import status
+from spsa.report.table import Column, View
+from spsa.server.views import Sorted
 
 PAGES = (
     "/",
@@ -180,6 +183,14 @@ def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
     assert page.count('aria-sort="ascending"') == 1
     assert "sort=now&amp;order=descending" in page
     assert 'aria-sort="descending"' in html(browser, "/workers?sort=slots&order=descending")
+
+
+def test_results_are_sorted_by_elo_and_unknown_ones_come_last() -> None:
+    tallies = [Tally(), Tally(0, 2, 0, (1, 0, 0, 0, 0)), Tally(2, 0, 0, (0, 0, 0, 0, 1))]
+    view = View("", (Column("elo", "Elo", lambda one: one),))
+    none, worst, best = tallies
+    assert Sorted("", "", "Elo", is_descending=True).rows(view, tallies) == [best, worst, none]
+    assert Sorted("", "", "Elo", is_descending=False).rows(view, tallies) == [worst, best, none]
 
 
 def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
