@@ -67,6 +67,8 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What an unknown name may have been intended to be."""
     names = sorted(known)
+    if not names:
+        return "remove it: this rule has no settings"
     close = _close(name, names)
     return f"did you mean {close!r}?" if close else f"known: {', '.join(names)}"
 

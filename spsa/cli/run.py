@@ -72,6 +72,8 @@ def run(
     parameters or fewer, games, time control, the source. What the other run did not tune starts
     from its value in params.toml.
     """
+    if origin is None and doubt != 1.0:
+        raise click.UsageError("--doubt is about an earlier run: name that with --from RUN")
     with working("checking params.toml against the engine"):
         checked_space(config)
     if migrate.upgrade(config.database.url):
@@ -82,9 +84,8 @@ def run(
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            begins = (
-                None if origin is None else _origin(store, origin, doubt, name or config.run.name)
-            )
+            new = name or config.run.name
+            begins = None if origin is None else _origin(store, origin, doubt, new)
             prepared = prepare(config, store, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

@@ -63,8 +63,10 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         return
     elif run.master_id is None:
         found = AlarmKind.NO_MASTER, "no master runs it"
-    elif not status.present:
-        found = AlarmKind.NO_WORKER, "no worker plays"
+    elif not status.playing:
+        aside = ", ".join(sorted(status.set_aside))
+        said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
+        found = AlarmKind.NO_WORKER, f"no worker plays{said}"
     elif builds.iterations and not status.open:
         if builds.seconds >= _PATIENCE:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that are built"

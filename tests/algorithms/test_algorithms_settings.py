@@ -26,6 +26,9 @@ def test_an_unknown_algorithm_is_a_fault_with_a_suggestion():
     ]
     (key, _, remedy) = settings_faults("gradient descent", {})[0]
     assert (key, remedy) == ("algorithm", f"known: {', '.join(sorted(algorithms()))}")
+    assert settings_faults("mixture", {"c_end": 3}) == [
+        ("c_end", "unknown setting", "remove it: this rule has no settings")
+    ]
 
 
 @pytest.mark.parametrize(

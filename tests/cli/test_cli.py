@@ -78,6 +78,7 @@ def test_help_loads_nothing_heavy(start, tmp_path):
         ("validate --sprt nan 5", "normalised Elo is from"),
         ("validate --also soon", "is not [MOVES/]BASE[+INC]"),
         ("run --from small --run other --doubt 0.5", "is not in the range"),
+        ("run --doubt 3", "name that with --from RUN"),
         (f"run --seed {2**63}", "is not in the range"),
         ("plan --draws 1", "is not in the range"),
         ("params diff --theta averaged", "--theta is about a run"),

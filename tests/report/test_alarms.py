@@ -73,6 +73,13 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
 
 
+def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store: Store) -> None:
+    staged = stage(sqlite_store, SPACE, planned=3)
+    staged.store.set_aside("machine", "too hot", "me")
+    told = alarms(staged)[AlarmKind.NO_WORKER].found
+    assert told == "no worker plays; set aside (`spsa-master workers release`): machine"
+
+
 EVEN = Tally(0, 0, 20, (0, 0, 10, 0, 0))
 
 

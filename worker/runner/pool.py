@@ -177,8 +177,8 @@ class Slot:
                 engines.close(at_once=True)
                 self._pool.events.put(PairVoid(job.key, pairing, error, output))
                 if error.reason == "refused option":  # as in every other attempt
-                    return f"pair {pairing.number} is void and would be void again: {void}"
-        return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
+                    return f"a pair is void and would be void again: {void}"
+        return f"a pair was void {job.max_void + 1} times, the last time: {void}"
 
     def _pair(self, job: Job, pairing: Pairing, engines: EnginePair) -> Pair:
         def start_next() -> None:
