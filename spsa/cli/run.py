@@ -97,13 +97,8 @@ def run(
                 if ended is None:
                     return 130
                 tuned = store.run(tuned.name)
-                if ended is RunStatus.FINISHED and config.validation.games:
-                    play_match(
-                        held,
-                        tuned,
-                        tuned_against_start(tuned),
-                        config.validation.games,
-                        validation_game_settings(config, tuned.game_settings),
-                    )
+                if ended is RunStatus.FINISHED and (games := config.validation.games):
+                    own = validation_game_settings(config, tuned.game_settings)
+                    play_match(held, tuned, tuned_against_start(tuned), games, own)
         terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
     return 0
