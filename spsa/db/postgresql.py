@@ -110,8 +110,7 @@ def wait_for_server(connection: extensions.connection) -> None:
         if monotonic() - began >= limit:
             raise OperationalError(f"no response within {limit:g} s")
         event = selectors.EVENT_READ if awaited == extensions.POLL_READ else selectors.EVENT_WRITE
-        with (
-            selectors.DefaultSelector() as ready
-        ):  # anew, because the socket can change while connecting
+        # anew, because the socket can change while connecting; poll needs no file of its own
+        with selectors.PollSelector() as ready:
             ready.register(connection.fileno(), event)
             ready.select(_POLL_SECONDS)
