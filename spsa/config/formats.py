@@ -153,6 +153,8 @@ def _table(row: Mapping[str, str]) -> Table:
 
 def _number(text: str) -> Number | str:
     """A number, whole if it is written so; else the text, which a parameter refuses."""
+    if "_" in text:  # Python alone reads 1_000
+        return text
     try:
         return int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:

@@ -130,6 +130,7 @@ def test_files_of_peers_are_read(kind: str, text: str, read: list[Any], tmp_path
     [
         ("A,1,0,9,1,0.002\nB,1,0,9,1\n", "f:2: [B] 5 fields instead of 6; write name,start,min"),
         ("A,one,0,9,1,0.002\n", 'f:1: [A] value = "one" is refused; it has to be a valid n'),
+        ("A,1_0,0,90,1,0.002\n", 'f:1: [A] value = "1_0" is refused; it has to be a valid n'),
         ("A,1,0,1e999,1,0.002\n", "f:1: [A] max = inf is refused; it has to be a finite"),
         ("A,1,0,9,1,0.002\nA,1,0,9,1,0.002\n", "f:2: [A_2] option 'A' is that of A already"),
         (
