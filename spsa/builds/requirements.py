@@ -8,17 +8,21 @@ Master and workers use this module, so it needs nothing but the standard library
 
 import platform
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 from pathlib import Path
+from typing import Literal, get_args
 
-_ADDED = {
+Level = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
+"""A level of x86-64."""
+_ADDED: Mapping[str, str] = {
     "x86-64": "",
     "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
     "x86-64-v3": "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave",
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
-LEVELS = tuple(_ADDED)
+"""What a processor has to have beyond the level below."""
+LEVELS: tuple[str, ...] = get_args(Level)
 """The levels of x86-64, the lowest first."""
 
 _ELF_SYSTEMS = {0: "linux", 3: "linux", 9: "freebsd"}  # System V, which Linux binaries say, and GNU

@@ -76,7 +76,7 @@ class TimeControlSection(Section):
         return self.timelow, self.timehigh
 
     def faults(self) -> Iterator[Found]:
-        for key in self.model_fields_set - _KEYS[self.kind] - {"kind"}:
+        for key in sorted(self.model_fields_set - _KEYS[self.kind] - {"kind"}):
             needs = " or ".join(f'"{kind}"' for kind, keys in _KEYS.items() if key in keys)
             yield (key,), f'{key} does not go with kind = "{self.kind}"', f"it needs kind = {needs}"
         is_counted, (low, high) = _KEYS[self.kind] is _COUNTS, self._range

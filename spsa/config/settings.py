@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from spsa.algorithms import rule_entry, settings_faults
-from spsa.builds.requirements import WORD
+from spsa.builds.requirements import WORD, Level
 from spsa.config.document import Found, shown
 from spsa.config.play import (
     AdjudicationSection,
@@ -116,9 +116,6 @@ class SpsaSection(Section, extra="allow"):
         return {**table, "algorithm": "spsa"}
 
 
-Level = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
-
-
 class BuildSection(Section):
     """How engines are built."""
 
@@ -141,7 +138,9 @@ class BuildSection(Section):
     target: OptionalText = None
     """target triple, if not this machine's"""
     levels: Annotated[
-        tuple[Level, ...], Field(strict=False), AfterValidator(lambda each: (*sorted({*each}),))
+        tuple[Level, ...],
+        Field(strict=False),
+        AfterValidator(lambda levels: tuple(sorted(set(levels)))),
     ] = ()
     """the level of x86-64 to build for, as `["x86-64-v3"]`; of workers, several"""
     timeout: Annotated[float, Field(gt=0.0, le=7 * 86_400)] = 900.0

@@ -65,7 +65,7 @@ def estimate(tally: Tally) -> Estimate | None:
 
 
 def elo_text(tally: Tally | None) -> str:
-    """`+14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
+    """`+14.5 ± 31.0`, the 95% interval; a dash before the first pair, nothing without a tally."""
     if tally is None:
         return ""
     found = estimate(tally)
