@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.errors import TuningError
+from spsa.errors import TuningError, file_failure
 from spsa.files import sync_folder
 
 _AHEAD_NS = 2_000_000_000  # the coarsest clock resolution of a file system (FAT)
@@ -129,7 +129,7 @@ def disk_errors_as_tuning_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TuningError(f"{error.filename}: {error.strerror}") from error
+        raise TuningError(file_failure(error)[0]) from error
 
 
 @dataclass(frozen=True, slots=True)
