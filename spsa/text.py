@@ -5,6 +5,8 @@ and a bidirectional override could change the order that is displayed.
 """
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from html import escape
 
 NAME_LENGTH = 200
@@ -76,3 +78,11 @@ def is_printable(text: str, limit: int) -> bool:
 def plural(count: int, word: str, ending: str = "s") -> str:
     """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
     return f"{count} {word}" if count == 1 else f"{count:,} {word}{ending}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was perhaps meant: with the same letters, else a similar one, if any."""
+    cased = {one.lower(): one for one in known}
+    letters = [one for one in cased if sorted(one) == sorted(word.lower())]
+    close = letters or get_close_matches(word.lower(), cased, n=1)
+    return cased[close[0]] if close else None

@@ -1,9 +1,10 @@
 """The settings of rules: names, ranges and defaults, the faults of given values, and gains."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from typing import Any
+
+from spsa.text import closest
 
 Found = tuple[str, str, str]
 """A setting's name, what was found, and what would be right."""
@@ -47,7 +48,7 @@ class Setting:
 
     def remedy(self, value: object) -> str:
         """What would be right instead of a value that is not accepted."""
-        close = self.choices and isinstance(value, str) and _close(value, self.choices)
+        close = self.choices and isinstance(value, str) and closest(value, self.choices)
         return f"{self.meaning}: {self.range}" + (f"; did you mean {close!r}?" if close else "")
 
 
@@ -69,15 +70,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if not names:
         return "remove it: this rule has no settings"
-    close = _close(name, names)
+    close = closest(name, names)
     return f"did you mean {close!r}?" if close else f"known: {', '.join(names)}"
-
-
-def _close(word: str, words: Sequence[str]) -> str | None:
-    """The most similar word, if any: the same letters in any order or case, or a close match."""
-    letters = [w for w in words if sorted(w.lower()) == sorted(word.lower())]
-    close = letters or get_close_matches(word, words, n=1)
-    return close[0] if close else None
 
 
 def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ import click
 from spsa import __version__
 from spsa.errors import report_defect
 from spsa.output import PrintableLines, StderrLines, exit_code, write_any_text
+from spsa.text import closest
 
 Table = Mapping[str, tuple[str, str]]
 """A command's name -> the module that has it, as an attribute of that name, and its summary."""
@@ -40,8 +40,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.table
-        if args and args[0] not in known and (close := get_close_matches(args[0], known)):
-            ctx.fail(f"No such command {args[0]!r}: did you mean {close[0]!r}?")
+        if args and args[0] not in known and (close := closest(args[0], known)):
+            ctx.fail(f"No such command {args[0]!r}: did you mean {close!r}?")
         return super().resolve_command(ctx, args)
 
 

@@ -4,13 +4,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from math import isfinite
 from pathlib import Path
 
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
+from spsa.text import closest
 
 Key = tuple[str, ...]
 
@@ -119,8 +119,8 @@ def shown(value: object) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """A remedy for an unknown word: the closest known one, or all of them."""
     names = sorted(known)
-    close = get_close_matches(word, names, n=1)
-    return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(names)}"
+    close = closest(word, names)
+    return f'did you mean "{close}"?' if close else f"use one of {', '.join(names)}"
 
 
 def as_number(value: object) -> float | None:

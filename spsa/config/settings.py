@@ -1,7 +1,6 @@
 """The tables of config.toml. A field is a key: its type, range, default and documentation."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,6 +39,7 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params.placement import SOURCE_SUFFIXES
 from spsa.db.url import DEFAULT_URL, configured_url, parsed
 from spsa.errors import InvalidInput
+from spsa.text import closest
 
 DEFAULT_ALGORITHM = "mixture"
 MAX_PRIORITY = 1000
@@ -99,9 +99,9 @@ class SpsaSection(Section, extra="allow"):
 
     def faults(self) -> Iterator[Found]:
         for key, found, remedy in settings_faults(self.algorithm, self.settings):
-            near = get_close_matches(key, SpsaSection.model_fields, n=1, cutoff=0.8)
-            is_misspelt = near and near[0] != key
-            yield (key,), f"{key}: {found}", f'did you mean "{near[0]}"?' if is_misspelt else remedy
+            near = closest(key, SpsaSection.model_fields)
+            is_misspelt = near and near != key
+            yield (key,), f"{key}: {found}", f'did you mean "{near}"?' if is_misspelt else remedy
 
     @model_validator(mode="before")
     @classmethod

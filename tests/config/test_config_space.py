@@ -103,6 +103,7 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(max=400.0005, scale=1000), "max 400 is no multiple of 0.001"),
         (table(scale=10, type='"int"'), "scale does not go with type"),
         (table(stepp=3), "params.toml:6: [margin] unknown key 'stepp'; did you mean \"step\"?"),
+        (table(stpe=3), "unknown key 'stpe'; did you mean \"step\"?"),
         (table(constant='"A[x]"'), "params.toml:6: [margin] 'A[x]' does not name a constant"),
         (table(constant='"../a.rs::A"'), "is not a path inside the source tree"),
         (table(array='"A"'), 'knob is missing; write knob = "base" or "per_index"'),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches, unified_diff
+from difflib import unified_diff
 from math import isclose
 from textwrap import shorten
 
@@ -19,7 +19,7 @@ from spsa.builds.sources.reading import parse
 from spsa.core.params import Access, Location, Number, Space
 from spsa.core.params.parameter import assignments
 from spsa.errors import TuningError
-from spsa.text import plural
+from spsa.text import closest, plural
 
 _MAX_LISTED = 4
 """Constants or numbers that a message lists."""
@@ -109,12 +109,11 @@ def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
 def _absent(
     file: SourceFile, location: Location, elsewhere: Sequence[SourceConstant]
 ) -> ConstantRefused:
-    names = {name.upper(): name for name in file.by_name}
     remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
     if elsewhere:
         remedy = f'write constant = "{elsewhere[0].path}"'
-    elif close := get_close_matches(location.name.upper(), names, n=1):
-        remedy = f"did you mean {names[close[0]]}?"
+    elif close := closest(location.name, file.by_name):
+        remedy = f"did you mean {close}?"
     return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
 
 
