@@ -165,7 +165,8 @@ def _values_in_the_source(config: Config) -> dict[str, float]:
     """The values in the engine's source of the parameters that are single numbers."""
     space = checked_space(config)
     others = other_values(
-        space, read_sources(space, source_of(config), config.build.constants_file)
+        space,
+        read_sources(space, source_of(config), config.build.constants_file, config.run.params),
     )
     return {
         p.name: others.get(p.name, (p.to_engine(p.value),))[0] / (p.scale or 1)

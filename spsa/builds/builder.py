@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from queue import PriorityQueue
+from types import MappingProxyType
 
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
@@ -46,8 +47,10 @@ class Builder:
         engines_path: Path,
         environment: Mapping[str, str],
         at_once: int = 1,
+        option_places: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.at_once = at_once
+        self._option_places = option_places
         self._artifacts = ArtifactStore(engines_path.resolve())
         self.compiler = Compiler(recipe, pinned, environment, work.resolve())
         self._free_copies: PriorityQueue[int] = PriorityQueue()
@@ -98,7 +101,7 @@ class Builder:
                 began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
                 limit = longest_search(recipe.time_control)
-                bench = examine(made, recipe.bench, first_search=limit, options=recipe.options)
+                bench = examine(made, recipe.bench, (), limit, recipe.options, self._option_places)
                 seconds = time.monotonic() - began
                 write_whole(compiler.work / _SECONDS, f"{seconds:.3f}\n".encode())
                 return self._artifacts.add(key, made, target, compiler.level(), bench)

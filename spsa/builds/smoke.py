@@ -68,17 +68,20 @@ def examine(
     arguments: Sequence[str] = (),
     first_search: Limit | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     It also has to declare `options` with these values, and to obey the limit of `first_search`.
+    `places` say where an option is written, for the message.
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
     declared = declared_options(binary, arguments, first_search)
     for name, value in options.items():
         if objection := declared.objection(name, value):
-            raise SmokeTestFailed(f"it does not accept an option of [engine]: {objection}")
+            place = places.get(name, "[engine.options]")
+            raise SmokeTestFailed(f"{place} the engine would not accept it: {objection}")
     if bench is False:
         return None
     nodes, written = _bench(binary, arguments)

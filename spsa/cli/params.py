@@ -71,7 +71,9 @@ def show(config: Config, as_json: bool) -> None:
         return
     lines, others = None, {}  # the values are options
     if config.delivery.kind == "build":
-        texts = read_sources(space, source_of(config), config.build.constants_file)
+        texts = read_sources(
+            space, source_of(config), config.build.constants_file, config.run.params
+        )
         lines, others = source_lines(space, texts), other_values(space, texts)
     terminal().print(
         space_table(space, lines, {name: there for name, (there, _) in others.items()})
@@ -96,7 +98,7 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
         return
-    texts = read_sources(space, source_of(config), config.build.constants_file)
+    texts = read_sources(space, source_of(config), config.build.constants_file, config.run.params)
     rendered = render(space, values, texts)
     patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw("".join(patches))

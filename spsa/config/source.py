@@ -23,10 +23,13 @@ MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
 
 
-def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[str, str]:
+def read_sources(
+    space: Space, source_path: Path, constants_file: str, file: Path | str = "params.toml"
+) -> dict[str, str]:
     """The texts of the files that hold parameters, the constants file first, line ends kept.
 
-    Raises InvalidInput with every file that is missing or is not UTF-8.
+    Raises InvalidInput with every one that is missing or is not UTF-8: those that the constant of
+    a parameter names at its line of `file`.
     """
     texts: dict[str, str] = {}
     faults: list[Fault] = []
@@ -35,10 +38,14 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
         try:
             texts[name] = content(path, MAX_SOURCE).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            found = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
-            remedy = "correct [build] source_path and constants_file, or the parameter's constant"
-            file = str(path)
-            faults.append(Fault(file=file, line=None, name=path.name, found=found, remedy=remedy))
+            why = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+            p = next((p for p in space.parameters if p.place.location.file == name), None)
+            if p is None:
+                remedy = "correct [build] source_path and constants_file"
+                faults += InvalidInput.of(path, path.name, why, remedy).faults
+            else:
+                remedy = f'correct "{p.place.location}", whose file is in [build] source_path'
+                faults += InvalidInput.of(file, p.name, f"{path} {why}", remedy, p.line).faults
     if faults:
         raise InvalidInput(faults)
     return texts
@@ -155,12 +162,25 @@ def check_against_engine(
 def _of_options(settings: GameSettings, declarations: Declarations) -> Iterator[Found]:
     for name, value in settings.common_options.items():
         if objection := declarations.objection(name, value):
-            key: Key = ("engine", "files" if name in settings.engine_files else "options", name)
             remedy = "write the option as the engine declares it in its reply to `uci`"
             if name == CHESS960:
-                key = ("games", "chess960")
                 remedy = "remove it, or let the engine declare the option"
-            yield key, _NOT_ACCEPTED + objection, remedy
+            yield _key(settings, name), _NOT_ACCEPTED + objection, remedy
+
+
+def option_places(config: Config) -> dict[str, str]:
+    """Where the options of all engines are written, as `config.toml:5: [engine.options]`."""
+    settings, document = config.game_settings, read_document(config.path)
+    keys = {name: _key(settings, name) for name in settings.common_options}
+    told = {name: document.faults([(key, "", "")])[0] for name, key in keys.items()}
+    return {name: f"{one.file}:{one.line}: [{one.name}]" for name, one in told.items()}
+
+
+def _key(settings: GameSettings, name: str) -> Key:
+    """Where an option of all engines stands in config.toml."""
+    if name == CHESS960:
+        return "games", "chess960"
+    return "engine", "files" if name in settings.engine_files else "options", name
 
 
 def _of_parameters(space: Space, declarations: Declarations) -> Iterator[Found]:

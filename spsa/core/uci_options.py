@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from spsa.core.game_settings import MAX_OPTION, clamped
 from spsa.errors import EngineFault
-from spsa.text import printable
+from spsa.text import closest, printable
 
 CHESS960 = "UCI_Chess960"
 """The option that makes an engine play Chess960, with castling written as king takes rook."""
@@ -86,8 +86,11 @@ class Declarations:
         """Why the engine does not accept `setoption` with this name and value; None if it does."""
         if (option := self.by_name.get(name.lower())) is not None:
             return option.objection(value)
-        plays = "" if name.lower() != CHESS960.lower() else ", so it does not play Chess960"
-        return f"it declares no option {name!r}{plays}"
+        near = closest(name, (option.name for option in self.by_name.values()))
+        more = f" (did you mean {near!r}?)" if near else ""
+        if name.lower() == CHESS960.lower():
+            more = ", so it does not play Chess960"
+        return f"it declares no option {name!r}{more}"
 
     def command(self, name: str, value: str) -> bytes:
         """The `setoption` line; EngineFault("refused option") if the engine does not accept it."""

@@ -19,7 +19,7 @@ from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
 from spsa.config.settings import Config
-from spsa.config.source import read_sources
+from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput
@@ -99,6 +99,7 @@ def delivery_of(
         config.build.engines_path,
         os.environ,
         config.build.at_once or usual_builds(),
+        option_places(config),
     )
     return BuildDelivery(source, builder, keep_bytes, require), notes
 

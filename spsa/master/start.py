@@ -97,7 +97,7 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
         arguments = config.game_settings.engine_arguments
         declarations = declared_options(config.delivery.engine, arguments=arguments)
         return check_against_engine(space, declarations, config)
-    texts = read_sources(space, source_of(config), config.build.constants_file)
+    texts = read_sources(space, source_of(config), config.build.constants_file, config.run.params)
     return check_against_source(space, texts, str(config.run.params))
 
 
@@ -178,7 +178,8 @@ def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
     if config.delivery.engine is not None:
         return ()
     others = other_values(
-        space, read_sources(space, source_of(config), config.build.constants_file)
+        space,
+        read_sources(space, source_of(config), config.build.constants_file, config.run.params),
     )
     told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
     named = ", ".join([*told[:4], *["..."] * (len(told) > 4)])

@@ -133,6 +133,12 @@ def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
         examine(script(tmp_path, LISTEN), False, options={"UCI_Chess960": "true"})
+    options, places = {"Hsah": "1"}, {"Hsah": "config.toml:7: [engine.options]"}
+    engine = script(tmp_path, LISTEN.replace("uciok", '"option name Hash type spin\nuciok"'))
+    with pytest.raises(SmokeTestFailed) as failed:
+        examine(engine, False, options=options, places=places)
+    assert "config.toml:7: [engine.options] the engine would not accept it: " in str(failed.value)
+    assert "declares no option 'Hsah' (did you mean 'Hash'?)" in str(failed.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spsa.config import load_config, missing_files
-from spsa.config.source import check_against_engine
+from spsa.config.source import check_against_engine, option_places
 from spsa.config.space import load_space
 from spsa.core.game_settings import (
     Adjudication,
@@ -349,3 +349,9 @@ def test_what_an_engine_does_not_accept_is_told_where_it_is_written(write, tmp_p
     assert [(fault.line, fault.name) for fault in told] == [
         (6, "games"), (8, "engine.options"), (10, "engine.files"), (1, "a")
     ]  # fmt: skip
+    places = {
+        "UCI_Chess960": "6: [games]",
+        "Hash": "8: [engine.options]",
+        "Net": "10: [engine.files]",
+    }
+    assert option_places(config) == {name: f"{path}:{place}" for name, place in places.items()}

@@ -219,7 +219,9 @@ def test_sources_are_read_with_their_line_ends(tmp_path, params):
     space = load_space(params(table("a") + table("b", constant='"bad.rs::B"')))
     with pytest.raises(InvalidInput) as refused:
         read_sources(space, tmp_path, "none.rs")
-    assert len(refused.value.faults) == 2
+    own, other = refused.value.lines
+    assert own.startswith(f"{tmp_path}/none.rs: [none.rs] cannot be read: No such file")
+    assert other.startswith(f"params.toml:6: [b] {tmp_path}/bad.rs cannot be read: it is not UTF-8")
 
 
 def test_more_parameters_than_a_run_can_have_are_refused(params):
