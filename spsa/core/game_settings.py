@@ -10,13 +10,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Self
 
 from spsa.core import Column
+from spsa.core.json_values import Range
 
 MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
 MAX_NPS = 10**12  # nodes a second
 MAX_SCALE = 1_000  # the greatest factor of a machine's times
+MAX_HANDICAP = 1_000
 MIN_PIECES, MAX_PIECES = 3, 7  # of a Syzygy table
 
 MAX_NODES_OF_BATCH = 2**53 - 1
@@ -196,11 +198,23 @@ class EngineFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MinusSettings:
+    """How minus plays by other settings than plus.
+
+    Its times, nodes or depth are divided by `handicap`. A `foreign` engine is another program: of
+    arguments, options and files it gets only the options of its own row.
+    """
+
+    handicap: Annotated[float, Range(1, MAX_HANDICAP)] = 1.0
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameSettings(Column):
     """The game settings: all that decides a game besides the engines, the seed and the opening.
 
     Both engines are started with `engine_arguments`. `engine_files` are by the options that take
-    their paths.
+    their paths. `minus` is None where both sides play by the same.
     """
 
     column = "game_settings"
@@ -212,6 +226,17 @@ class GameSettings(Column):
     engine_arguments: tuple[str, ...] = ()
     engine_files: Mapping[str, EngineFile] = field(default_factory=dict)
     scale: Scale | None = None
+    minus: MinusSettings | None = None
+
+    @property
+    def handicap(self) -> float:
+        """By what the times, nodes or depth of minus are divided."""
+        return 1.0 if self.minus is None else self.minus.handicap
+
+    @property
+    def has_foreign(self) -> bool:
+        """Whether minus is another program than plus."""
+        return self.minus is not None and self.minus.foreign
 
     @property
     def common_options(self) -> dict[str, str]:

@@ -115,6 +115,27 @@ def test_the_clock_runs_down_and_is_told_to_the_engine():
     assert black.asked[1].seconds == pytest.approx(0.6 + 0.05)
 
 
+@pytest.mark.parametrize(
+    ("control", "full", "quarter"),
+    [
+        (CLOCK, b"go wtime 1000 btime 250 winc 100 binc 25\n", None),
+        (TimeControl(low=1.0, high=1.0), b"go movetime 1000\n", b"go movetime 250\n"),
+        (NODES, b"go nodes 1000\n", b"go nodes 250\n"),
+        (replace(NODES, kind=TimeKind.DEPTH), b"go depth 1000\n", b"go depth 250\n"),
+    ],
+)
+def test_a_handicap_divides_what_minus_gets_whatever_its_colour(control, full, quarter):
+    plus, minus = Scripted("plus"), Scripted("minus")
+    value = 1.0 if control.kind in (TimeKind.CLOCK, TimeKind.MOVETIME) else 1000.0
+    play_pair(plus, minus, pairing(time=value), replace(under(control), handicap=4.0))
+    assert plus.asked[0].go == full
+    if quarter is not None:
+        assert {limit.go for limit in minus.asked} == {quarter}
+    else:
+        assert minus.asked[2].go == b"go wtime 250 btime 1000 winc 25 binc 100\n"
+        assert minus.asked[0].seconds == pytest.approx(0.25 + control.margin)
+
+
 def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
     slow = Scripted("slow", seconds=(0.5, 0.7))
     game = play_game(Scripted("white"), slow, pairing(), under(CLOCK))

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Thread
@@ -15,14 +16,21 @@ from unittest.mock import Mock
 
 import pytest
 from asking import Store
-from builders import LEASE, Stage, digest, new_engine, new_worker, published, stage
+from builders import LEASE, TERMS, Stage, digest, new_engine, new_worker, published, stage
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 from trials import open_scripted
 
 from spsa.builds.artifacts import ArtifactStore
-from spsa.core.game_settings import Book, EngineFile, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    Book,
+    EngineFile,
+    GameSettings,
+    MinusSettings,
+    TimeControl,
+    TimeKind,
+)
 from spsa.core.scoring import Tally
-from spsa.errors import DatabaseUnreachable, LeaseLost, OutOfRange, TuningError
+from spsa.errors import DatabaseUnreachable, LeaseLost, OutOfRange, TuningError, UnusableState
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import drawn_time, load
 from spsa.protocol import Engine
@@ -276,6 +284,26 @@ def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
     ]
     assert job.conditions.time_control == control
     assert job.label == "first it 1 batch 1"
+
+
+def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, monkeypatch):
+    monkeypatch.setattr(JobMaker, "path", lambda _, engine, *__: Path(f"/{engine.sha256}"))
+    net = EngineFile(path="/net", sha256="0" * 64)
+    own = {"engine_options": {"Hash": "9"}, "engine_files": {"Net": net}}
+    settings = replace(
+        TERMS, **own, engine_arguments=("-x",), minus=MinusSettings(handicap=4, foreign=True)
+    )
+    staged.open(game_settings=settings)
+    claim = staged.claim("one")
+    assert claim is not None
+    job = JobMaker(tmp_path, lambda _: None).job(claim)
+    assert dict(job.plus.options) == {"Hash": "9", "Net": f"/{net.sha256}", "Margin": "220"}
+    assert (job.plus.arguments, job.minus.arguments) == (("-x",), ())
+    assert (dict(job.minus.options), job.conditions.handicap) == ({"Margin": "180"}, 4)
+    for refused in (0.5, 1001, float("nan")):
+        told = settings.to_json() | {"minus": {"handicap": refused, "foreign": False}}
+        with pytest.raises(UnusableState, match="handicap"):
+            GameSettings.from_json(told)
 
 
 def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):

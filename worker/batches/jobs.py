@@ -5,7 +5,7 @@ A file runs only if it hashes to the SHA-256 of its row.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -99,6 +99,7 @@ class JobMaker:
                 time_control=settings.time_control,
                 adjudication=settings.adjudication,
                 tables=self._tables[rule],
+                handicap=settings.handicap,
             ),
         )
 
@@ -109,15 +110,22 @@ class JobMaker:
             option: str(self._file(file, claim)) for option, file in settings.engine_files.items()
         }
 
-        def spec(name: str, engine: Engine, options: Mapping[str, str]) -> EngineSpec:
-            return EngineSpec(
-                name=name,
-                path=str(self.path(engine)),
-                options={**settings.engine_options, **files, **options},
-                arguments=settings.engine_arguments,
-            )
-
-        return spec("plus", plus, claim.plus.options), spec("minus", minus, claim.minus.options)
+        common = {**settings.engine_options, **files}
+        first = EngineSpec(
+            name="plus",
+            path=str(self.path(plus)),
+            options={**common, **claim.plus.options},
+            arguments=settings.engine_arguments,
+        )
+        second = replace(
+            first,
+            name="minus",
+            path=str(self.path(minus)),
+            options={**common, **claim.minus.options},
+        )
+        if settings.has_foreign:
+            second = replace(second, options=claim.minus.options, arguments=())
+        return first, second
 
     def _suited(self, claim: Claim) -> tuple[Engine, Engine]:
         """The first of its binaries that this machine runs."""
@@ -190,7 +198,8 @@ def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
     Every machine then searches as many nodes as the target machine of the run. A worker has the two
     engines of a batch, but not the one with the unperturbed theta. So each slot lets both search
     the same positions in turn, in all slots at once. As far as speed is linear in the parameters,
-    the mean of the two is the speed at theta, whichever iteration they are of.
+    the mean of the two is the speed at theta, whichever iteration they are of. The speed of a
+    foreign engine says nothing.
 
     Raises:
         EngineFault: an engine does not search, or does not count its nodes.
@@ -199,6 +208,7 @@ def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
     if (wanted := _scale(claim)) is None:
         return 1.0
     if is_due := speed_is_due(claim, speeds):
+        job = replace(job, minus=job.plus) if claim.game_settings.has_foreign else job
         speeds[claim.run_id] = _measured_nps(pool, job), time.monotonic() + KEPT_SECONDS
     nps, _ = speeds[claim.run_id]
     scale = wanted.target_nps / nps

@@ -3,8 +3,9 @@
 A clock runs from the moment the runner writes `go` until it has read `bestmove`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from chess import BLACK, WHITE, Board, Color, popcount
 from chess.syzygy import Tablebase, tablenames
@@ -111,37 +112,46 @@ class GameClock:
     With base time and increment a side that oversteps by at most the margin does not lose: its
     clock is then zero plus the increment. After every `control.moves` moves of a side its clock
     gets the base time again. Other limits are the same for every move, and no side loses on time.
+    What a side with a handicap gets is divided by that.
     """
 
-    def __init__(self, control: TimeControl, value: float, limits: EngineLimits) -> None:
+    def __init__(
+        self,
+        control: TimeControl,
+        value: float,
+        limits: EngineLimits,
+        handicaps: Mapping[Color, float] = MappingProxyType({}),
+    ) -> None:
+        divisors = [handicaps.get(side, 1.0) for side in (BLACK, WHITE)]  # indexed by the colour
         self._control = control
-        self._base = value
+        self._bases = [value / divisor for divisor in divisors]
+        self._gains = [control.increment / divisor for divisor in divisors]
         self._grace = limits.grace
-        self._left = [value, value]
+        self._left = list(self._bases)
         self._made = [0, 0]
-        self._fixed = _fixed_limit(control.kind, value, limits)
+        self._fixed = [_fixed_limit(control.kind, base, limits) for base in self._bases]
 
     def limit(self, side: Color) -> Limit:
         """What the engine of this side is told, and how long it is waited for."""
-        if self._fixed is not None:
-            return self._fixed
+        if (fixed := self._fixed[side]) is not None:
+            return fixed
         control = self._control
         white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
-        gain = round(control.increment * 1000)
-        go = f"go wtime {white} btime {black} winc {gain} binc {gain}"
+        gains = [round(gain * 1000) for gain in self._gains]
+        go = f"go wtime {white} btime {black} winc {gains[WHITE]} binc {gains[BLACK]}"
         if control.moves:
             go += f" movestogo {control.moves - self._made[side] % control.moves}"
         return Limit(f"{go}\n".encode(), self._left[side] + control.margin, self._grace)
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
         """Count a move of `seconds`; whether its side has lost on time."""
-        if self._fixed is not None:
+        if self._fixed[side] is not None:
             return False
         left = self._left[side] - seconds
-        self._left[side] = max(0.0, left) + self._control.increment
+        self._left[side] = max(0.0, left) + self._gains[side]
         self._made[side] += 1
         if self._control.moves and self._made[side] % self._control.moves == 0:
-            self._left[side] += self._base
+            self._left[side] += self._bases[side]
         return left < -self._control.margin
 
 
@@ -152,10 +162,14 @@ def _fixed_limit(kind: TimeKind, value: float, limits: EngineLimits) -> Limit | 
         case TimeKind.MOVETIME:
             go, seconds = f"go movetime {_milliseconds(value)}", value + limits.grace
         case TimeKind.NODES:
-            go, seconds = f"go nodes {int(value)}", value / limits.slowest + limits.grace
+            go, seconds = f"go nodes {_whole(value)}", value / limits.slowest + limits.grace
         case TimeKind.DEPTH:
-            go, seconds = f"go depth {int(value)}", limits.depth
+            go, seconds = f"go depth {_whole(value)}", limits.depth
     return Limit(f"{go}\n".encode(), seconds)
+
+
+def _whole(value: float) -> int:
+    return max(1, int(value))
 
 
 def _milliseconds(seconds: float) -> int:

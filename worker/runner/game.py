@@ -39,11 +39,15 @@ class VoidGame(EngineFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The settings of all games of a job, and the tables that its adjudication asks."""
+    """The settings of all games of a job, and the tables that its adjudication asks.
+
+    The times, nodes or depth of minus are divided by `handicap`.
+    """
 
     time_control: TimeControl
     adjudication: Adjudication
     tables: Tablebase | None = None
+    handicap: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,16 +147,23 @@ def play_pair(
     """
     first = play_game(plus, minus, pairing, conditions)
     at_half()
-    second = play_game(minus, plus, pairing, conditions)
+    second = play_game(minus, plus, pairing, conditions, minus_side=WHITE)
     _ask_both((plus, minus), lambda player: player.settle())
     return Pair(pairing, first, second)
 
 
-def play_game(white: UciEngine, black: UciEngine, pairing: Pairing, conditions: Conditions) -> Game:
+def play_game(
+    white: UciEngine,
+    black: UciEngine,
+    pairing: Pairing,
+    conditions: Conditions,
+    minus_side: Color = BLACK,
+) -> Game:
     """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    clock = GameClock(conditions.time_control, pairing.time, white.limits)
+    handicaps = {minus_side: conditions.handicap}
+    clock = GameClock(conditions.time_control, pairing.time, white.limits, handicaps)
     adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
