@@ -1,0 +1,274 @@
+"""Sources by address and commit: a clean checkout in the user's cache.
+
+The folder of a checkout is named by its commit. It is there complete or not at all, and is made
+again if its files were changed. git finds credentials as it usually does, and asks nobody.
+"""
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from spsa.builds.commands import Commands
+from spsa.core import Column
+from spsa.errors import BuildFailed, InvalidInput
+from spsa.files import MAX_TEXT, cache_folder, content, private_folder, write_whole
+from spsa.text import without_passwords
+
+DEFAULT_REF = "HEAD"
+
+_ADDRESS = re.compile(r"(https?|ssh|git)://[^\s/-]\S*|file:///.+|\w[\w.-]*@\w[\w.-]*:\S+")
+_ANY_ADDRESS = re.compile(r"[\w+.-]+://|[\w.-]+@[\w.-]+:|\w+::")
+_REF = re.compile(r"(?!-)(?!.*(\.\.|@\{|//))[^\s~^:?*\[\\\x00-\x1f\x7f]{1,200}")
+_AT_REF = re.compile(r"((?:[\w+.-]+://[^/]*|[^/]*?:).*?)(?:@([^@:]*))?")
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_USER = re.compile(r"(https?://)[^\s/@]*@")
+_FOREIGN = re.compile(
+    r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|COMMON_DIR|PREFIX|NAMESPACE)"
+)
+_SHORT, _LONG = 60.0, 3600.0  # seconds of a question, and of a download
+_DAY = 86_400.0
+
+log = logging.getLogger("spsa.builds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCommit(Column):
+    """The commit of a source at `place`, an address or a folder, and the ref that named it.
+
+    No `place` has a password. `ref` is empty for a folder as it is, which may be `with_changes`.
+    """
+
+    column = "source"
+
+    place: str
+    commit: str
+    ref: str = ""
+    with_changes: bool = False
+
+    def __str__(self) -> str:
+        short = self.commit[:10]
+        named = short if self.ref in ("", self.commit) else f"{self.ref} ({short})"
+        return f"{self.place} at {named}{', with changes' if self.with_changes else ''}"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is meant for git, and is no folder."""
+    return _ANY_ADDRESS.match(text) is not None
+
+
+def split(text: str) -> tuple[str, str]:
+    """Address and ref of `ADDRESS[@REF]`."""
+    found = _AT_REF.fullmatch(text)
+    return (found[1], found[2] or DEFAULT_REF) if found else (text, DEFAULT_REF)
+
+
+def shown(address: str) -> str:
+    """A text with addresses without passwords, and of HTTP without users, who may be tokens."""
+    return without_passwords(_USER.sub(r"\1", address))
+
+
+def address_fault(address: str) -> tuple[str, str] | None:
+    """What is wrong with an address, without quoting it, and what would be right."""
+    if without_passwords(address) != address:
+        remedy = "leave it out, and give it to git: `git config credential.helper store`"
+        return "it holds a password", remedy
+    right = "write https://HOST/PATH, ssh://, git://, file:///PATH or USER@HOST:PATH"
+    return None if _ADDRESS.fullmatch(address) else ("it is no address of a repository", right)
+
+
+def ref_fault(ref: str) -> tuple[str, str] | None:
+    """The same of the name of a branch, a tag or a commit."""
+    right = "name a branch, a tag, or a commit by its whole hash"
+    return None if _REF.fullmatch(ref) else (f'"{ref}" is no name of a commit', right)
+
+
+def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
+    """The folder of a clean checkout of what `ref` names in the repository, and its commit.
+
+    Raises:
+        InvalidInput: the address is none, or the repository has no such branch, tag or commit.
+        BuildFailed: git is missing or failed; has its last words.
+    """
+    if fault := address_fault(address) or ref_fault(ref):
+        raise InvalidInput.of(shown(address), "source", *fault)
+    found = SourceCommit(place=shown(address), ref=ref, commit=resolve(address, ref))
+    return _laid_out(address, found.commit, address), found
+
+
+def checkout_of(text: str) -> tuple[Path, SourceCommit]:
+    """The checkout of `ADDRESS[@REF]`, or of `FOLDER@COMMIT` in a local work tree."""
+    if is_address(text):
+        return checkout(*split(text))
+    folder, _, commit = text.rpartition("@")
+    remedy = "write FOLDER@COMMIT, with a folder that is a work tree of git, and a commit of it"
+    if not folder or not Path(folder).is_dir() or not commit or commit.startswith("-"):
+        raise InvalidInput.of(text, "source", "it is neither an address nor FOLDER@COMMIT", remedy)
+    here = Path(folder).resolve()
+    try:
+        top = _git(here, "rev-parse", "--show-toplevel")
+        inside = _git(here, "rev-parse", "--show-prefix")
+        found = _git(here, "rev-parse", "--verify", f"{commit}^{{commit}}")
+    except BuildFailed as error:
+        raise InvalidInput.of(folder, "source", _last_line(error), remedy) from None
+    origin = top
+    with suppress(BuildFailed):
+        origin = _git(here, "config", "--get", "remote.origin.url")
+    place = _laid_out(top, found, origin) / inside
+    return place, SourceCommit(place=str(here), ref=commit, commit=found)
+
+
+def commit_of(folder: Path) -> SourceCommit | None:
+    """The commit that a work tree of git has, if the folder is a part of it."""
+    with suppress(BuildFailed):
+        commit = _git(folder, "rev-parse", "HEAD", "HEAD:./").split()[0]
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
+        return SourceCommit(place=str(folder), commit=commit, with_changes=bool(changed))
+    return None
+
+
+@cache
+def resolve(address: str, ref: str) -> str:
+    """The hash of the commit that a ref names: in one process always the same.
+
+    Where the repository cannot say it now, the last answer counts, with a warning.
+    """
+    if _HASH.fullmatch(ref.lower()):
+        return ref.lower()
+    last = _home() / "refs" / sha256(f"{address}\0{ref}".encode()).hexdigest()
+    try:
+        found = _asked(address, ref)
+    except (BuildFailed, InvalidInput) as error:
+        if not last.is_file():
+            raise
+        found = content(last, MAX_TEXT).decode().strip()
+        log.warning("%s; %s was %s the last time", _last_line(error), ref, found[:10])
+        return found
+    last.parent.mkdir(exist_ok=True)
+    write_whole(last, f"{found}\n".encode())
+    return found
+
+
+def _asked(address: str, ref: str) -> str:
+    """The commit that a ref of the repository names, by git's own order of precedence."""
+    lines = _remote(address, "ls-remote", "--", address, ref, f"{ref}^{{}}").splitlines()
+    told = {name: found for found, _, name in (line.partition("\t") for line in lines)}
+    for before in ("", "refs/", "refs/tags/", "refs/heads/"):
+        for name in (f"{before}{ref}^{{}}", f"{before}{ref}"):  # a tag's commit, then itself
+            if name in told:
+                return told[name]
+    listed = _remote(address, "ls-remote", "--heads", "--tags", "--refs", "--", address).split()
+    names = [name.split("/", 2)[2] for name in listed[1::2]]
+    near = get_close_matches(ref, names, n=1, cutoff=0.5)
+    remedy = f'did you mean "{near[0]}"?' if near else "name one, or a commit by its whole hash"
+    raise InvalidInput.of(shown(address), "ref", f'it has no branch or tag "{ref}"', remedy)
+
+
+def _laid_out(address: str, commit: str, origin: str) -> Path:
+    """The checkout of a commit; its submodules have addresses that may be relative to `origin`."""
+    home = _home()
+    place = home / commit
+    if _is_clean(place):
+        return place
+    _remove_left_drafts(home)
+    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=home) as draft:
+        tree = Path(draft, "tree")
+        _git(home, "init", "-q", str(tree))
+        _git(tree, "remote", "add", "origin", origin)
+        try:
+            _remote(address, "fetch", "-q", "--depth=1", "--", address, commit, cwd=tree)
+        except BuildFailed:  # a server of plain files, or one that gives whole branches only
+            _remote(address, "fetch", "-q", "--", address, "+refs/*:refs/origin/*", cwd=tree)
+        try:
+            _git(tree, "cat-file", "-e", f"{commit}^{{commit}}")
+        except BuildFailed:
+            remedy = "name a branch, a tag or a commit that it has"
+            found = f"it has no commit {commit}"
+            raise InvalidInput.of(shown(address), "ref", found, remedy) from None
+        _git(tree, "checkout", "-q", "--detach", commit)
+        if (tree / ".gitmodules").is_file():
+            words = ("submodule", "update", "-q", "--init", "--recursive")
+            _remote(address, *words, cwd=tree)
+        (tree / _AS_MADE).write_text(_changes(tree), encoding="utf-8")
+        _put(tree, place, Path(draft, "old"))
+    return place
+
+
+_DRAFT = ".draft-"
+_AS_MADE = ".git/as-made"
+
+
+def _put(tree: Path, place: Path, old: Path) -> None:
+    """Move a checkout to its place, unless another process was faster."""
+    if place.exists() and not _is_clean(place):
+        place.rename(old)
+    try:
+        tree.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+def _is_clean(place: Path) -> bool:
+    """Whether a checkout is there as it was made."""
+    try:
+        made = content(place / _AS_MADE, MAX_TEXT).decode()
+        return made == _changes(place)
+    except (OSError, BuildFailed):
+        return False
+
+
+def _changes(tree: Path) -> str:
+    """What differs from the commit: line ends perhaps, as the source's attributes want them."""
+    head = _git(tree, "rev-parse", "HEAD")
+    changes = _git(tree, "status", "--porcelain", "--ignored", "--untracked-files=normal")
+    return f"{head}\n{changes}"
+
+
+def _remove_left_drafts(home: Path) -> None:
+    """Remove what killed processes left."""
+    for draft in home.glob(f"{_DRAFT}*"):
+        with suppress(OSError):
+            if draft.stat().st_mtime < time.time() - _DAY:
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+def _home() -> Path:
+    return private_folder(cache_folder() / "sources", "the cache of sources")
+
+
+def _remote(address: str, *words: str, cwd: Path | None = None) -> str:
+    """What git says that talks to another repository; BuildFailed names that."""
+    is_local = address.startswith(("/", "file:"))  # then submodules may be local, too
+    allowed = "git:http:https:ssh:file" if is_local else "git:http:https:ssh"
+    seconds = _SHORT if cwd is None else _LONG
+    try:
+        return _git(cwd or _home(), *words, seconds=seconds, GIT_ALLOW_PROTOCOL=allowed)
+    except BuildFailed as error:
+        raise BuildFailed(f"{shown(address)}: {shown(str(error))}") from None
+
+
+def _git(cwd: Path, *words: str, seconds: float = _LONG, **more: str) -> str:
+    """What git says."""
+    environment = {name: v for name, v in os.environ.items() if not _FOREIGN.fullmatch(name)}
+    environment |= {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",  # it writes nothing into a user's work tree
+        "GIT_HTTP_LOW_SPEED_LIMIT": "1",
+        "GIT_HTTP_LOW_SPEED_TIME": "60",
+        **more,
+    }
+    with tempfile.TemporaryDirectory(prefix="spsa-git-") as logs:
+        return Commands(environment).run(["git", *words], cwd, Path(logs), seconds).strip()
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1]

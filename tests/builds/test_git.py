@@ -1,0 +1,227 @@
+"""Checkouts by address and commit: real repositories, by file and by HTTP on loopback."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from repositories import Repository, git, served
+
+from spsa.builds.git import checkout, checkout_of, commit_of, resolve
+from spsa.errors import BuildFailed, InvalidInput
+
+ASKING = "import sys; from spsa.builds.git import checkout; print(checkout(*sys.argv[1:])[0])"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache and settings of git for this test; what was resolved in this process is forgotten."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    yield tmp_path / "cache" / "spsa-tuner" / "sources"
+    resolve.cache_clear()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path)
+
+
+def asking(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", ASKING, *words], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_tag_a_branch_and_a_commit_are_checked_out_and_named(repository):
+    first = repository.commit("v1", a_rs="one")
+    second = repository.commit(a_rs="two")
+    for ref, commit, text in [("v1", first, "one"), ("main", second, "two"), (first, first, "one")]:
+        folder, found = checkout(repository.address, ref)
+        assert (found.commit, (folder / "a.rs").read_text()) == (commit, text)
+        assert folder.name == commit
+    assert (
+        str(checkout(repository.address, "v1")[1]) == f"{repository.address} at v1 ({first[:10]})"
+    )
+    assert str(found) == f"{repository.address} at {first[:10]}"
+    assert checkout_of(f"{repository.address}@v1")[1].commit == first
+    assert checkout_of(repository.address)[1].commit == second
+
+
+def test_a_ref_moves_and_a_commit_stays(repository):
+    """Also after a forced push, with which the server no longer shows the commit."""
+    first = repository.commit("v1", a_rs="one")
+    checkout(repository.address, "v1")
+    git(repository.work, "commit", "-q", "--amend", "--allow-empty", "-m", "another")
+    second = repository.commit("v1", a_rs="two")
+    assert checkout(repository.address, "v1")[1].commit == first, "one process, one answer"
+    resolve.cache_clear()
+    assert checkout(repository.address, "v1")[1].commit == second
+    repository.bare.rename(repository.bare.with_name("gone.git"))
+    assert (checkout(repository.address, first)[0] / "a.rs").read_text() == "one"
+    with pytest.raises(BuildFailed, match=r"engine.git: `git ls-remote` ended with 128\nfatal: "):
+        checkout(repository.address, "main")
+
+
+def test_the_last_answer_counts_where_the_repository_is_away(repository, caplog):
+    commit = repository.commit(a_rs="one")
+    checkout(repository.address, "main")
+    resolve.cache_clear()
+    repository.bare.rename(repository.bare.with_name("gone.git"))
+    assert checkout(repository.address, "main")[1].commit == commit
+    assert f"main was {commit[:10]} the last time" in caplog.text
+
+
+def test_submodules_are_part_of_a_checkout(repository, tmp_path):
+    """Also where their address is relative."""
+    network = Repository(tmp_path, "network")
+    network.commit(big_nnue="weights")
+    git(repository.work, "submodule", "--quiet", "add", "../network.git", "net")
+    repository.commit(a_rs="one")
+    folder, _ = checkout(repository.address, "main")
+    assert (folder / "net" / "big.nnue").read_text() == "weights"
+    with served(tmp_path) as server:
+        git(repository.work, "submodule", "set-url", "net", network.address)
+        repository.commit()
+        resolve.cache_clear()
+        with pytest.raises(BuildFailed, match="transport 'file' not allowed"):
+            checkout(f"{server}/engine.git", "main")
+
+
+@pytest.mark.parametrize(
+    ("ref", "said"),
+    [
+        ("v9", 'it has no branch or tag "v9"; did you mean "v1"?'),
+        ("feature", 'it has no branch or tag "feature"; name one, or a commit by its whole hash'),
+        ("a" * 40, f"it has no commit {'a' * 40}; "),
+        ("--upload-pack=x", '"--upload-pack=x" is no name of a commit; '),
+        ("+main:main", '"+main:main" is no name of a commit; '),
+    ],
+)
+def test_a_missing_ref_is_bad_input(repository, ref, said):
+    repository.commit("v1", a_rs="one")
+    with pytest.raises(InvalidInput) as refused:
+        checkout(repository.address, ref)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ext::sh -c touch% x", "--upload-pack=x", "ssh://-oProxyCommand=x/y", "ftp://h/x", "a@-h:x"],
+)
+def test_an_address_that_git_might_run_is_refused(address):
+    with pytest.raises(InvalidInput, match="no address"):
+        checkout(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://u:tok/en@h/x", "ssh://u:tok/en@h/x", "https://u:tok/en@h:1/x@y"]
+)
+def test_a_password_in_an_address_is_refused_and_not_shown(address):
+    with pytest.raises(InvalidInput, match="it holds a password") as refused:
+        checkout(address)
+    assert "en@" not in str(refused.value)
+
+
+def test_a_private_repository_by_the_credentials_of_git(repository, tmp_path):
+    commit = repository.commit("v1", a_rs="one")
+    with served(tmp_path, "s3cret") as server:
+        address = f"{server}/engine.git".replace("//", "//me@")
+        with pytest.raises(BuildFailed, match="could not read Password") as refused:
+            checkout(address, "v1")
+        assert "me@" not in str(refused.value)
+        store = tmp_path / "credentials"
+        store.write_text(f"{server.replace('//', '//me:s3cret@')}\n")
+        store.chmod(0o600)
+        git(tmp_path, "config", "--file", "gitconfig", "credential.helper", f"store --file={store}")
+        folder, found = checkout(address, "v1")
+    assert (found.commit, found.place) == (commit, f"{server}/engine.git")
+    assert "s3cret" not in (folder / ".git" / "config").read_text()
+
+
+def test_a_server_of_plain_files_is_enough(repository, tmp_path):
+    first = repository.commit(a_rs="one")
+    repository.commit(a_rs="two")
+    git(repository.bare, "update-server-info")
+    server = subprocess.Popen(
+        [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().split("port ")[1].split()[0]
+        folder, _ = checkout(f"http://127.0.0.1:{port}/engine.git", first)
+    finally:
+        server.kill()
+        server.wait()
+    assert (folder / "a.rs").read_text() == "one"
+
+
+def test_what_was_changed_is_made_again(repository):
+    commit = repository.commit(a_rs="one")
+    folder, _ = checkout(repository.address, commit)
+    (folder / "a.rs").write_text("other")
+    assert (checkout(repository.address, commit)[0] / "a.rs").read_text() == "one"
+    (folder / "b.rs").write_text("more")
+    checkout(repository.address, commit)
+    assert not (folder / "b.rs").exists()
+
+
+def test_two_processes_at_once_and_one_that_is_killed(repository, tmp_path, own_cache):
+    """Both download, as the server waits for the second; the killed one leaves no checkout."""
+    commit = repository.commit(a_rs="one")
+    downloads, go_on = threading.Semaphore(0), threading.Event()
+
+    def meanwhile(path: str) -> None:
+        if path.endswith("git-upload-pack") and "?" not in path:
+            downloads.release()
+            go_on.wait(30)
+
+    with served(tmp_path, meanwhile=meanwhile) as server:
+        one, two, killed = (asking(f"{server}/engine.git", commit) for _ in range(3))
+        for _ in range(3):
+            assert downloads.acquire(timeout=30)
+        assert not (own_cache / commit).exists()
+        killed.kill()
+        go_on.set()
+        said = [process.communicate(timeout=60)[0] for process in (one, two, killed)]
+    assert said == [f"{own_cache / commit}\n"] * 2 + [""]
+    assert (own_cache / commit / "a.rs").read_text() == "one"
+    (left,) = own_cache.glob(".draft-*")
+    os.utime(left, (0, 0))
+    checkout(repository.address, repository.commit(a_rs="two"))
+    assert not left.exists(), "a later checkout removes what the killed one left"
+
+
+def test_a_commit_of_a_work_tree_is_checked_out_beside_it(repository):
+    first = repository.commit(a_rs="one")
+    inside = repository.work / "inside"
+    inside.mkdir()
+    (inside / "b.rs").write_text("b")
+    second = repository.commit(a_rs="two")
+    git(repository.work, "reset", "-q", "--hard", first)  # no branch has the second any more
+    folder, found = checkout_of(f"{repository.work}@{second[:8]}")
+    assert (found.commit, (folder / "a.rs").read_text()) == (second, "two")
+    inside.mkdir(exist_ok=True)
+    folder, _ = checkout_of(f"{inside}@{second}")
+    assert [path.name for path in folder.iterdir()] == ["b.rs"]
+    for wrong in (f"{repository.work}@nothing", str(repository.work), "nowhere@HEAD"):
+        with pytest.raises(InvalidInput, match="FOLDER@COMMIT"):
+            checkout_of(wrong)
+
+
+def test_a_folder_tells_its_commit_and_whether_it_has_changes(repository, tmp_path):
+    commit = repository.commit(a_rs="one")
+    found = commit_of(repository.work)
+    assert str(found) == f"{repository.work} at {commit[:10]}"
+    (repository.work / "a.rs").write_text("other")
+    assert str(commit_of(repository.work)) == f"{repository.work} at {commit[:10]}, with changes"
+    inside = repository.work / "ignored"
+    inside.mkdir()
+    assert commit_of(inside) is None
+    assert commit_of(Path(tmp_path)) is None
