@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from spsa.errors import TuningError
@@ -77,7 +78,7 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     Without a `mode` that of an existing file stays.
 
     Raises:
-        OSError: the file cannot be written; what was there is as it was.
+        OSError: names the file, which cannot be written; what was there is as it was.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(content)  # /dev/stdout takes no other file's place
@@ -94,8 +95,12 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
         if mode is not None:
             temporary.chmod(mode)
         temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
     sync_folder(path.parent)
 
 

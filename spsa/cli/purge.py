@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from spsa.cli.common import actor, run_option, with_config
+from spsa.config.document import suggestion
 from spsa.config.projection import project_theta, says
 from spsa.config.settings import Config
 from spsa.core.scoring import Tally
@@ -89,6 +90,7 @@ def purge(
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
     with Store(config.database.url) as store:
         chosen = store.run(run)
+        _refuse_unknown(store, worker=worker, host=host)
         wanted = _planned(config, store, chosen, selection)
         echo(*_sentences(wanted))
         if wanted.after is not None:
@@ -105,6 +107,15 @@ def purge(
             done = carry_out(store, tuning_of(chosen), wanted, actor(), reason)
         _repair(config, store, chosen)
         echo(f"purge {done.number}: {done.games:,} games are removed")
+
+
+def _refuse_unknown(store: Store, **named: str | None) -> None:
+    """Refuse a worker or a host that the database does not know."""
+    for option, name in named.items():
+        known = {getattr(one, option) for one in store.workers()}
+        if name is not None and known and name not in known:
+            found = f"the database knows no {name!r}; {suggestion(name, known)}"
+            raise click.BadParameter(found, param_hint=f"--{option}")
 
 
 _MOVES = View(

@@ -15,6 +15,8 @@ from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.table import TextTable, records, terminal
 from spsa.text import plural
 
+_THEN = tuple(replace(c, heading="theta") if c.key == "value" else c for c in PARAMETERS.columns)
+
 
 @click.command()
 @with_run
@@ -44,4 +46,4 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
     echo(f"run {run.name}: theta after {to} of {plural(run.applied, 'result')}, {counting}")
-    terminal().print(TextTable(PARAMETERS, rows))
+    terminal().print(TextTable(replace(PARAMETERS, columns=_THEN), rows))

@@ -116,6 +116,12 @@ def test_times_are_in_utc(tested, ask):
     [
         ("", 2, "give a condition"),
         ("--worker x", 2, "there is no terminal to ask on"),
+        (
+            "--worker bda-1 --yes",
+            2,
+            "--worker: the database knows no 'bda-1'; did you mean \"bad-1\"?",
+        ),
+        ("--host x --yes", 2, "--host: the database knows no 'x'; use one of"),
         ("--since yesterday", 2, "'yesterday' does not match the formats"),
         ("--iteration 99 --yes", 3, "no counted result of run tested is selected"),
     ],
@@ -141,6 +147,6 @@ def test_theta_of_a_past_moment_is_printed(tested, store, ask):
     assert theta == tested.now().theta
     shown = ask("replay").out
     assert f"theta after {before.applied} of {before.applied} results, by the games" in shown
-    assert "margin" in shown
+    assert shown.splitlines()[2].split()[:4] == ["name", "start", "theta", "averaged"]
     heard = ask("replay", "--to", "99")
     assert heard.code == 3 and "so no theta of k=99" in heard.err
