@@ -187,8 +187,9 @@ def _locked(connection: sa.Connection, name: str) -> Run:
 def _change(
     connection: sa.Connection, run: Run, kind: str, actor: str, columns: Mapping[str, Any]
 ) -> None:
-    connection.execute(update(Run).where(Run.id == run.id).values(columns))
-    write_event(connection, run.id, kind, actor, columns)
+    if new := {name: value for name, value in columns.items() if value != getattr(run, name)}:
+        connection.execute(update(Run).where(Run.id == run.id).values(new))
+        write_event(connection, run.id, kind, actor, new)
 
 
 def keep_file(connection: sa.Connection, sha256: str, content: bytes) -> None:

@@ -76,6 +76,7 @@ def test_who_did_what_is_on_record(store):
     store.pause("first", "anna", "the machine is needed")
     store.resume("first", "ben")
     store.extend("first", "ben", 9)
+    store.extend("first", "ben", 9)
     told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
     assert told == [
         ("start", "master", {"seed": 42}),
