@@ -7,12 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
-from sqlalchemy.orm import Session
 
 from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
 from spsa.db.build_queries import Build
-from spsa.db.database import Database, rows
+from spsa.db.database import Database, rows, value_of
 from spsa.db.run_queries import write_event
 from spsa.db.tables import (
     IS_LEASED,
@@ -28,6 +27,12 @@ from spsa.errors import NameTaken, NothingToDo, OutOfRange
 from spsa.lifecycle import BatchStatus, MachineRole
 from spsa.protocol import Failure
 from spsa.text import NAME_LENGTH
+
+# built once, because each request of a remote worker needs it
+_OWNER = select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scalar_subquery()
+_OF_TOKEN = select(*Machine.__table__.c, _OWNER.label("owner")).where(
+    Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None)
+)
 
 
 class MachineQueries(Database):
@@ -81,13 +86,10 @@ class MachineQueries(Database):
 
         None if no invited machine has this token. The machine may be revoked.
         """
-        owner = select(Worker.host).where(Worker.id == worker_id).scalar_subquery()
-        its = (Machine.secret_sha256 == sha256, Machine.invited_by.is_not(None))
-        with self._read() as connection, Session(connection) as session:
-            found: tuple[Machine, str | None] | None = session.execute(
-                select(Machine, owner).where(*its)
-            ).one_or_none()
-            return found
+        asked = {"sha256": sha256, "worker_id": worker_id}
+        with self._read() as connection:
+            found = connection.execute(_OF_TOKEN, asked).one_or_none()
+        return None if found is None else (value_of(Machine, found), found.owner)
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.
