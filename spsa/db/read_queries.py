@@ -10,9 +10,10 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, joinedload, load_only
 
 from spsa.core.scoring import Tally
-from spsa.db.base import COUNTS, UtcTime, time_from_now, written_out
+from spsa.db.base import COUNTS, UtcTime, sums_of, time_from_now, written_out
 from spsa.db.database import Database, rows
 from spsa.db.tables import (
+    IS_ABANDONED,
     IS_LEASED,
     IS_OPEN,
     IS_VALIDATION,
@@ -174,10 +175,19 @@ class ReadQueries(Database):
         A match of several rounds is one iteration: its first round, with the sums over all rounds
         that were not abandoned.
         """
-        played: dict[int, list[Iteration]] = {}
-        for one in self.iterations(run_id, purpose=Purpose.VALIDATE):
-            played.setdefault(one.match_number or one.iteration_number, []).append(one)
-        return [_match(rounds) for rounds in played.values()]
+        its, number = (Iteration.run_id == run_id, IS_VALIDATION), Iteration.match_number
+        sums = select(
+            number,
+            func.count(Iteration.completed_at).label("ended"),
+            func.count().label("rounds"),
+            func.max(Iteration.completed_at).label("completed_at"),
+            *sums_of(Iteration, _COUNTED),
+        )
+        kept = sums.where(*its, ~IS_ABANDONED).group_by(number).subquery()
+        firsts = select(Iteration, *kept.c).outerjoin(kept, kept.c.match_number == number)
+        ordered = firsts.where(*its, number == Iteration.iteration_number).order_by(number)
+        with self._read() as connection, Session(connection) as session:
+            return [_match(row[0], row) for row in session.execute(ordered)]
 
     def steps(self, run_id: int) -> list[Step]:
         """The log of the steps of theta, in order."""
@@ -289,16 +299,14 @@ _STATS = sa.table(
 )
 
 
-def _match(rounds: Sequence[Iteration]) -> Iteration:
-    """A match as one iteration; one whose rounds are all abandoned is its first round."""
-    first, kept = rounds[0], [it for it in rounds if it.status is not IterationStatus.ABANDONED]
-    ended = [it.completed_at for it in kept if it.completed_at is not None]
-    if not kept:
+def _match(first: Iteration, kept: Any) -> Iteration:
+    """A match by its first round and the sums over those that were not abandoned, if any."""
+    if kept.rounds is None:
         return first
-    status = IterationStatus.COMPLETE
-    if len(ended) < len(kept):
-        is_pending = first.status is IterationStatus.PENDING
-        status = first.status if is_pending else IterationStatus.IN_PROGRESS
-    counts: dict[str, Any] = {n: sum(getattr(it, n) for it in kept) for n in _COUNTED}
-    completed_at = max(ended) if status is IterationStatus.COMPLETE else None
-    return replace(first, status=status, completed_at=completed_at, **counts)
+    counts: dict[str, Any] = {name: int(getattr(kept, name)) for name in _COUNTED}
+    if kept.ended == kept.rounds:
+        done = IterationStatus.COMPLETE
+        return replace(first, status=done, completed_at=kept.completed_at, **counts)
+    is_pending = first.status is IterationStatus.PENDING
+    status = first.status if is_pending else IterationStatus.IN_PROGRESS
+    return replace(first, status=status, completed_at=None, **counts)

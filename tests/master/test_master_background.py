@@ -1,9 +1,13 @@
 """Validations beside the tuning: small rounds, one match for each theta, theta untouched."""
 
+from contextlib import contextmanager
+
 import pytest
+import sqlalchemy as sa
 from builders import TERMS, play
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest
 
+from spsa.db.tables import Iteration
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
@@ -20,6 +24,13 @@ def finished(store, **over):
     tested.master(FakeSleep(lambda: play(store)), background=PLAN).run()
     assert tested.now().status is RunStatus.FINISHED
     return tested
+
+
+@contextmanager
+def listening(*event):
+    sa.event.listen(*event)
+    yield
+    sa.event.remove(*event)
 
 
 def rounds(tested):
@@ -47,8 +58,11 @@ def test_every_second_theta_is_measured_against_the_start(store, in_flight):
 
 def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_on(store):
     tested = finished(store, in_flight=1)
-    played = [(one.opened_on, one.target_games) for one in store.matches(tested.run.id)]
-    assert played == [(2, 8), (4, 8), (6, 4)]
+    matches, read = [], []
+    with listening(Iteration, "load", lambda row, _: read.append(row)):
+        matches += store.matches(tested.run.id)
+    assert [(one.opened_on, one.target_games) for one in matches] == [(2, 8), (4, 8), (6, 4)]
+    assert len(read) == len(matches), "a round is read with all parameters"
     numbers = [it.iteration_number for it in rounds(tested)]
     tuned = [it.iteration_number for it in store.iterations(tested.run.id, purpose=Purpose.TUNE)]
     assert [number + 1 for number in numbers] == tuned[2:]
