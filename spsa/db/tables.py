@@ -75,9 +75,9 @@ class Compared(Column):
     """What a validation compares.
 
     `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
-    the name of a file. `time_control` is None for that of the tuning. `sprt` has the two hypotheses
-    of a sequential test in normalised Elo, None for a match of a fixed length. `background`: the
-    master plays it while it tunes.
+    the name of an engine, which has no parameters. `time_control` is None for that of the tuning.
+    `sprt` has the two hypotheses of a sequential test in normalised Elo, None for a match of a
+    fixed length. `background`: the master plays it while it tunes.
     """
 
     column = "compared"
@@ -234,9 +234,14 @@ class Iteration(Counts, Base, kw_only=True):
         return self.compared is not None and self.compared.background
 
     @property
-    def is_against_start(self) -> bool:
-        """Whether this validation measures what the run has gained."""
-        return self.compared is None or self.compared.against == "start"
+    def opponent(self) -> str:
+        """What it measures plus against, as "start", or `stockfish (1a2b), handicap 4`."""
+        against, handicap = (self.compared or Compared()).against, self.game_settings.handicap
+        return against if handicap == 1.0 else f"{against}, handicap {handicap:g}"
+
+    def measures(self, opponent: str) -> bool:
+        """Whether this validation says how strong a theta is against this opponent."""
+        return self.opponent == opponent and bool(self.plus_parameters)
 
     @property
     def is_played(self) -> bool:

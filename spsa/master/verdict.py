@@ -114,12 +114,23 @@ def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
     return int(bounded.sum()) if bounded.mean() > _MANY else 0
 
 
+START = "start"
+
+
+def opponent_of(matches: Sequence[Iteration]) -> str:
+    """What theta is measured against while the run goes on: an engine that was named, or START."""
+    return next((one.opponent for one in reversed(matches) if one.is_background), START)
+
+
 def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
-    """The curve through all matches of theta against the start under one time control.
+    """The curve through all matches of theta against this opponent under one time control.
 
     None if fewer than two thetas were measured: a match alone says what it measured itself.
     """
-    told = [one for one in matches if one.games_played and one.is_against_start and one.opened_on]
+    opponent = opponent_of(matches)
+    over_start = opponent == START
+    told = [one for one in matches if one.games_played and one.measures(opponent)]
+    told = [one for one in told if one.opened_on or not over_start]
     asked = [one.compared or Compared() for one in told]
     control = _time_control(asked)
     told = [one for one, its in zip(told, asked, strict=True) if its.time_control == control]
@@ -129,6 +140,7 @@ def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
         [match.opened_on for match in told],
         [elo(match.tally).value for match in told],
         [standard_error(match.tally) for match in told],
+        over_start=over_start,
     )
 
 

@@ -13,6 +13,7 @@ from spsa.core.scoring import chi_square_tail, score
 from spsa.db import Store
 from spsa.db.tables import Iteration
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
@@ -96,7 +97,8 @@ def of_noise(status: Status) -> Iterator[Alarm]:
 
     None where matches have measured that theta is better than the start.
     """
-    curve, active = status.strength, [p for p in status.parameters if p.active]
+    curve = status.strength if status.opponent == START else None
+    active = [p for p in status.parameters if p.active]
     ratios = [ratio for p in active if (ratio := signal_to_noise(p.path)) is not None]
     is_better = curve is not None and curve.elo[-1] > curve.errors[-1]
     if is_better or status.run.applied < _MIN_RESULTS or not ratios:
@@ -108,7 +110,7 @@ def of_noise(status: Status) -> Iterator[Alarm]:
 
 def of_validations(status: Status) -> Iterator[Alarm]:
     """The last match says with 99.9% that the tuned values are weaker."""
-    match = status.measuring
+    match = status.measuring if status.opponent == START else None
     found = None if match is None else estimate(match.tally)
     if match is not None and found is not None and found.value + _CERTAIN * found.error < 0.0:
         weaker = f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker"

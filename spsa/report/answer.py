@@ -53,12 +53,12 @@ def _to_look_at(status: Status) -> Alarm | None:
 
 def _measured_by(status: Status) -> str:
     if status.strength is not None:
-        return f"over the start (95%), all matches to result {status.strength.ks[-1]:,}"
+        return f"{status.over} (95%), all matches to result {status.strength.ks[-1]:,}"
     match = status.measuring
     if match is None:
         return _UNMEASURED
     which = match.theta or "tuned"
-    return f"over the start (95%), by {plural(match.tally.games, 'game')} of {which} theta"
+    return f"{status.over} (95%), by {plural(match.tally.games, 'game')} of {which} theta"
 
 
 def headline(status: Status) -> str:

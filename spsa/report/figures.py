@@ -10,7 +10,9 @@ from html import escape
 from typing import Any
 
 from spsa.db.history_queries import WorkerShare
+from spsa.master.verdict import START
 from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
+from spsa.report.matches import over
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
 from spsa.text import NAME_LENGTH, plural, printable
@@ -69,7 +71,7 @@ def _band(name: str, x: Sequence[float], lower: Sequence[float], upper: Sequence
 
 
 def elo_figure(history: RunHistory) -> Figure:
-    """Elo over the start by games: matches, the curve through all of them, the rule's estimate."""
+    """Elo by games: matches, the curve through all of them, the rule's estimate over the start."""
     traces: list[Trace] = []
     if (curve := history.strength) is not None:
         elo, errors, games = curve.elo, curve.errors, history.games(curve.ks)
@@ -77,7 +79,8 @@ def elo_figure(history: RunHistory) -> Figure:
         upper = [value + error for value, error in zip(elo, errors, strict=True)]
         traces.append(_band("95% interval of all matches together", games, lower, upper))
         traces.append(_line("all matches together", games, elo, "first"))
-    if (gain := history.gain) is not None and len(gain) > 1:
+    gain = history.gain if history.opponent == START else None
+    if gain is not None and len(gain) > 1:
         traces.append(_estimate("estimate of the rule's model", history, gain))
     traces += _matches("a match, with its 95% interval", history, "measured")
     (end,) = history.games([max(history.run.max_iterations, history.ks[-1])])
@@ -85,7 +88,7 @@ def elo_figure(history: RunHistory) -> Figure:
     return _figure(
         traces,
         "games",
-        "Elo over the start",
+        f"Elo {_name(over(history.opponent))}",
         xaxis=axis,
         yaxis={"zeroline": True},
         annotations=_last_label(history),
@@ -131,7 +134,8 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
         name, colour = _name(history.run.name), f"path{i % _COLOURS}"
         if history.gain is not None and len(history.ks) > 1:
             traces.append(_estimate(f"{name}, estimate", history, history.gain, colour))
-        traces += _matches(f"{name}, matches", history, colour)
+        whom = "" if history.opponent == START else f" {_name(over(history.opponent))}"
+        traces += _matches(f"{name}, matches{whom}", history, colour)
     figure = _figure(traces, "games", "Elo over the start", xaxis={"rangemode": "tozero"})
     return {"compared": plain(figure)} if traces else {}
 

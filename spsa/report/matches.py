@@ -18,6 +18,12 @@ from spsa.report.formats import by, elo_text, pentanomial, results, unless_zero
 from spsa.report.table import Column, View, values
 from spsa.text import plural
 
+
+def over(opponent: str) -> str:
+    """`over the start`, or `against stockfish (1a2b), handicap 4`."""
+    return "over the start" if opponent == ThetaChoice.START else f"against {opponent}"
+
+
 _POINTS = "pairs in which plus made 0, ½, 1, 1½ and 2 points"
 RESULT = (
     Column("", "Elo ± 95%", "tally", elo_text),

@@ -15,7 +15,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Event, Run
-from spsa.master.verdict import filters_of, measured_gain
+from spsa.master.verdict import START, filters_of, measured_gain, opponent_of
 from spsa.planning.strength import StrengthCurve
 from spsa.report.alarms import with_alarms
 from spsa.report.events import EVENTS, Leaf, leaves
@@ -41,7 +41,7 @@ class RunHistory:
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
     `at`, `gain` and the values of a path belong to them one by one. `validations` are those against
-    the start, `strength` is the curve through all of them.
+    the `opponent`, `strength` is the curve through all of them.
     """
 
     run: Run
@@ -51,6 +51,7 @@ class RunHistory:
     validations: tuple[Match, ...]
     gain: tuple[float, ...] | None
     strength: StrengthCurve | None = None
+    opponent: str = START
 
     def games(self, ks: Sequence[int]) -> list[int]:
         """The games of so many iterations."""
@@ -66,7 +67,8 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     theta = _matrix(run, space, path)
     filters, _ = filters_of(run)
     matches = store.matches(run.id)
-    told = matches_of(run, (one for one in matches if one.is_against_start))
+    opponent = opponent_of(matches)
+    told = matches_of(run, (one for one in matches if one.measures(opponent)))
     return RunHistory(
         run=run,
         ks=tuple(point.k for point in path),
@@ -74,6 +76,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         parameters=tuple(one for one in parameters(run, path) if one.active),
         validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
         strength=measured_gain(matches),
+        opponent=opponent,
         gain=None if filters is None else filters.gained(theta / space.step),
     )
 

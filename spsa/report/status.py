@@ -12,11 +12,11 @@ from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.verdict import Advice, Verdict, measured_gain, verdict
+from spsa.master.verdict import START, Advice, Verdict, measured_gain, opponent_of, verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report.events import ALARMS, Alarm
 from spsa.report.formats import duration, estimate, plus_minus
-from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of
+from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of, over
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
 from spsa.report.table import Column, View, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
@@ -49,16 +49,18 @@ RUNS = View(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
-    """The run of the database that ended last, with its Elo over the start where that is known."""
+    """The run of the database that ended last, with the Elo that its matches measured."""
 
     run: RunOverview
     measured: Estimate | None
+    opponent: str = START
 
     def __str__(self) -> str:
         run, found = self.run, self.measured
         elo = "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
-        return f"run {run.name}: {run.status}, {played}, {elo}"
+        whom = "" if self.opponent == START else f" {over(self.opponent)}"
+        return f"run {run.name}: {run.status}, {played}, {elo}{whom}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class Status:
     verdict: Verdict
     purged_games: int = 0
     strength: StrengthCurve | None = None  # where several thetas were measured
+    opponent: str = START  # of those matches
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
@@ -128,15 +131,20 @@ class Status:
         return frozenset(one.worker.host for one in self.workers if one.is_set_aside)
 
     @property
+    def over(self) -> str:
+        """`over the start`, or against which engine theta is measured."""
+        return over(self.opponent)
+
+    @property
     def measured_elo(self) -> Estimate | None:
-        """Elo over the start, by all validations together or by the last one that has games."""
+        """Elo over the opponent, by all validations together or the last one that has games."""
         match = self.measuring
         return _measured(self.strength, None if match is None else match.iteration)
 
     @property
     def measuring(self) -> Match | None:
-        """The last validation against the start with games."""
-        told = (one for one in reversed(self.validations) if one.iteration.is_against_start)
+        """The last validation against the opponent with games."""
+        told = (one for one in reversed(self.validations) if one.iteration.measures(self.opponent))
         return next((one for one in told if one.tally.pairs), None)
 
 
@@ -214,6 +222,7 @@ def status(store: Store, run: Run) -> Status:
         verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         strength=measured_gain(matches),
+        opponent=opponent_of(matches),
         earlier=_earlier_run(store, run, overviews),
         builds=_builds(run, overviews),
     )
@@ -236,9 +245,10 @@ def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> Ea
     for one in overviews:
         if not one.live and one.name != run.name:
             matches = store.matches(store.run(one.name).id)
-            told = [match for match in matches if match.games_played and match.is_against_start]
+            opponent = opponent_of(matches)
+            told = [match for match in matches if match.games_played and match.measures(opponent)]
             elo = _measured(measured_gain(matches), told[-1] if told else None)
-            return EarlierRun(run=one, measured=elo)
+            return EarlierRun(run=one, measured=elo, opponent=opponent)
     return None
 
 

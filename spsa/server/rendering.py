@@ -139,7 +139,11 @@ _STATUS_METRICS = (
             "kind": {kind: [alarm.kind for alarm in one.alarms].count(kind) for kind in AlarmKind}
         },
     ),
-    Column("validation_elo", "Elo over the start by validations.", "measured_elo.value"),
+    Column(
+        "validation_elo",
+        "Elo by validations, over the start or the engine of [validation] against.",
+        "measured_elo.value",
+    ),
     Column("validation_elo_error", "Half of its 95% interval.", "measured_elo.error"),
 )
 _WORKER_METRICS = (

@@ -43,3 +43,18 @@ def test_the_interval_covers_a_strength_that_saturates_as_often_as_it_says():
         inside += int((apart < 1.96 * np.array(found.deviation[1:])).sum())
         total += len(ks)
     assert 0.92 < inside / total < 0.99
+
+
+def test_against_another_engine_the_start_has_an_elo_of_its_own():
+    ks, elo = [0, 100, 200], [-150.0, -140.0, -120.0]
+    found = strength_curve(ks, elo, [5.0] * 3, over_start=False)
+    assert found.ks == (0, 100, 200)
+    assert found.elo == pytest.approx(elo, abs=6.0)
+    assert all(0.0 < sd < 6.0 for sd in found.deviation)
+    moved = strength_curve(ks, [one + 500.0 for one in elo], [5.0] * 3, over_start=False)
+    assert [b - a for a, b in zip(found.elo, moved.elo, strict=True)] == pytest.approx(
+        [500.0] * 3, abs=0.1
+    )
+    assert strength_curve([7], [-9.0], [5.0], over_start=False).elo == pytest.approx(
+        (-9.0,), abs=0.01
+    )
