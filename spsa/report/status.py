@@ -287,10 +287,9 @@ def open_match(status: Status) -> Iteration | None:
 
 
 def building(builds: Builds) -> str:
-    """`building iteration 3, 1m 10s of about 2m 0s`."""
-    if builds.iterations == (0,):
+    """`building the next iteration, 1m 10s of about 2m 0s`."""
+    if not (count := sum(k > 0 for k in builds.iterations)):
         return f"building the engines of a match, {duration(builds.seconds)}"
-    what = " and ".join(str(k) for k in builds.iterations)
+    what = "iteration" if count == 1 else f"{count} iterations"
     usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
-    name = "iterations" if len(builds.iterations) > 1 else "iteration"
-    return f"building {name} {what}, {duration(builds.seconds)}{usual}"
+    return f"building the next {what}, {duration(builds.seconds)}{usual}"

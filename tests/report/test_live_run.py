@@ -48,7 +48,7 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
         assert lines[4].startswith("take the result: `spsa-master params diff --run first`")
         assert lines[5].endswith("3%") and lines[5].startswith("━")
         assert lines[6] == "open: tune 4, 0/8 games"
-        assert lines[7] == "building iteration 5, 1m 15s of about 2m 0s"
+        assert lines[7] == "building the next iteration, 1m 15s of about 2m 0s"
         assert lines[8] == "10 of 40 parameters, those that moved most", screen.text
         assert lines[9].split()[:4] == ["name", "start", "now", "averaged"]
         assert lines[-3] == "workers" and lines[-1].startswith("machine-1")
