@@ -72,7 +72,6 @@ class Status:
     void_games: int
     age_seconds: float
     games_per_second: float
-    seconds_left: float | None
     open: tuple[Iteration, ...]
     validations: tuple[Match, ...]
     parameters: tuple[ParameterStatus, ...]
@@ -124,6 +123,16 @@ class Status:
     def playing(self) -> tuple[FleetMember, ...]:
         """Those of them whose machines are given batches."""
         return tuple(one for one in self.present if not one.is_set_aside)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the end at this rate; None where nothing is played, or the run is paused."""
+        run, rate = self.run, self.games_per_second
+        if rate <= 0.0 or self.is_paused or not self.playing:
+            return None
+        left = max(0, wanted_games(run) - self.games.games) if run.finished_at is None else 0
+        matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
+        return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
     @property
     def set_aside(self) -> frozenset[str]:
@@ -201,7 +210,6 @@ def players(status: Status) -> str:
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
     overviews = store.run_overviews()
-    open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     age = (store.clock() - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
@@ -213,8 +221,7 @@ def status(store: Store, run: Run) -> Status:
         void_games=totals.void_games,
         age_seconds=age,
         games_per_second=rate,
-        seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
-        open=open_ones,
+        open=tuple(store.open_iterations(run.id)),
         validations=matches_of(run, matches[-VALIDATIONS:]),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
@@ -267,17 +274,6 @@ def wanted_games(run: Run) -> int:
 def games_per_iteration(run: Run) -> int:
     with as_written("a column `settings`"):
         return int(run.settings["games_per_iteration"])
-
-
-def _seconds_left(
-    run: Run, games: int, open_ones: Sequence[Iteration], rate: float
-) -> float | None:
-    """None where nothing is played, or the run is paused."""
-    if rate <= 0.0 or run.status is RunStatus.PAUSED:
-        return None
-    left = max(0, wanted_games(run) - games) if run.finished_at is None else 0
-    matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
-    return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
 
 def open_match(status: Status) -> Iteration | None:

@@ -74,8 +74,10 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
 
 
 def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store: Store) -> None:
-    staged = stage(sqlite_store, SPACE, planned=3)
+    staged = stage(sqlite_store, SPACE, 1, planned=3)
+    assert (status(sqlite_store, staged.now()).seconds_left or 0.0) > 0.0
     staged.store.set_aside("machine", "too hot", "me")
+    assert status(sqlite_store, staged.now()).seconds_left is None
     told = alarms(staged)[AlarmKind.NO_WORKER].found
     assert told == "no worker plays; set aside (`spsa-master workers release`): machine"
 
