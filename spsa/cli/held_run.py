@@ -1,5 +1,6 @@
 """One session of a master: lease the run, move it, show it, leave it resumable."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
+from spsa.config.document import read_document
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
 from spsa.core import Builds
@@ -26,12 +28,14 @@ from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import RunStatus
+from spsa.master.delivery_setup import WORK
 from spsa.master.loop import Master
 from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.screen import Progress
+from spsa.text import without_passwords
 
 POLL_SECONDS = 1.0
 
@@ -75,6 +79,31 @@ class HeldRun:
     master_lease: MasterLease
     console: Console
     stopping: threading.Event
+
+
+@contextmanager
+def sole_writer(config: Config, run: str) -> Iterator[None]:
+    """Refuse what the master of another run on this machine writes: the same params.toml.
+
+    The kernel drops the lock with its process. Further masters of the run may wait for its end.
+    """
+    path, me = config.run.params.resolve(), without_passwords(f"run {run} in {config.database.url}")
+    folder = path.parent / WORK
+    folder.mkdir(exist_ok=True)
+    with (folder / f"{path.name}.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            file.write(me)
+            file.flush()
+        except BlockingIOError:
+            file.seek(0)
+            if (other := file.read()) != me:
+                found = f"{path} is written by the master of {other}"
+                remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
+                fault = (("run", "params"), found, remedy)
+                raise InvalidInput(read_document(config.path).faults([fault])) from None
+        yield
 
 
 LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
@@ -159,7 +188,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
             echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
 
-    with Progress(held.console, store, prepared.run) as progress:
+    with sole_writer(held.config, name), Progress(held.console, store, prepared.run) as progress:
         project(store.run(name))
         ended = Master(
             store=store,

@@ -10,6 +10,7 @@ from spsa.cli.held_run import (
     held_run,
     interruptible,
     play_match,
+    sole_writer,
     tune,
     tuned_against_start,
     validation_game_settings,
@@ -76,6 +77,12 @@ def run(
         raise click.UsageError("--doubt is about an earlier run: name that with --from RUN")
     with working("checking params.toml against the engine"):
         checked_space(config)
+    new = name or config.run.name
+    with sole_writer(config, new):
+        return _run(config, new, seed, origin, doubt)
+
+
+def _run(config: Config, name: str, seed: int | None, origin: str | None, doubt: float) -> int:
     if migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
@@ -84,8 +91,7 @@ def run(
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            new = name or config.run.name
-            begins = None if origin is None else _origin(store, origin, doubt, new)
+            begins = None if origin is None else _origin(store, origin, doubt, name)
             prepared = prepare(config, store, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from console import CONFIG, PARAMS, Ask, write_project
 
+from spsa.cli.held_run import sole_writer
+from spsa.config import load_config
+
 BYTES = {
     "a nul": b"a = 1\0\n",
     "latin-1": b"# caf\xe9\n",
@@ -84,3 +87,17 @@ def test_faults_of_config_come_in_one_go_then_those_of_params_source_and_book(
     faults = refused(ask, "")
     assert len(faults) == len(names), faults
     assert {name for name in names if any(name in fault for fault in faults)} == {*names}, faults
+
+
+def test_a_params_toml_that_the_master_of_another_run_writes(project, ask):
+    with sole_writer(load_config(Path("config.toml"), {}), "other"):
+        (fault,) = refused(ask, "config.toml:1: [run] ")
+        assert f"params.toml is written by the master of run other in sqlite:///{project}" in fault
+        own = CONFIG.replace("seed = 7", 'params = "own.toml"')
+        write_project(project, own)
+        config = load_config(Path("config.toml"), {})
+        with sole_writer(config, "small"), sole_writer(config, "small"):
+            pass  # another file, and a master that stands by
+    write_project(project)
+    with sole_writer(load_config(Path("config.toml"), {}), "small"):
+        pass  # the other one has ended
