@@ -19,7 +19,7 @@ from spsa.cli.common import (
     with_config,
 )
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
-from spsa.config.projection import params_file
+from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
 from spsa.config.source import other_values, read_sources, source_lines
 from spsa.config.space import load_space
@@ -119,7 +119,9 @@ def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, 
         row = store.run(run)
     values = chosen_theta(row, ThetaChoice(theta or "final"))
     space = Space.from_json(row.space)
-    parameters = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
+    parameters = (
+        replace(p, value=written(p, values.get(p.name, p.value))) for p in space.parameters
+    )
     return replace(space, parameters=tuple(parameters)), row.settings["rule"]
 
 

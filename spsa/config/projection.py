@@ -50,18 +50,16 @@ def says(path: Path, values: Mapping[str, float]) -> bool:
 
 
 def _changed(space: Space, values: Mapping[str, float]) -> dict[str, Number]:
-    """The numbers that the file does not have yet, by name; whole ones as the file has them."""
-    known = {p: _readable(p, values[p.name]) for p in space.parameters if p.name in values}
-    return {
-        p.name: int(new) if new == int(new) and (p.integral or isinstance(p.value, int)) else new
-        for p, new in known.items()
-        if new != _readable(p, p.value)
-    }
+    """The numbers that the file does not have yet, by name."""
+    known = {p: written(p, values[p.name]) for p in space.parameters if p.name in values}
+    return {p.name: new for p, new in known.items() if new != written(p, p.value)}
 
 
-def _readable(parameter: Parameter, value: float) -> float:
-    digits = 4 - floor(log10(parameter.step))
-    return min(max(round(float(value), digits), float(parameter.minimum)), float(parameter.maximum))
+def written(p: Parameter, value: float) -> Number:
+    """A value as params.toml has it: four digits below the step, a whole one as it was there."""
+    digits = 4 - floor(log10(p.step))
+    new = min(max(round(float(value), digits), float(p.minimum)), float(p.maximum))
+    return int(new) if new == int(new) and (p.integral or isinstance(p.value, int)) else new
 
 
 def params_file(space: Space) -> str:

@@ -6,6 +6,7 @@ from console import SOURCE
 from masters import settings
 
 from spsa.builds.source import pin
+from spsa.config.projection import project_theta
 from spsa.config.space import load_space
 from spsa.core import Estimates
 from spsa.core.params import PlayedValues
@@ -20,7 +21,7 @@ KNOWN = {
     "supported": SUPPORTED,
     "supported_sd": {"margin": 7.0, "depth": 0.25},
 }
-FINAL = {"margin": 221.0, "depth": 3.5}
+FINAL = {"margin": 221.0123456789, "depth": 3.5}
 DELIVERY = {
     "kind": "build",
     "require": [],
@@ -78,6 +79,14 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, options, plus, 
     )
     assert ask("validate", *options).code == 130
     assert asked == [PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})]
+
+
+@pytest.mark.usefixtures("tuned")
+def test_the_values_of_a_run_have_the_digits_that_its_master_writes(project, ask):
+    export = ("params", "export", "--format", "toml")
+    project_theta(project / "params.toml", FINAL)
+    told = ask(*export, "--run", "first").out
+    assert told == ask(*export).out and "\nvalue = 221.012\n" in told
 
 
 @pytest.mark.usefixtures("fresh")
