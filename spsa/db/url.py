@@ -27,8 +27,9 @@ TLS_REMEDY = (
 
 _NAME = "database.url"
 _LONGEST = 4096
+_FILE_REMEDY = "use sqlite:///path/to/spsa.db"
 _REMEDY = (
-    "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database, "
+    f"{_FILE_REMEDY} or postgresql://user:password@host:5432/database, "
     "and inside a password write @ as %40, / as %2F, # as %23, ? as %3F and % as %25"
 )
 _SERVER = ("postgresql", "postgres", "postgresql+psycopg2")
@@ -56,7 +57,7 @@ def parsed(text: str) -> sa.URL:
     if scheme not in _FILE or not is_whole:
         raise refused()
     if url.host or url.username or url.query or url.database in (None, "", ":memory:"):
-        raise refused("names no SQLite file that a second process can open")
+        raise refused("names no SQLite file that a second process can open", _FILE_REMEDY)
     return url.set(drivername="sqlite")
 
 
@@ -66,9 +67,11 @@ def _is_server(text: str, url: sa.URL) -> bool:
     return is_clear and 0 < (url.port or 5432) < 65536
 
 
-def refused(found: str = "is not the URL of a PostgreSQL database or an SQLite file") -> Exception:
+def refused(
+    found: str = "is not the URL of a PostgreSQL database or an SQLite file", remedy: str = _REMEDY
+) -> Exception:
     """The error for a URL; `found` holds nothing of it."""
-    return InvalidInput.of("DATABASE_URL", _NAME, found, _REMEDY)
+    return InvalidInput.of("DATABASE_URL", _NAME, found, remedy)
 
 
 def displayed(url: sa.URL) -> str:

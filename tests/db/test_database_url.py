@@ -55,6 +55,7 @@ def test_what_is_wrong_is_refused_and_not_quoted(text: str) -> None:
     assert SECRET not in line
     assert line.startswith("DATABASE_URL: [database.url] ")
     assert len(line) < 350
+    assert ("password" in line) != text.startswith("sqlite:"), "advice that is about a server"
 
 
 @given(
