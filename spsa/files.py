@@ -3,7 +3,9 @@
 import errno
 import os
 import secrets
+import shutil
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +17,7 @@ MAX_TEXT = 2**24
 MAX_BOOK = 2**28
 """Bytes of a book of openings: the largest in use have about 200 MB."""
 
+_DAY = 86_400.0
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -111,3 +114,11 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_old(folder: Path, pattern: str = "*") -> None:
+    """Remove the folders in it that fit the pattern and were not touched for a day."""
+    for home in folder.glob(pattern):
+        with suppress(FileNotFoundError):  # another process has just removed it
+            if home.stat().st_mtime < time.time() - _DAY:
+                shutil.rmtree(home, ignore_errors=True)

@@ -5,13 +5,12 @@ builds it as a master does: the same copy, recipe and smoke test.
 """
 
 import platform
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,9 +25,8 @@ from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, u
 from spsa.core import Column
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, TuningError
-from spsa.files import MAX_TEXT, content, write_whole
+from spsa.files import MAX_TEXT, content, remove_old, write_whole
 
-_DAY = 86_400.0
 _SECONDS = "build-seconds"
 
 
@@ -199,16 +197,8 @@ def ordered(
         if not checkout.source.is_dir():
             unpack(archive, checkout.source)
         home.touch()  # it was used now
-        _remove_old(work)
+        remove_old(work)  # sources that no worker of this machine has used for a day
         with tempfile.TemporaryDirectory(prefix="engines-", dir=home) as engines:
             # the work copies of one kind and source, so that cargo compiles dependencies once
             place, pinned = home / "-".join(order.kind), Pinned(checkout.source, found, checkout)
             yield Builder(pinned, order.recipe, place, Path(engines), environment)
-
-
-def _remove_old(work: Path) -> None:
-    """Remove the sources that no worker of this machine has used for a day."""
-    for home in work.iterdir():
-        with suppress(FileNotFoundError):  # another worker has just removed it
-            if home.stat().st_mtime < time.time() - _DAY:
-                shutil.rmtree(home, ignore_errors=True)

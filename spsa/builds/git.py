@@ -7,9 +7,7 @@ again if its files were changed. git finds credentials as it usually does, and a
 import logging
 import os
 import re
-import shutil
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,7 +18,7 @@ from pathlib import Path
 from spsa.builds.commands import Commands
 from spsa.core import Column
 from spsa.errors import BuildFailed, InvalidInput
-from spsa.files import MAX_TEXT, cache_folder, content, private_folder, write_whole
+from spsa.files import MAX_TEXT, cache_folder, content, private_folder, remove_old, write_whole
 from spsa.text import without_passwords
 
 DEFAULT_REF = "HEAD"
@@ -34,8 +32,6 @@ _USER = re.compile(r"(https?://)[^\s/@]*@")
 _FOREIGN = re.compile(
     r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|COMMON_DIR|PREFIX|NAMESPACE)"
 )
-_SHORT, _LONG = 60.0, 3600.0  # seconds of a question, and of a download
-_DAY = 86_400.0
 
 log = logging.getLogger("spsa.builds")
 
@@ -76,19 +72,18 @@ def shown(address: str) -> str:
     return without_passwords(_USER.sub(r"\1", address))
 
 
-def address_fault(address: str) -> tuple[str, str] | None:
-    """What is wrong with an address, without quoting it, and what would be right."""
+def fault_of(address: str, ref: str) -> tuple[str, str] | None:
+    """What is wrong with an address or a ref, without the password, and what would be right."""
     if without_passwords(address) != address:
         remedy = "leave it out, and give it to git: `git config credential.helper store`"
-        return "it holds a password", remedy
-    right = "write https://HOST/PATH, ssh://, git://, file:///PATH or USER@HOST:PATH"
-    return None if _ADDRESS.fullmatch(address) else ("it is no address of a repository", right)
-
-
-def ref_fault(ref: str) -> tuple[str, str] | None:
-    """The same of the name of a branch, a tag or a commit."""
-    right = "name a branch, a tag, or a commit by its whole hash"
-    return None if _REF.fullmatch(ref) else (f'"{ref}" is no name of a commit', right)
+        return "the address holds a password", remedy
+    if not _ADDRESS.fullmatch(address):
+        right = "write https://HOST/PATH, ssh://, git://, file:///PATH or USER@HOST:PATH"
+        return "the address is none of a repository", right
+    if not _REF.fullmatch(ref):
+        right = "name a branch, a tag, or a commit by its whole hash"
+        return f'ref = "{ref}" is no name of a commit', right
+    return None
 
 
 def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
@@ -98,7 +93,7 @@ def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
         InvalidInput: the address is none, or the repository has no such branch, tag or commit.
         BuildFailed: git is missing or failed; has its last words.
     """
-    if fault := address_fault(address) or ref_fault(ref):
+    if fault := fault_of(address, ref):
         raise InvalidInput.of(shown(address), "source", *fault)
     found = SourceCommit(place=shown(address), ref=ref, commit=resolve(address, ref))
     return _laid_out(address, found.commit, address), found
@@ -159,14 +154,15 @@ def resolve(address: str, ref: str) -> str:
 
 def _asked(address: str, ref: str) -> str:
     """The commit that a ref of the repository names, by git's own order of precedence."""
-    lines = _remote(address, "ls-remote", "--", address, ref, f"{ref}^{{}}").splitlines()
+    words = ("ls-remote", "--", address, ref, f"{ref}^{{}}")
+    lines = _git(_home(), *words, address=address).splitlines()
     told = {name: found for found, _, name in (line.partition("\t") for line in lines)}
     for before in ("", "refs/", "refs/tags/", "refs/heads/"):
         for name in (f"{before}{ref}^{{}}", f"{before}{ref}"):  # a tag's commit, then itself
             if name in told:
                 return told[name]
-    listed = _remote(address, "ls-remote", "--heads", "--tags", "--refs", "--", address).split()
-    names = [name.split("/", 2)[2] for name in listed[1::2]]
+    words = ("ls-remote", "--heads", "--tags", "--refs", "--", address)
+    names = [n.split("/", 2)[2] for n in _git(_home(), *words, address=address).split()[1::2]]
     near = get_close_matches(ref, names, n=1, cutoff=0.5)
     remedy = f'did you mean "{near[0]}"?' if near else "name one, or a commit by its whole hash"
     raise InvalidInput.of(shown(address), "ref", f'it has no branch or tag "{ref}"', remedy)
@@ -176,98 +172,79 @@ def _laid_out(address: str, commit: str, origin: str) -> Path:
     """The checkout of a commit; its submodules have addresses that may be relative to `origin`."""
     home = _home()
     place = home / commit
-    if _is_clean(place):
+    if _is_as_made(place):
         return place
-    _remove_left_drafts(home)
-    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=home) as draft:
+    remove_old(home, ".draft-*")  # which killed processes left
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=home) as draft:
         tree = Path(draft, "tree")
-        _git(home, "init", "-q", str(tree))
-        _git(tree, "remote", "add", "origin", origin)
-        try:
-            _remote(address, "fetch", "-q", "--depth=1", "--", address, commit, cwd=tree)
-        except BuildFailed:  # a server of plain files, or one that gives whole branches only
-            _remote(address, "fetch", "-q", "--", address, "+refs/*:refs/origin/*", cwd=tree)
-        try:
-            _git(tree, "cat-file", "-e", f"{commit}^{{commit}}")
-        except BuildFailed:
-            remedy = "name a branch, a tag or a commit that it has"
-            found = f"it has no commit {commit}"
-            raise InvalidInput.of(shown(address), "ref", found, remedy) from None
+        with suppress(FileNotFoundError):
+            place.rename(Path(draft, "changed"))
+        _fetch(address, commit, tree, origin)
         _git(tree, "checkout", "-q", "--detach", commit)
         if (tree / ".gitmodules").is_file():
-            words = ("submodule", "update", "-q", "--init", "--recursive")
-            _remote(address, *words, cwd=tree)
+            _git(tree, "submodule", "update", "-q", "--init", "--recursive", address=address)
         (tree / _AS_MADE).write_text(_changes(tree), encoding="utf-8")
-        _put(tree, place, Path(draft, "old"))
+        try:
+            tree.rename(place)
+        except OSError:
+            if not place.is_dir():  # another process was not faster
+                raise
     return place
 
 
-_DRAFT = ".draft-"
+def _fetch(address: str, commit: str, tree: Path, origin: str) -> None:
+    """Make the repository of a new work tree, which has the commit."""
+    _git(tree.parent, "init", "-q", tree.name)
+    _git(tree, "remote", "add", "origin", origin)
+    try:
+        _git(tree, "fetch", "-q", "--depth=1", "--", address, commit, address=address)
+    except BuildFailed:  # a server of plain files, or one that gives whole branches only
+        _git(tree, "fetch", "-q", "--", address, "+refs/*:refs/origin/*", address=address)
+    try:
+        _git(tree, "cat-file", "-e", f"{commit}^{{commit}}")
+    except BuildFailed:
+        found, remedy = f"it has no commit {commit}", "name a branch, a tag or a commit that it has"
+        raise InvalidInput.of(shown(address), "ref", found, remedy) from None
+
+
 _AS_MADE = ".git/as-made"
 
 
-def _put(tree: Path, place: Path, old: Path) -> None:
-    """Move a checkout to its place, unless another process was faster."""
-    if place.exists() and not _is_clean(place):
-        place.rename(old)
+def _is_as_made(place: Path) -> bool:
+    """Whether a checkout is there and unchanged."""
     try:
-        tree.rename(place)
-    except OSError:
-        if not place.is_dir():
-            raise
-
-
-def _is_clean(place: Path) -> bool:
-    """Whether a checkout is there as it was made."""
-    try:
-        made = content(place / _AS_MADE, MAX_TEXT).decode()
-        return made == _changes(place)
+        return content(place / _AS_MADE, MAX_TEXT).decode() == _changes(place)
     except (OSError, BuildFailed):
         return False
 
 
 def _changes(tree: Path) -> str:
-    """What differs from the commit: line ends perhaps, as the source's attributes want them."""
-    head = _git(tree, "rev-parse", "HEAD")
-    changes = _git(tree, "status", "--porcelain", "--ignored", "--untracked-files=normal")
-    return f"{head}\n{changes}"
-
-
-def _remove_left_drafts(home: Path) -> None:
-    """Remove what killed processes left."""
-    for draft in home.glob(f"{_DRAFT}*"):
-        with suppress(OSError):
-            if draft.stat().st_mtime < time.time() - _DAY:
-                shutil.rmtree(draft, ignore_errors=True)
+    """The commit and what differs: line ends perhaps, as attributes of the source want them."""
+    return _git(tree, "status", "--porcelain=v2", "--branch", "--ignored", "-unormal")
 
 
 def _home() -> Path:
     return private_folder(cache_folder() / "sources", "the cache of sources")
 
 
-def _remote(address: str, *words: str, cwd: Path | None = None) -> str:
-    """What git says that talks to another repository; BuildFailed names that."""
-    is_local = address.startswith(("/", "file:"))  # then submodules may be local, too
-    allowed = "git:http:https:ssh:file" if is_local else "git:http:https:ssh"
-    seconds = _SHORT if cwd is None else _LONG
-    try:
-        return _git(cwd or _home(), *words, seconds=seconds, GIT_ALLOW_PROTOCOL=allowed)
-    except BuildFailed as error:
-        raise BuildFailed(f"{shown(address)}: {shown(str(error))}") from None
-
-
-def _git(cwd: Path, *words: str, seconds: float = _LONG, **more: str) -> str:
-    """What git says."""
+def _git(cwd: Path, *words: str, address: str = "") -> str:
+    """What git says; BuildFailed names the `address` that it talks to."""
     environment = {name: v for name, v in os.environ.items() if not _FOREIGN.fullmatch(name)}
+    is_local = address.startswith(("/", "file:"))  # then submodules may be local, too
     environment |= {
+        "GIT_ALLOW_PROTOCOL": f"git:http:https:ssh{':file' if is_local else ''}",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",  # it writes nothing into a user's work tree
         "GIT_HTTP_LOW_SPEED_LIMIT": "1",
         "GIT_HTTP_LOW_SPEED_TIME": "60",
-        **more,
     }
-    with tempfile.TemporaryDirectory(prefix="spsa-git-") as logs:
-        return Commands(environment).run(["git", *words], cwd, Path(logs), seconds).strip()
+    seconds = 60.0 if words[0] == "ls-remote" else 3600.0
+    try:
+        with tempfile.TemporaryDirectory(prefix="spsa-git-") as logs:
+            return Commands(environment).run(["git", *words], cwd, Path(logs), seconds).strip()
+    except BuildFailed as error:
+        place = f"{shown(address)}: " if address else ""
+        raise BuildFailed(f"{place}{shown(str(error))}") from None
 
 
 def _last_line(error: Exception) -> str:

@@ -112,7 +112,7 @@ def test_a_missing_ref_is_bad_input(repository, ref, said):
     ["ext::sh -c touch% x", "--upload-pack=x", "ssh://-oProxyCommand=x/y", "ftp://h/x", "a@-h:x"],
 )
 def test_an_address_that_git_might_run_is_refused(address):
-    with pytest.raises(InvalidInput, match="no address"):
+    with pytest.raises(InvalidInput, match="the address is none"):
         checkout(address)
 
 
@@ -120,7 +120,7 @@ def test_an_address_that_git_might_run_is_refused(address):
     "address", ["https://u:tok/en@h/x", "ssh://u:tok/en@h/x", "https://u:tok/en@h:1/x@y"]
 )
 def test_a_password_in_an_address_is_refused_and_not_shown(address):
-    with pytest.raises(InvalidInput, match="it holds a password") as refused:
+    with pytest.raises(InvalidInput, match="the address holds a password") as refused:
         checkout(address)
     assert "en@" not in str(refused.value)
 
