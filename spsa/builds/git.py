@@ -10,7 +10,6 @@ import re
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +18,7 @@ from spsa.builds.commands import Commands
 from spsa.core import Column
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.files import MAX_TEXT, cache_folder, content, private_folder, remove_old, write_whole
-from spsa.text import without_passwords
+from spsa.text import closest, without_passwords
 
 DEFAULT_REF = "HEAD"
 
@@ -93,10 +92,15 @@ def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
         InvalidInput: the address is none, or the repository has no such branch, tag or commit.
         BuildFailed: git is missing or failed; has its last words.
     """
+    found = commit_at(address, ref)
+    return _laid_out(address, found.commit, address), found
+
+
+def commit_at(address: str, ref: str) -> SourceCommit:
+    """What `ref` names in the repository now; raises as `checkout` does."""
     if fault := fault_of(address, ref):
         raise InvalidInput.of(shown(address), "source", *fault)
-    found = SourceCommit(place=shown(address), ref=ref, commit=resolve(address, ref))
-    return _laid_out(address, found.commit, address), found
+    return SourceCommit(place=shown(address), ref=ref, commit=resolve(address, ref))
 
 
 def checkout_of(text: str) -> tuple[Path, SourceCommit]:
@@ -154,18 +158,21 @@ def resolve(address: str, ref: str) -> str:
 
 def _asked(address: str, ref: str) -> str:
     """The commit that a ref of the repository names, by git's own order of precedence."""
-    words = ("ls-remote", "--", address, ref, f"{ref}^{{}}")
-    lines = _git(_home(), *words, address=address).splitlines()
-    told = {name: found for found, _, name in (line.partition("\t") for line in lines)}
+    told = _refs(address, "--", address, ref, f"{ref}^{{}}")
     for before in ("", "refs/", "refs/tags/", "refs/heads/"):
         for name in (f"{before}{ref}^{{}}", f"{before}{ref}"):  # a tag's commit, then itself
             if name in told:
                 return told[name]
-    words = ("ls-remote", "--heads", "--tags", "--refs", "--", address)
-    names = [n.split("/", 2)[2] for n in _git(_home(), *words, address=address).split()[1::2]]
-    near = get_close_matches(ref, names, n=1, cutoff=0.5)
-    remedy = f'did you mean "{near[0]}"?' if near else "name one, or a commit by its whole hash"
+    listed = _refs(address, "--heads", "--tags", "--refs", "--", address)
+    near = closest(ref, (name.split("/", 2)[2] for name in listed))
+    remedy = f'did you mean "{near}"?' if near else "name one, or a commit by its whole hash"
     raise InvalidInput.of(shown(address), "ref", f'it has no branch or tag "{ref}"', remedy)
+
+
+def _refs(address: str, *words: str) -> dict[str, str]:
+    """The refs of a repository, by name."""
+    lines = _git(_home(), "ls-remote", *words, address=address).splitlines()
+    return {name: found for found, name in map(str.split, lines)}
 
 
 def _laid_out(address: str, commit: str, origin: str) -> Path:

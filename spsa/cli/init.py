@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import click
 
+from spsa.builds.git import checkout, is_address, shown, split
 from spsa.builds.smoke import declared_options, tuning_lines
 from spsa.config import load_config
 from spsa.config.play import TimeControlSection
@@ -92,7 +93,8 @@ def init(
 ) -> None:
     """Write config.toml and params.toml for the engine whose source is in SOURCE.
 
-    SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. With
+    SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. It is a
+    folder, or a repository for git: ADDRESS[@REF], as https://host/me/engine.git@v2.1. With
     --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
 
     Every number that looks like a search or evaluation parameter is suggested, with a range and a
@@ -106,11 +108,11 @@ def init(
         if target.exists() and not force:
             remedy = "use --force to replace it, or --folder for another place"
             raise InvalidInput.of(target, target.name, "is there already", remedy)
-    with working(f"reading {engine or source[0]}"):
+    with working(f"reading {engine or shown(source[0])}"):
         if engine is not None:
             start = _of_engine(engine, source, folder)
         else:
-            start = _of_source(Path(source[0]), folder)
+            start = _of_source(source[0], folder)
     shape = partial(_shape, games, concurrency or os.cpu_count() or 1)
     build_seconds = USUAL_BUILD_SECONDS if engine is None else 0.0
     folder.mkdir(parents=True, exist_ok=True)
@@ -186,13 +188,18 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     return _Start(setup, starter_params(chosen.suggestions, of_options=True), chosen)
 
 
-def _of_source(source: Path, folder: Path) -> _Start:
-    engine = read_source(source)
+def _of_source(source: str, folder: Path) -> _Start:
+    by_git = is_address(source)
+    place = checkout(*split(source))[0] if by_git else Path(source)
+    engine = read_source(place)
     chosen = select(engine.texts)
     if not chosen.active:
         _refuse_unread(engine)
         raise NothingToDo(f"{engine.root} has no number that can be tuned")
-    setup = setup_of_source(_seen_from(engine.root, folder), chosen.constants_file, engine.build)
+    written = engine.root.relative_to(place) if by_git else _seen_from(engine.root, folder)
+    setup = setup_of_source(written, chosen.constants_file, engine.build)
+    if by_git:
+        setup = replace(setup, engine=dict(zip(("source", "ref"), split(source), strict=True)))
     notes = [f"skipped {file}: {reason}" for file, reason in engine.unread.items()]
     if switches := engine.switches:
         notes.append(

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import tomli_w
 
+from spsa.builds.git import SourceCommit
 from spsa.builds.sources.rewriting import render, unified_patch
 from spsa.cli.common import (
     FILE,
@@ -87,18 +89,23 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     """Print the values as a patch of the source, or as `setoption` lines.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
-    source has these values already. With `kind = "uci"` each parameter is one line of UCI.
+    source has these values already. With --run it is for the commit that the run began with, if
+    [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
     if run is None:
         _refuse_theta(theta)
-    chosen = space if run is None else _of_run(config.database.url, run, theta)[0]
+    chosen, began = space, None
+    if run is not None:
+        chosen, settings = _of_run(config.database.url, run, theta)
+        began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
         return
-    texts = read_sources(space, source_of(config), config.build.constants_file, config.run.params)
+    source = source_of(config, began)
+    texts = read_sources(space, source, config.build.constants_file, config.run.params)
     rendered = render(space, values, texts)
     patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw("".join(patches))
@@ -114,7 +121,8 @@ def _refuse_theta(theta: str | None) -> None:
         raise click.UsageError("--theta is about a run: name it with --run NAME")
 
 
-def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, object]]:
+def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, Any]]:
+    """The space at the values of a run, and the run's settings."""
     with Store(url) as store:
         row = store.run(run)
     values = chosen_theta(row, ThetaChoice(theta or "final"))
@@ -122,7 +130,7 @@ def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, 
     parameters = (
         replace(p, value=written(p, values.get(p.name, p.value))) for p in space.parameters
     )
-    return replace(space, parameters=tuple(parameters)), row.settings["rule"]
+    return replace(space, parameters=tuple(parameters)), row.settings
 
 
 @params.command("import")
@@ -202,7 +210,8 @@ def export(
     rule: Mapping[str, object] = {}
     if run is not None:
         file = Path(f"run {run}")
-        space, rule = _of_run(database_of(config, database_url), run, theta)
+        space, own = _of_run(database_of(config, database_url), run, theta)
+        rule = own["rule"]
     else:
         _refuse_theta(theta)
         if config is not None or Path("config.toml").exists():

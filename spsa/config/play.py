@@ -5,10 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from spsa.builds.git import DEFAULT_REF, fault_of
 from spsa.config.document import Found
 from spsa.config.section import (
     FilePath,
     OptionalPath,
+    OptionalText,
     OrOff,
     Section,
     Text,
@@ -163,6 +165,10 @@ OptionName = Annotated[Text, AfterValidator(_option)]
 class EngineSection(Section):
     """How both engines are started."""
 
+    source: OptionalText = None
+    """address of the engine's repository; `source_path` is then a folder in it, by default `.`"""
+    ref: Text = DEFAULT_REF
+    """branch, tag or whole hash of a commit of `source`; a run keeps the commit it began with"""
     arguments: Texts = ()
     """arguments that both engines are started with"""
     options: dict[OptionName, Annotated[Text, BeforeValidator(_option_value)]] = Field(
@@ -173,6 +179,10 @@ class EngineSection(Section):
     """UCI options that take the path of a file"""
 
     def faults(self) -> Iterator[Found]:
+        if self.source is None and "ref" in self.model_fields_set:
+            yield ("ref",), "ref is given without source", "name the address of the repository"
+        if self.source is not None and (told := fault_of(self.source, self.ref)):
+            yield ("ref" if told[0].startswith("ref") else "source",), *told
         for name in self.files.keys() & self.options.keys():
             found = f"{name} is in [engine.options] too"
             yield ("files", name), found, "keep it in [engine.files], which sends its path"

@@ -1,5 +1,6 @@
 """The tables of config.toml. A field is a key: its type, range, default and documentation."""
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -122,7 +123,7 @@ class BuildSection(Section):
     source_path: OptionalPath = Field(
         None, validation_alias=AliasChoices("source_path", "rusty_rival_path")
     )
-    """required: folder of the engine's `Cargo.toml`, or where `command` runs"""
+    """required without `[engine] source`: folder of `Cargo.toml`, or where `command` runs"""
     constants_file: Text = "src/engine_constants.rs"
     """the file with the constants, relative to `source_path`"""
     engines_path: FilePath = Field("engines", validate_default=True)
@@ -274,23 +275,32 @@ class Sections(Section):
     alarms: AlarmsSection = _table()
     fleet: FleetSection = _table()
 
-    @field_validator("delivery")
+    @field_validator("engine")
     @classmethod
-    def _between_tables(cls, delivery: DeliverySection, info: ValidationInfo) -> DeliverySection:
+    def _between_tables(cls, engine: EngineSection, info: ValidationInfo) -> EngineSection:
         """Tell what is wrong between tables that are right by themselves, whatever others are."""
-        build, games, control = (info.data.get(name) for name in ("build", "games", "time_control"))
+        names = ("build", "games", "time_control", "delivery")
+        build, games, control, delivery = (info.data.get(name) for name in names)
         told: list[Found] = []
         if games and games.target_nps is not None and control and control.limits.reproducible:
             found = f'target_nps does not go with kind = "{control.kind}" of [time_control]'
             told.append((("games", "target_nps"), found, "remove it: these games need no scale"))
-        if build and delivery.kind == "build" and build.source_path is None:
+        builds = delivery and delivery.kind == "build"
+        if build and builds and build.source_path is None and engine.source is None:
             remedy = 'write source_path = "../engine", the folder with Cargo.toml or Makefile'
             told.append((("build", "source_path"), "source_path is missing", remedy))
-        if build and delivery.kind == "uci" and build.where == "worker":
-            found = 'where = "worker", and nothing is built'
-            told.append((("build", "where"), found, "remove where"))
+        if build and engine.source and _from(folder_of(info), build)[:2] == "..":
+            found = "source_path leads out of the repository that [engine] source names"
+            told.append((("build", "source_path"), found, "write its path from the top of that"))
+        if delivery and not builds:
+            if build and build.where == "worker":
+                found = 'where = "worker", and nothing is built'
+                told.append((("build", "where"), found, "remove where"))
+            if engine.source:
+                found = 'source does not go with kind = "uci" of [delivery]: nothing is built'
+                told.append((("engine", "source"), found, "remove source and ref"))
         refuse_all(told, "tables")
-        return delivery
+        return engine
 
 
 class Config(Sections):
@@ -298,3 +308,12 @@ class Config(Sections):
 
     path: Path
     game_settings: InstanceOf[GameSettings]
+
+    @property
+    def folder_in_source(self) -> str:
+        """What source_path names in the repository of [engine] source."""
+        return _from(self.path.resolve().parent, self.build)
+
+
+def _from(folder: Path, build: BuildSection) -> str:
+    return os.path.relpath(build.source_path or folder, folder)

@@ -15,6 +15,7 @@ from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt, last_build_seconds
+from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of, shown
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
@@ -22,7 +23,7 @@ from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import InvalidInput
+from spsa.errors import InvalidInput, TuningError
 from spsa.files import content
 from spsa.master.delivery import BuildDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import WorkerDelivery
@@ -46,12 +47,34 @@ def delivery_settings(config: Config) -> dict[str, Any]:
     return {**delivery, **config.build.model_dump(mode="json", include=_DECIDING)}
 
 
-def source_of(config: Config) -> Path:
-    """The folder of the engine's source; InvalidInput if config.toml names none."""
-    if config.build.source_path is None:
-        remedy = "name the folder that holds the engine's Cargo.toml"
-        raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
-    return config.build.source_path
+def source_of(config: Config, began: SourceCommit | None = None) -> Path:
+    """The folder of the engine's source; of a run the one that it `began` with, if git has it.
+
+    InvalidInput if config.toml names none, or the checkout has no such folder.
+    """
+    address, ref, inside = config.engine.source, config.engine.ref, config.folder_in_source
+    if began is not None and began.ref:
+        is_same = address is not None and shown(address) == began.place
+        address, ref = address if is_same else began.place, began.commit
+    if address is None:
+        if config.build.source_path is None:
+            remedy = "name the folder that holds the engine's Cargo.toml"
+            raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
+        return config.build.source_path
+    folder, commit = checkout(address, ref)
+    if not (folder / inside).is_dir():
+        remedy = "write its path from the top of the repository"
+        raise InvalidInput.of(
+            config.path, "build.source_path", f"{commit} has no folder {inside}", remedy
+        )
+    return folder / inside
+
+
+def source_commit(config: Config) -> SourceCommit | None:
+    """The commit that config.toml names, or that the folder of the source has."""
+    if config.engine.source is not None:
+        return commit_at(config.engine.source, config.engine.ref)
+    return commit_of(source_of(config)) if config.delivery.kind == "build" else None
 
 
 def delivery_of(
@@ -60,6 +83,7 @@ def delivery_of(
     wanted: Mapping[str, Any],
     source_sha256: str | None,
     store: Store | None = None,
+    began: SourceCommit | None = None,
 ) -> tuple[Delivery, tuple[str, ...]]:
     """A run's delivery, and notes for the user about its source.
 
@@ -67,6 +91,7 @@ def delivery_of(
         wanted: the run's own `delivery_settings`.
         source_sha256: the hash of its source; None for a new run.
         store: where workers build the engines, if the run wants that; without, this machine does.
+        began: the commit that the run began with, if it is known.
 
     Raises:
         InvalidInput: this machine cannot build them, or may not.
@@ -86,7 +111,7 @@ def delivery_of(
         store = None
     if store is None:
         wanted = _possible_here(config, wanted)
-    pinned, notes = _pinned(config, wanted, source_sha256)
+    pinned, notes = _pinned(config, wanted, source_sha256, began)
     texts = read_sources(space, pinned.path, wanted["constants_file"])
     source = EngineSource(space, pinned, texts)
     if store is not None:
@@ -142,15 +167,20 @@ def shared_files(config: Config) -> dict[str, bytes]:
 
 
 def _pinned(
-    config: Config, wanted: Mapping[str, Any], source_sha256: str | None
+    config: Config,
+    wanted: Mapping[str, Any],
+    source_sha256: str | None,
+    began: SourceCommit | None,
 ) -> tuple[Pinned, tuple[str, ...]]:
-    """The run's own copy of the source, and a note if the folder has changed since."""
-    source, work, cargo = source_of(config), _work(config), not wanted["command"]
+    """The run's own copy of the source, and notes of its commit, or of changes in the folder."""
+    source, work, cargo = source_of(config, began), _work(config), not wanted["command"]
     # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.run.params, config.build.engines_path]
     if not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
     pinned = pin(source, work, ours, cargo=cargo, sha256=source_sha256)
+    if config.engine.source is not None or (began is not None and began.ref):
+        return pinned, tuple(_commits(config, began))
     drift = () if source_sha256 is None else pinned.drift()
     if not drift:
         return pinned, ()
@@ -158,6 +188,19 @@ def _pinned(
         f"{source} has changed since the run began ({', '.join(drift[:5])}); "
         "the run goes on with the source it was started with",
     )
+
+
+def _commits(config: Config, began: SourceCommit | None) -> Iterator[str]:
+    """The commit of a run, and where the files or a ref that has moved name another."""
+    try:
+        now = source_commit(config)
+    except TuningError:
+        if began is None:
+            raise
+        now = began
+    yield f"the source is {began or now}"
+    if began is not None and now is not None and now.commit != began.commit:
+        yield f"config.toml names {now} now; the run goes on with {began}"
 
 
 def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol, Self
 
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
+from spsa.builds.git import SourceCommit
 from spsa.config.settings import Config
 from spsa.core import Builds, Update
 from spsa.core.game_settings import GameSettings
@@ -48,7 +49,7 @@ class RunSettings:
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
     `iterations_in_flight` is "auto" if it follows the fleet. `origin` says which other run it began
-    from, if it did.
+    from, if it did, and `source` which commit of its engine.
     """
 
     rule: Mapping[str, Any]
@@ -60,6 +61,7 @@ class RunSettings:
     delivery: Mapping[str, Any]
     game_settings: GameSettings
     origin: Mapping[str, Any] | None = None
+    source: SourceCommit | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have a column of their own."""

@@ -28,7 +28,7 @@ from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, Inval
 from spsa.history.replay import theta_at
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of, shared_files, source_of
+from spsa.master.delivery_setup import delivery_of, shared_files, source_commit, source_of
 from spsa.master.session import RunSettings, differences, settings_from, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
@@ -163,6 +163,7 @@ def _created(
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
     delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
+    settings = replace(settings, source=source_commit(config))
     run = store.create_run(
         _row(config, settings, rules, delivery, name),
         files=shared_files(config),
@@ -267,7 +268,9 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     notes: tuple[str, ...] = ()
     if file_space is not None:
         notes = tuple(_edited(config, run, settings, space.fixed(), file_space.fixed()))
-    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256, store)
+    delivery, more = delivery_of(
+        config, space, settings.delivery, run.source_sha256, store, settings.source
+    )
     notes += more
     rules = tuning_of(run)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
@@ -281,7 +284,8 @@ def _edited(
     file_space: Mapping[str, Any],
 ) -> Iterator[str]:
     """How the files differ from the run."""
-    wanted = replace(settings_from(config, settings.planned_iterations), origin=settings.origin)
+    wanted = settings_from(config, settings.planned_iterations)
+    wanted = replace(wanted, origin=settings.origin, source=settings.source)
     here, there = ({**one.to_json(), **one.game_settings.to_json()} for one in (settings, wanted))
     changeable = ("max_iterations", "priority", "share")
     here |= {name: getattr(run, name) for name in ("algorithm", *changeable)}

@@ -91,9 +91,11 @@ def moved(status: Status) -> Iterator[str]:
 
 
 def ends(status: Status) -> Iterator[str]:
-    """How to take the result, where the run began, and what the run before it came to."""
+    """How to take the result, what the run began from, and what the run before it came to."""
     if status.taking:
         yield f"take the result: `{status.taking}` prints it"
+    if status.source is not None:
+        yield f"source: {status.source}"
     if status.origin:
         yield status.origin
     if status.earlier is not None:

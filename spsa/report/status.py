@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
+from spsa.builds.git import SourceCommit
 from spsa.core import Builds
 from spsa.core.json_values import as_written
 from spsa.core.scoring import Estimate, Tally
@@ -99,6 +100,12 @@ class Status:
             )
 
     @property
+    def source(self) -> SourceCommit | None:
+        """The commit of the engine's source, if git knows one."""
+        found = self.run.settings.get("source")
+        return None if found is None else SourceCommit.from_json(found)
+
+    @property
     def taking(self) -> str:
         """The command that prints the tuned values; empty before the first result."""
         if self.run.applied == 0:
@@ -186,6 +193,7 @@ STATUS = View(
         Column("bounded_steps", "", "bounded"),
         *values("games_per_second", "seconds_left"),
         Column("origin", "", lambda status: status.run.settings.get("origin")),
+        Column("source", "", lambda status: status.run.settings.get("source")),
         Column("open", of=ITERATIONS),
         Column("validations", of=MATCHES),
         Column("strength"),

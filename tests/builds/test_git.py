@@ -93,7 +93,7 @@ def test_submodules_are_part_of_a_checkout(repository, tmp_path):
 @pytest.mark.parametrize(
     ("ref", "said"),
     [
-        ("v9", 'it has no branch or tag "v9"; did you mean "v1"?'),
+        ("mian", 'it has no branch or tag "mian"; did you mean "main"?'),
         ("feature", 'it has no branch or tag "feature"; name one, or a commit by its whole hash'),
         ("a" * 40, f"it has no commit {'a' * 40}; "),
         ("--upload-pack=x", '"--upload-pack=x" is no name of a commit; '),

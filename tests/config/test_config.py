@@ -239,6 +239,12 @@ games = 5 -> config.toml:1: [games] games = 5 is not a table
 [delivery] / engine = 'x' -> engine does not go with kind = "build"
 [delivery] / kind = "uci" / engine = "e" / [build] / where = "worker" -> remove where
 [build] -> [build] source_path is missing
+[engine] / source = "https://u:s3cret@h/x" -> toml:2: [engine] the address holds a password; leave
+[engine] / source = "ext::sh -c x" -> [engine] the address is none of a repository; write https:
+[engine] / source = "https://h/x" / ref = "a..b" -> toml:3: [engine] ref = "a..b" is no name of a
+[engine] / ref = "v1" -> toml:2: [engine] ref is given without source; name the address
+[engine] / source = "https://h/x" / [build] / source_path = "../a" -> toml:4: [build] source_path le
+[engine] / source = "https://h/x" / [delivery] / kind = 'uci' / engine = "e" -> remove source
 [build] / source_path = "a" / rusty_rival_path = "b" -> unknown key 'rusty_rival_path'
 [build] / source_path = "a" / constants_file = "../x.rs" -> is no file of Rust, C or C++
 MAKE -> command is given without binary

@@ -1,0 +1,132 @@
+"""A run of a repository: which commit it has, and that it stays with it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from asking import Store
+from console import CONFIG, SOURCE, Ask
+from repositories import Repository, git
+from shell import Shell
+
+from spsa.builds.git import resolve
+from spsa.config import load_config
+from spsa.errors import InvalidInput
+from spsa.master.start import Prepared, prepare
+
+
+@pytest.fixture
+def repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """The engine of the project, as version v1 in a repository, which is all that is left of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    (project / "engine").rename(project / "files")
+    found = Repository(project)
+    shutil.copytree(project / "files", found.work / "core")
+    found.commit("v1")
+    shutil.copytree(found.work, project / "checkout")
+    named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v1"'
+    config = CONFIG.replace('source_path = "engine"', named)
+    (project / "config.toml").write_text(config)
+    resolve.cache_clear()
+    return found
+
+
+def new_version(repository: Repository) -> str:
+    """Move the tag to another commit, with another value."""
+    constants = repository.work / "core" / "src" / "engine_constants.rs"
+    constants.write_text(SOURCE.replace("MARGIN: i32 = 200", "MARGIN: i32 = 210"))
+    resolve.cache_clear()
+    return repository.commit("v1")
+
+
+def prepared(project: Path, store: Store) -> Prepared:
+    return prepare(load_config(project / "config.toml", {}), store)
+
+
+def test_a_run_keeps_its_commit_when_the_tag_moves(
+    repository: Repository, project: Path, project_store: Store
+) -> None:
+    first = git(repository.work, "rev-parse", "HEAD")
+    begun = prepared(project, project_store)
+    place = f"{repository.address} at v1 ({first[:10]})"
+    assert begun.notes == (f"the source is {place}",)
+    assert begun.run.settings["source"]["commit"] == first
+    shell = Shell(project_store.where)
+    shell("UPDATE spsa_run SET applied = 1")
+    shell.close()
+    second = new_version(repository)
+    shutil.rmtree(project / ".tuning")
+    again = prepared(project, project_store)
+    moved = f"{repository.address} at v1 ({second[:10]})"
+    assert again.notes == (
+        f"the source is {place}",
+        f"config.toml names {moved} now; the run goes on with {place}",
+    )
+    (pinned,) = (project / ".tuning" / "pinned").iterdir()
+    assert (pinned / "src" / "engine_constants.rs").read_text() == SOURCE
+    assert pinned.name == begun.run.source_sha256
+
+
+def test_status_and_patch_are_of_the_commit_of_the_run(
+    repository: Repository, project: Path, project_store: Store, ask: Ask
+) -> None:
+    first = git(repository.work, "rev-parse", "HEAD")
+    prepared(project, project_store)
+    new_version(repository)
+    assert f"source: {repository.address} at v1 ({first[:10]})" in ask("status").out
+    said = ask("status", "--json").json["source"]
+    assert said == {
+        "place": repository.address,
+        "ref": "v1",
+        "commit": first,
+        "with_changes": False,
+    }
+    params = project / "params.toml"
+    params.write_text(params.read_text().replace("value = 200", "value = 222"))
+    assert "-pub const MARGIN: i32 = 210;" in ask("params", "diff").out
+    assert ask("params", "diff", "--run", "small").out == "", (
+        "it starts at the values of its commit"
+    )
+
+
+def test_a_folder_that_git_knows_has_a_commit_too(
+    repository: Repository, project: Path, project_store: Store, ask: Ask
+) -> None:
+    (project / "config.toml").write_text(
+        CONFIG.replace('"engine"', f'"{repository.work / "core"}"')
+    )
+    (repository.work / "core" / "src" / "engine_constants.rs").write_text(SOURCE + "\n")
+    found = prepared(project, project_store)
+    commit = git(repository.work, "rev-parse", "--short=10", "HEAD")
+    assert f"core at {commit}, with changes" in ask("status").out
+    assert found.notes == ()
+
+
+def test_a_repository_without_the_folder_is_refused(
+    repository: Repository, project: Path, project_store: Store
+) -> None:
+    config = project / "config.toml"
+    config.write_text(config.read_text().replace('"core"', '"kern"'))
+    with pytest.raises(InvalidInput, match=r"build.source_path\] .* has no folder kern; write"):
+        prepared(project, project_store)
+
+
+def test_init_writes_address_and_ref(repository: Repository, project: Path, ask: Ask) -> None:
+    shutil.move(repository.work / "core" / "src", repository.work)
+    shutil.move(repository.work / "core" / "Cargo.toml", repository.work)
+    engine = "pub const MARGIN: i32 = 200;\npub fn search(a: i32) -> i32 { a * MARGIN }\n"
+    (repository.work / "src" / "main.rs").write_text(engine)
+    repository.commit("v2")
+    said = ask("init", f"{repository.address}@v2", "--folder", "new", "--no-try")
+    assert said.code == 0, said.err
+    text = (project / "new" / "config.toml").read_text()
+    assert re.findall(r'^(?:source|ref|source_path) = (".*")', text, re.M) == [
+        '"."',
+        f'"{repository.address}"',
+        '"v2"',
+    ]
+    assert ask("params", "show", "--config", "new/config.toml").code == 0
+    secret = ask("init", "https://me:s3cret@localhost/x.git@v1", "--folder", "other")
+    assert (secret.code, "s3cret" in secret.err) == (2, False)
+    assert "the address holds a password" in secret.err
