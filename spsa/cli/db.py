@@ -4,12 +4,24 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import FILE, with_store, with_url
+from spsa.cli.common import (
+    FILE,
+    config_option,
+    database_of,
+    settings,
+    url_option,
+    with_store,
+    with_url,
+)
+from spsa.config.settings import Config
 from spsa.db import Store, migrate
+from spsa.errors import NothingToDo
 from spsa.history.doctor import check_run
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo
+from spsa.report.notify import Message, NotSent, addresses
+from spsa.report.run_watch import text_of
 
 
 @click.group()
@@ -45,20 +57,42 @@ def backup(store: Store, file: Path) -> None:
 
 
 @click.command()
-@with_store
+@config_option
+@url_option
 @click.option("--run", "name", metavar="NAME", help="Only this run; default: all.")
-def doctor(store: Store, name: str | None) -> int:
+@click.option("--notify", is_flag=True, help="Instead, send a test message by [notify].")
+def doctor(config: str | None, database_url: str | None, name: str | None, notify: bool) -> int:
     """Check every invariant of the database, and compute theta once more from the start.
 
-    Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
+    Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence. With --notify a
+    line for each address, and exit code 1 if one of them could not be told.
     """
-    chosen = store.runs() if name is None else [store.run(name)]
-    violations: list[str] = []
-    for run in chosen:
-        with working(f"checking run {run.name}, {run.applied} results"):
-            violations += check_run(store, run, tuning_of(run))
-    echo(*violations)
-    if not violations:
-        names = ", ".join(run.name for run in chosen) or "no run yet"
-        echo(f"all is well: {names}")
-    return 1 if violations else 0
+    if notify:
+        return _send_test(settings(config, database_url))
+    with Store(database_of(config, database_url)) as store:
+        chosen = store.runs() if name is None else [store.run(name)]
+        violations: list[str] = []
+        for run in chosen:
+            with working(f"checking run {run.name}, {run.applied} results"):
+                violations += check_run(store, run, tuning_of(run))
+        echo(*violations)
+        if not violations:
+            names = ", ".join(run.name for run in chosen) or "no run yet"
+            echo(f"all is well: {names}")
+        return 1 if violations else 0
+
+
+def _send_test(config: Config) -> int:
+    told, failed = addresses(config), False
+    if not told:
+        raise NothingToDo('config.toml names no one: write urls = ["https://..."] into [notify]')
+    text = text_of(config.run.name, ["test: messages about this run arrive here"])
+    for one in told:
+        try:
+            one.send(Message(run=config.run.name, kind="test", text=text))
+        except NotSent as error:
+            failed = True
+            echo(f"{one.shown}: not sent: {error}")
+        else:
+            echo(f"{one.shown}: sent")
+    return int(failed)

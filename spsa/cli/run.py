@@ -21,8 +21,9 @@ from spsa.lifecycle import RunStatus
 from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, has_ended, prepare
 from spsa.output import echo
-from spsa.report.alarm_watch import watching_alarms
 from spsa.report.alarms import with_alarms
+from spsa.report.notify import addresses
+from spsa.report.run_watch import watching
 from spsa.report.screen import rendered
 from spsa.report.status import status
 from spsa.report.table import terminal
@@ -75,6 +76,7 @@ def run(
     """
     if origin is None and doubt != 1.0:
         raise click.UsageError("--doubt is about an earlier run: name that with --from RUN")
+    told = addresses(config)
     with working("checking params.toml against the engine"):
         checked_space(config)
     new = name or config.run.name
@@ -95,7 +97,7 @@ def _run(config: Config, name: str, seed: int | None, origin: str | None, doubt:
             prepared = prepare(config, store, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
-            watching_alarms(config, held.master_lease, prepared.run.name),
+            watching(config, held.master_lease, prepared.run.name, told),
         ):
             tuned = store.run(prepared.run.name)
             if not has_ended(tuned):  # as it may have while this master stood by

@@ -16,6 +16,8 @@ from spsa.db.tables import Compared, Iteration
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.matches import MATCHES, Match, named_theta
+from spsa.report.notify import addresses
+from spsa.report.run_watch import watching
 from spsa.report.table import TextTable, records, terminal
 
 _MAX_GAMES = 1_000_000
@@ -93,7 +95,7 @@ def validate(
     """
     sprt: tuple[float, float] | None = given["sprt"]
     usual = _MAX_GAMES if sprt else config.validation.games or 1000
-    wanted = _in_pairs(games or usual)
+    wanted, told = _in_pairs(games or usual), addresses(config)
     console = terminal(stderr=True)
     played: list[Iteration] = []
     with (
@@ -107,7 +109,10 @@ def validate(
         sides = PlayedValues(plus=plus, minus=minus)
         compared = Compared(theta=given["theta"], against=given["against"], sprt=sprt)
         own = validation_game_settings(config, chosen.game_settings)
-        with held_run(store, config, chosen, console, stopping) as held:
+        with (
+            held_run(store, config, chosen, console, stopping) as held,
+            watching(config, held.master_lease, chosen.name, told),
+        ):
             for control in filter(None, (own.time_control, given["also"])):
                 game_settings = replace(own, time_control=control)
                 row = play_match(held, chosen, sides, wanted, game_settings, compared, k)

@@ -13,11 +13,12 @@ from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
 from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.files import MAX_TEXT, content
 from spsa.openings import NAME_A_BOOK, builtin_book
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
-    """Read config.toml; DATABASE_URL in `environ` overrides its [database].
+    """Read config.toml; DATABASE_URL in `environ` overrides its [database], and so on.
 
     Paths in it are relative to the file, and one in DATABASE_URL to the current folder. Raises
     InvalidInput with all faults. `missing_files` checks that the named files exist, because some
@@ -28,11 +29,25 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     if url:
         parsed(url)
         data = {**data, "database": {"url": with_absolute_path(url, Path.cwd())}}
+    written = data.get("notify", {})
+    if isinstance(written, dict) and (urls := _notified(environ)):
+        data = {**data, "notify": {**written, "urls": urls}}
     faults: list[Found] = []
     tables = read_table(Sections, data, faults, folder=path.resolve().parent)
     if tables is None:
         raise InvalidInput(document.faults(faults))
     return Config(path=path, game_settings=_game_settings(tables), **dict(tables))
+
+
+def _notified(environ: Mapping[str, str]) -> list[str]:
+    """The addresses of SPSA_NOTIFY_URLS, or of the file that SPSA_NOTIFY_URLS_FILE names."""
+    file = environ.get("SPSA_NOTIFY_URLS_FILE")
+    try:
+        inside = content(Path(file), MAX_TEXT).decode() if file else ""
+    except (OSError, UnicodeDecodeError):
+        remedy = "name a file with an address on each line"
+        raise InvalidInput.of(str(file), "notify.urls", "cannot be read", remedy) from None
+    return (environ.get("SPSA_NOTIFY_URLS") or inside).split()
 
 
 def _game_settings(tables: Sections) -> GameSettings:

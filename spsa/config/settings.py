@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BeforeValidator,
     Field,
     InstanceOf,
     ValidationInfo,
@@ -40,10 +41,11 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params.placement import SOURCE_SUFFIXES
 from spsa.db.url import DEFAULT_URL, configured_url, parsed
 from spsa.errors import InvalidInput
-from spsa.text import closest
+from spsa.text import closest, is_printable
 
 DEFAULT_ALGORITHM = "mixture"
 MAX_PRIORITY = 1000
+MAX_ADDRESS = 4096
 MIN_SHARE, MAX_SHARE = 1e-6, 1e6
 
 
@@ -227,11 +229,24 @@ class ValidationSection(Section):
             yield ("share",), "share is of validations in the background", "add every = 100"
 
 
-class AlarmsSection(Section):
-    """Who is notified of alarms; without a command, events are all there is."""
+def _addresses(given: object) -> object:
+    """A list of texts; no message quotes one, because who knows it can write there."""
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(one, str) and is_printable(one, MAX_ADDRESS) for one in given
+    ):
+        raise refusal("urls is not a list of texts", 'write urls = ["https://..."]')
+    return tuple(given)
+
+
+class NotifySection(Section):
+    """Who gets messages about a run; events have what they say in any case."""
 
     command: Text = ""
-    """a shell command that gets the message on its standard input"""
+    """a shell command that gets each message on its standard input"""
+    urls: Annotated[tuple[str, ...], BeforeValidator(_addresses), Field(max_length=20)] = Field(
+        (), repr=False
+    )
+    """webhooks (`https://`), and what else apprise knows; SPSA_NOTIFY_URLS goes before it"""
     after: Annotated[float, Field(ge=0.0, le=86_400.0)] = 60.0
     """seconds that an alarm lasts before it is reported, and is gone before it is over"""
 
@@ -272,7 +287,7 @@ class Sections(Section):
     engine: EngineSection = _table()
     adjudication: AdjudicationSection = _table()
     validation: ValidationSection = _table()
-    alarms: AlarmsSection = _table()
+    notify: NotifySection = _table()
     fleet: FleetSection = _table()
 
     @field_validator("engine")

@@ -17,6 +17,9 @@ from spsa.text import plural
 ALARM, ALARM_OVER = "alarm", "alarm_over"
 """The kinds of the events of an alarm's beginning and of its end."""
 
+NEWS = "news"
+"""The kind of the event of what a message told: that the run ended, what a validation measured."""
+
 VERDICT = "verdict"
 """The kind of the event of a verdict that differs from the one before."""
 

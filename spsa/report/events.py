@@ -10,7 +10,7 @@ from typing import Any
 
 from spsa.db import Store
 from spsa.db.read_queries import VoidGame
-from spsa.db.run_queries import ALARM, ALARM_OVER
+from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, Run
 from spsa.report.table import Column, View, values
 
@@ -125,6 +125,20 @@ class Alarm:
         return f"{self.who}: {self.found}; {self.advice}"
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """What ended well: `finished`, `stopped`, `validation`; with `kind` the `subject` is unique."""
+
+    kind: str
+    subject: str
+    found: str
+    advice: str
+
+    @staticmethod
+    def key_of(event: Event) -> tuple[Any, Any]:
+        return event.detail.get("kind"), event.detail.get("subject")
+
+
 ALARMS = View("alarms", values("kind", "subject", "found", "advice"))
 
 
@@ -183,6 +197,8 @@ def told(event: Event) -> str:
     """What an event says: an alarm as a sentence, else each name and its value."""
     if event.kind in (ALARM, ALARM_OVER) and (alarm := alarm_of(event)) is not None:
         return str(alarm) if event.kind == ALARM else f"{alarm.subject}: {alarm.found}"
+    if event.kind == NEWS:
+        return f"{event.detail.get('kind')}: {event.detail.get('found')}"
     return "; ".join(
         value if name == "reason" else f"{name.replace('.', ' ')} {value}"
         for name, value in leaves(event.detail)

@@ -19,7 +19,7 @@ def prepared(folder: Path, url: str) -> Tuner:
     tuner = uci_tuner(folder, url, iterations=500)
     tuner.configure("games_per_iteration = 4", "games_per_iteration = 16")
     tuner.configure(
-        "max_moves = 20", "max_moves = 5\n[alarms]\nafter = 1\n[fleet]\nset_aside = true"
+        "max_moves = 20", "max_moves = 5\n[notify]\nafter = 1\n[fleet]\nset_aside = true"
     )
     script = folder / "optional.py"
     answer = 'case ["go", *_]:\n'

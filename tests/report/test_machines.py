@@ -14,7 +14,6 @@ from served import client_of
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult, Failure
-from spsa.report.alarm_watch import set_aside
 from spsa.report.events import AlarmKind
 from spsa.report.machines import (
     cochran_mantel_haenszel,
@@ -23,6 +22,7 @@ from spsa.report.machines import (
     machine_reports,
 )
 from spsa.report.report import report, report_json
+from spsa.report.run_watch import set_aside
 
 UCB = [  # admitted and rejected of men, then of women, in the six departments
     ((512, 313), (89, 19)),

@@ -23,6 +23,7 @@ OWN = (
     "SPSA_SERVER",
     "SPSA_TOKEN",
     "SPSA_CONFIG",
+    "SPSA_NOTIFY_URLS",
     "SPSA_DEBUG",
     "COLUMNS",
     "NO_COLOR",

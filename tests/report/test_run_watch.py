@@ -1,10 +1,9 @@
-"""Alarms are told once: to a real command, and by events in a real database."""
+"""Alarms and news of a run are told once, by messages and by events in a real database."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +12,18 @@ from asking import Store
 from builders import Stage, space_from, stage
 
 from spsa.config import load_config
-from spsa.config.settings import AlarmsSection, Config
-from spsa.db.run_queries import ALARM, ALARM_OVER, VERDICT
+from spsa.config.settings import Config, NotifySection
+from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS, VERDICT
+from spsa.db.tables import Compared
 from spsa.master.verdict import Filters
-from spsa.report import alarm_watch
-from spsa.report.alarm_watch import AlarmWatch, changes, message, run_command
+from spsa.report import run_watch
 from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
+from spsa.report.events import told as told_in
+from spsa.report.notify import Message
+from spsa.report.run_watch import RunWatch, changes, text_of
 from spsa.report.status import status
 
+OTHERS = {*AlarmKind, "over"}
 SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
 
 
@@ -50,49 +53,29 @@ def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_l
 
 
 def test_a_message_fits_whatever_it_is_about() -> None:
-    text = message("nightly", [(ALARM, alarm("a\n\x1b[2J")), (ALARM_OVER, alarm("b"))])
+    text = text_of("night ly", ["alarm: a\n\x1b[2J: theta is 400", "over: b"])
     assert text.splitlines() == [
-        "run nightly",
-        rf"alarm: a\n\x1b[2J: theta is 400, at its max 400; {alarm().advice}",
-        "over: b: theta is 400, at its max 400",
+        "run night ly",
+        r"alarm: a\n\x1b[2J: theta is 400",
+        "over: b",
+        "see `spsa-master status --run 'night ly'`",
     ]
-    many = message("r" * 999, [(ALARM, alarm("x" * 999)) for _ in range(50)])
-    assert len(many) < 2000 and many.splitlines()[-1].startswith("45 more")
-
-
-def test_a_command_gets_the_message_and_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run_command(f"cat > '{tmp_path}/got'", "run x\nalarm: ½") == ""
-    assert (tmp_path / "got").read_text() == "run x\nalarm: ½\n"
-    failure = run_command("printf 'no\\033[2Jmail' >&2; exit 3", "text")
-    assert failure == r"exit code 3 no\x1b[2Jmail"
-    assert run_command("exit 0", "text" * 99_999) == "", "it reads nothing"
-    monkeypatch.setattr(alarm_watch, "COMMAND_SECONDS", 0.3)
-    os.mkfifo(tmp_path / "alive")
-    reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    failure = run_command(f"sleep 90 > '{tmp_path}/alive' & sleep 90", "text")
-    assert "killed after 0.3 s" in failure
-
-    def has_no_writer() -> bool:
-        with suppress(BlockingIOError):
-            return os.read(reader, 1) == b""
-        return False
-
-    until(has_no_writer, seconds=60)  # its children are killed too
-    os.close(reader)
+    many = text_of("r" * 999, ["x" * 999] * 50)
+    assert len(many) < 2000 and many.splitlines()[-2] == "45 more"
 
 
 def config(folder: Path, url: str) -> Config:
     (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
     found = load_config(folder / "config.toml", {})
-    return found.model_copy(update={"alarms": AlarmsSection(after=0.0)})
+    return found.model_copy(update={"notify": NotifySection(after=0.0)})
 
 
 @contextmanager
-def watched(staged: Stage, wanted: Config) -> Iterator[None]:
+def watched(
+    staged: Stage, wanted: Config, tell: Callable[[Message], None] = lambda _: None
+) -> Iterator[None]:
     stopping = threading.Event()
-    watch = AlarmWatch(staged.store, wanted, staged.master, stopping)
+    watch = RunWatch(staged.store, wanted, staged.master, stopping, tell)
     thread = threading.Thread(target=watch.run, args=(staged.run.name,))
     thread.start()
     try:
@@ -131,12 +114,10 @@ def test_machines_are_seldom_compared(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staged, compared = stage(sqlite_store), list[object]()
-    monkeypatch.setattr(
-        alarm_watch, "compared_machines", lambda *given: compared.append(given) or ()
-    )
-    section = {"alarms": AlarmsSection(after=60.0)}
+    monkeypatch.setattr(run_watch, "compared_machines", lambda *given: compared.append(given) or ())
+    section = {"notify": NotifySection(after=60.0)}
     wanted = config(tmp_path, sqlite_url).model_copy(update=section)
-    watch = AlarmWatch(sqlite_store, wanted, staged.master, threading.Event())
+    watch = RunWatch(sqlite_store, wanted, staged.master, threading.Event(), lambda _: None)
     for now in (1e6, 1e6 + 1, 1e6 + 2, 2e6):
         watch._machines_at(staged.run, now)
     assert len(compared) == 2
@@ -145,20 +126,60 @@ def test_machines_are_seldom_compared(
 def test_masters_of_a_paused_run_tell_it_once(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:
-    staged, told = stage(sqlite_store, SPACE, 1, planned=9), tmp_path / "told"
-    section = AlarmsSection(after=0.0, command=f"cat >> '{told}'")
-    wanted = config(tmp_path, sqlite_url).model_copy(update={"alarms": section})
+    staged, told = stage(sqlite_store, SPACE, 1, planned=9), list[Message]()
+    wanted = config(tmp_path, sqlite_url)
     sqlite_store.pause("first", "me", "lunch")
-    with watched(staged, wanted):
-        until(told.exists)
-    with watched(staged, wanted):
+    with watched(staged, wanted, told.append):
+        until(lambda: told)
+    with watched(staged, wanted, told.append):
         time.sleep(0.5)
         sqlite_store.resume("first", "me")
-        until(lambda: "over" in told.read_text())
+        until(lambda: told[1:])
     assert told_alarms(sqlite_store, staged.run) == {}
-    run, begun, again, over = told.read_text().splitlines()
-    assert run == again == "run first"
+    paused, over = told
+    assert (paused.run, paused.kind, over.kind) == ("first", "paused", "over")
+    run, begun, see = paused.text.splitlines()
+    assert (run, see) == ("run first", "see `spsa-master status --run first`")
     assert begun.startswith("alarm: first: it is paused: lunch; continue it with")
-    assert over == "over: first: it is paused: lunch"
+    assert over.text.splitlines()[1:-1] == ["over: first: it is paused: lunch"]
     kinds = [event.kind for event in sqlite_store.events(staged.run.id)]
     assert kinds[-4:] == ["paused", "alarm", "running", "alarm_over"]
+
+
+def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
+    sqlite_store: Store, sqlite_url: str, tmp_path: Path
+) -> None:
+    staged, told = stage(sqlite_store, SPACE, 2, planned=2), list[Message]()
+    wanted = config(tmp_path, sqlite_url)
+
+    def news() -> list[tuple[str, list[str]]]:
+        return [(one.kind, one.text.splitlines()[1:]) for one in told if one.kind not in OTHERS]
+
+    staged.validate(games=8, compared=Compared(theta="1", background=True))
+    staged.validate(games=8, compared=Compared(sprt=(0.0, 5.0)))  # not decided
+    with watched(staged, wanted, told.append):
+        until(news)
+        sqlite_store.finish(staged.master)  # is seen by the last look, if by no other
+    (first, second, third) = news()
+    assert first[0] == "validation" and "against start: 8 games, Elo" in first[1][0]
+    assert first[1][1].startswith("verdict: ")
+    assert second[0] == "finished" and second[1][0].startswith("finished: 2 of 2 iterations, 16 g")
+    assert "take the result: `spsa-master params diff --run first`" in second[1][1]
+    assert third[0] == "validation" and "not decided" in third[1][0], "nothing more is played"
+    for _ in "12":
+        with watched(staged, wanted, told.append):
+            time.sleep(0.3)
+    assert len(news()) == 3
+    written = sqlite_store.events(staged.run.id, kinds=[NEWS])
+    assert [told_in(event)[:99] for event in written] == [lines[0][:99] for _, lines in news()]
+
+
+def test_a_lack_of_workers_is_told_after_an_hour() -> None:
+    since: dict[AlarmKey, float] = {}
+    missing = Alarm(AlarmKind.NO_WORKER, "first", "no worker plays")
+
+    def look(now: float) -> list[tuple[str, Alarm]]:
+        return changes(since, {}, [missing, alarm()], now, after=10.0)
+
+    assert not look(0.0) and look(11.0) == [(ALARM, alarm())]
+    assert (ALARM, missing) not in look(3_500.0) and (ALARM, missing) in look(3_601.0)

@@ -1,0 +1,218 @@
+"""Watches a run beside its master: records alarms and news as events, and sends messages.
+
+A thread with a database connection of its own: whatever it waits for, the master's loop goes on.
+What has been told is in the events, so another master of the run does not tell it again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from shlex import quote
+
+from spsa.config.settings import Config
+from spsa.db import Store
+from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS, VERDICT
+from spsa.db.run_view import MasterLease
+from spsa.db.tables import Run
+from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
+from spsa.lifecycle import IterationStatus
+from spsa.master.session import master_of
+from spsa.master.verdict import Advice, Verdict
+from spsa.report.alarms import with_alarms
+from spsa.report.answer import answer_lines, ends
+from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
+from spsa.report.machines import COMPARED, MachineReport, compared_machines
+from spsa.report.notify import Address, Message, Notifier
+from spsa.report.status import Status, said_stop, status
+from spsa.report.table import record
+from spsa.text import FAILURE_LENGTH, plural, printable
+
+_LOOK_SECONDS = 15.0
+_MACHINE_SECONDS = 300.0
+_SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
+_MAX_EVENTS = 10_000
+_COST = 10.0  # looks take a tenth of the time at most
+_LEAVE_SECONDS = 5.0
+_LONG_SECONDS = 3_600.0  # for a worker to come back
+
+_LINES, _LINE = 5, 270  # of a message, and characters of each
+
+log = logging.getLogger("spsa.watch")
+
+
+def changes(
+    since: dict[AlarmKey, float],
+    told: Mapping[AlarmKey, Alarm],
+    alarms: Sequence[Alarm],
+    now: float,
+    after: float,
+) -> list[tuple[str, Alarm]]:
+    """The alarms of a look that have begun, as `ALARM`, and those told that are over.
+
+    A change counts once it has lasted `after` seconds, the lack of workers an hour; `since` has
+    when each was seen first, until then.
+    """
+    present = {alarm.key: alarm for alarm in alarms}
+    differ = present.keys() ^ told.keys()
+    changed = {key: since.get(key, now) for key in (*present, *told) if key in differ}
+    seldom = {key: max(after, _LONG_SECONDS) for key in present if key[0] == AlarmKind.NO_WORKER}
+    due = [key for key, first in changed.items() if now - first >= seldom.get(key, after)]
+    since.clear()
+    since.update({key: first for key, first in changed.items() if key not in due})
+    return [(ALARM, present[k]) if k in present else (ALARM_OVER, told[k]) for k in due]
+
+
+def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
+    """That a run has ended, and what each of its last validations measured.
+
+    `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
+    """
+    run, (measured, verdict, *_) = status.run, answer_lines(status)
+    if run.finished_at is not None:
+        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        reason = f", {run.reason}" if run.reason else ""
+        found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
+        advice = " ".join(ends(status))
+        yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
+    for match in status.validations:
+        is_last = match is status.validations[-1] and run.finished_at is None
+        goes_on = match.iteration.is_background and is_last
+        is_open = match.test is not None and match.test["accepted"] is None and not is_ending
+        if match.iteration.status is IterationStatus.COMPLETE and not is_open and not goes_on:
+            number = str(match.iteration.iteration_number)
+            yield News("validation", number, "; ".join(match.sentences()), verdict)
+
+
+def text_of(run: str, lines: Sequence[str]) -> str:
+    """The run, the lines, and what shows more, in less than 2,000 characters."""
+    told, more = [*lines], len(lines) - _LINES
+    if more > 0:
+        told[_LINES:] = [f"{more} more"]
+    last = f"see `spsa-master status --run {quote(run)}`"
+    return "\n".join(printable(line, _LINE) for line in (f"run {run}", *told, last))
+
+
+class RunWatch:
+    """Looks at a run again and again until `stopping` is set or another master holds the run."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        master_lease: MasterLease,
+        stopping: threading.Event,
+        tell: Callable[[Message], None],
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._master_lease = master_lease
+        self._stopping = stopping
+        self._tell = tell
+        self._since: dict[AlarmKey, float] = {}
+        self._machines: Sequence[MachineReport] = ()
+        self._compared_at = -_MACHINE_SECONDS
+
+    def run(self, name: str) -> None:
+        """Look until the end and once more; no defect of an alarm ends the master's run."""
+        seconds = min(_LOOK_SECONDS, max(0.2, self._config.notify.after / 2))
+        is_ending = False
+        while not is_ending:
+            is_ending, began = self._stopping.is_set(), time.monotonic()
+            try:
+                self._look(self._store.run(name), began, is_ending=is_ending)
+            except MasterLeaseLost:
+                return
+            except DatabaseUnreachable:
+                log.debug("the database is not reachable")  # the master says so
+            except Exception as error:  # noqa: BLE001 - see above
+                log.warning("the run could not be looked at: %s: %s", type(error).__name__, error)
+            self._stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
+
+    def _look(self, run: Run, now: float, *, is_ending: bool) -> None:
+        machines = self._machines if is_ending else self._machines_at(run, now)
+        look = with_alarms(self._store, status(self._store, run), machines)
+        self._record_verdict(run, look.verdict)
+        self._record_alarms(run, now, look.alarms)
+        self._record_news(run, news_of(look, is_ending=is_ending))
+
+    def _record_verdict(self, run: Run, found: Verdict) -> None:
+        """Write an event when it begins to say that the run should stop, and when it ends to."""
+        stops = found.advice is Advice.STOP
+        if found.more is not None and stops != said_stop(self._store, run):
+            detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
+            self._store.record(self._master_lease, [(VERDICT, detail)])
+
+    def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
+        """The last comparison of the machines, which is seldom."""
+        if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self._config.notify.after):
+            self._machines = compared_machines(self._store, run, COMPARED)
+            self._compared_at = now
+            if self._config.fleet.set_aside:
+                set_aside(self._store, run, self._machines)
+        return self._machines
+
+    def _record_alarms(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
+        """Write events first: what cannot be sent is not sent again and again."""
+        told, after = told_alarms(self._store, run), self._config.notify.after
+        found = changes(self._since, told, alarms, now, after)
+        if not found:
+            return
+        self._store.record(
+            self._master_lease, [(kind, record(ALARMS, alarm)) for kind, alarm in found]
+        )
+        lines = [
+            f"alarm: {alarm}" if kind == ALARM else f"over: {alarm.subject}: {alarm.found}"
+            for kind, alarm in found
+        ]
+        kind = next((str(alarm.kind) for kind, alarm in found if kind == ALARM), "over")
+        self._tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
+
+    def _record_news(self, run: Run, found: Iterator[News]) -> None:
+        told = {News.key_of(one) for one in self._store.events(run.id, _MAX_EVENTS, kinds=[NEWS])}
+        for one in found:
+            if (one.kind, one.subject) not in told:
+                self._store.record(self._master_lease, [(NEWS, record(ALARMS, one))])
+                text = text_of(run.name, [f"{one.kind}: {one.found}", one.advice])
+                self._tell(Message(run=run.name, kind=one.kind, text=text))
+
+
+def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
+    """Give suspect machines no more batches, each once in a run: a person may release it."""
+    actor = master_of(run)
+    events = store.events(run.id, _MAX_EVENTS, kinds=["set_aside"])
+    known = {
+        event.detail.get("machine")
+        for event in events
+        if event.actor == actor and event.detail.get("sha256") is None
+    }
+    for one in reports:
+        if one.is_suspect and one.machine not in known:
+            reason = printable(f"it stands out: {one.reason}", FAILURE_LENGTH)
+            if store.set_aside(one.machine, reason, actor):
+                log.warning("machine %s is set aside: %s", one.machine, reason)
+
+
+@contextmanager
+def watching(
+    config: Config, master_lease: MasterLease, run: str, told: Sequence[Address]
+) -> Iterator[None]:
+    """Watch a run in a thread while its master moves it, or plays a match."""
+    stopping = threading.Event()
+
+    def watch() -> None:
+        try:
+            with Store(config.database.url, is_stopping=stopping.is_set) as store:
+                RunWatch(store, config, master_lease, stopping, notifier.tell).run(run)
+        except TuningError as error:
+            log.warning("the run is not watched: %s", error)
+
+    with Notifier(told, _LEAVE_SECONDS) as notifier:
+        thread = threading.Thread(target=watch, name="watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join(_LEAVE_SECONDS)

@@ -1,0 +1,199 @@
+"""Messages reach real servers; what is dead is given up, and no text has an address."""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from console import call, master, write_project
+from listening import MailServer, Webhook, listening
+
+from spsa.config import load_config
+from spsa.config.settings import Config
+from spsa.errors import InvalidInput
+from spsa.report import notify
+from spsa.report.notify import Message, Notifier, NotSent, addresses
+
+TOLD = Message(run="nightly", kind="finished", text="run nightly\nfinished: ½", time="now")
+
+
+def config(folder: Path, urls: Sequence[str] = (), command: str = "", **environ: str) -> Config:
+    listed = ", ".join(f"'{url}'" for url in urls)
+    own = f'[notify]\nurls = [{listed}]\ncommand = """{command}"""\n'
+    (folder / "config.toml").write_text(f"[build]\nsource_path = 'x'\n{own}")
+    return load_config(folder / "config.toml", environ)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notify, "BACKOFF", (0.05, 0.05))
+    monkeypatch.setattr(notify, "SEND_SECONDS", 1.0)
+
+
+def test_a_webhook_gets_json_once_and_again_while_it_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with listening(Webhook(500, 429, 204)) as hook:
+        with Notifier(addresses(config(tmp_path, [hook.url])), 60) as notifier:
+            notifier.tell(TOLD)
+            wait_for(hook, 3)
+        (path, told), *again = hook.got
+    assert path == "/hooks/s3cret?key=s3cret" and again == 2 * [(path, told)]
+    assert told.pop("text") == told.pop("content") == TOLD.text
+    assert told == {"run": "nightly", "kind": "finished", "time": "now"}
+    assert caplog.text == ""
+
+
+def wait_for(hook: Webhook, requests: int) -> None:
+    end = time.monotonic() + 60
+    while len(hook.got) < requests and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "requests", "said"),
+    [
+        ((404,), 1, "it answered with HTTP 404"),
+        ((302,), 3, "it answered with HTTP 302"),
+        ((503,), 3, "it answered with HTTP 503"),
+    ],
+)
+def test_what_is_refused_is_logged_without_its_address(
+    statuses, requests: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "spsa")
+    with listening(Webhook(*statuses)) as hook:
+        with Notifier(addresses(config(tmp_path, [hook.url])), 60) as notifier:
+            notifier.tell(TOLD)
+            wait_for(hook, requests)
+            time.sleep(0.3)
+        assert len(hook.got) == requests
+    assert f"address 1, {hook.shown} did not get finished: {said}" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_an_address_that_hangs_delays_neither_the_others_nor_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(notify, "SEND_SECONDS", 60.0)
+    with listening(Webhook(0)) as dead, listening(Webhook(200)) as hook:
+        both = addresses(config(tmp_path, [dead.url, hook.url]))
+        began = time.monotonic()
+        with Notifier(both, 0.5) as notifier:
+            notifier.tell(TOLD)
+            notifier.tell(TOLD)
+            wait_for(hook, 2)
+        assert len(hook.got) == 2 and time.monotonic() - began < 20
+    assert "2 messages were not sent" in caplog.text
+
+
+def test_a_command_gets_the_text_and_no_secret_and_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPSA_NOTIFY_URLS", "https://s3cret")
+
+    def run(command: str) -> str:
+        (one,) = addresses(config(tmp_path, command=command))
+        try:
+            one.send(TOLD)
+        except NotSent as error:
+            assert error.is_final
+            return str(error)
+        return ""
+
+    assert run(f"cat > {tmp_path}/got; env >> {tmp_path}/got") == ""
+    text, _, environment = (tmp_path / "got").read_text().partition("finished: ½\n")
+    assert text == "run nightly\n" and "PATH=" in environment and "s3cret" not in environment
+    assert run("printf 'no\\\\033[2Jmail' >&2; exit 3") == r"exit code 3 no\x1b[2Jmail"
+    assert run("exit 0") == "", "it reads nothing"
+    os.mkfifo(tmp_path / "alive")
+    reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    assert run(f"sleep 90 > {tmp_path}/alive & sleep 90") == "it was killed after 1 s"
+    end = time.monotonic() + 60
+    while _is_held(reader) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not _is_held(reader), "its children are killed too"
+    os.close(reader)
+
+
+def _is_held(reader: int) -> bool:
+    try:
+        return os.read(reader, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+def test_a_mail_arrives_by_apprise(tmp_path: Path) -> None:
+    if "CI" not in os.environ:
+        pytest.importorskip("apprise")
+    with listening(MailServer()) as server:
+        (one,) = addresses(config(tmp_path, [server.url]))
+        one.send(TOLD)
+    assert one.shown == "address 1, mailto://..."
+    (mail,) = server.mails
+    assert "Subject: nightly: finished" in mail and "To: s3cret@example.org" in mail
+    with pytest.raises(NotSent, match="apprise could not deliver it"):
+        one.send(TOLD)
+
+
+@pytest.mark.parametrize(
+    ("urls", "found"),
+    [
+        ('["https://"]', "address 1 of urls is no URL"),
+        ('["https://a.b/c", "s3cret"]', "address 2 of urls is no URL"),
+        ('["unheard://s3cret"]', "(unheard://...) is none that apprise knows"),
+        ('"https://s3cret"', "urls is not a list of texts"),
+        ('["https://s3cret\\n"]', "urls is not a list of texts"),
+        ('[{ s3cret = "x" }]', "urls is not a list of texts"),
+    ],
+)
+def test_a_wrong_address_is_refused_by_its_place(urls: str, found: str, tmp_path: Path) -> None:
+    write_project(tmp_path, f"[build]\nsource_path = 'engine'\n[notify]\nurls = {urls}\n")
+    with pytest.raises(InvalidInput) as refused:
+        addresses(load_config(tmp_path / "config.toml", {}))
+    (fault,) = refused.value.faults
+    assert fault.line == 4 and fault.name == "notify" and found in fault.found
+    assert "s3cret" not in str(refused.value)
+
+
+def test_without_apprise_its_addresses_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify, "find_spec", lambda _: None)
+    with pytest.raises(InvalidInput, match=r"pip install 'spsa-tuner\[notify\]'"):
+        addresses(config(tmp_path, ["discord://s3cret"]))
+
+
+def test_addresses_come_from_the_environment_first(tmp_path: Path) -> None:
+    listed, file = ["https://a.example/1"], tmp_path / "secret"
+    file.write_text("https://b.example/1\nhttps://c.example/2\n")
+    named = config(tmp_path, listed, SPSA_NOTIFY_URLS_FILE=str(file))
+    assert [one.shown for one in addresses(named)] == [
+        f"address {n}, https://{x}.example/..." for n, x in ((1, "b"), (2, "c"))
+    ]
+    direct = config(tmp_path, listed, SPSA_NOTIFY_URLS="https://d.example")
+    assert [one.shown for one in addresses(direct)] == ["address 1, https://d.example/..."]
+    assert "d.example" not in repr(direct)
+    with pytest.raises(InvalidInput, match="name a file with an address on each line"):
+        config(tmp_path, SPSA_NOTIFY_URLS_FILE=str(tmp_path / "none"))
+
+
+def test_doctor_sends_a_test_to_each_address(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    with listening(Webhook(200)) as hook, listening(Webhook(403)) as closed:
+        done = call(
+            master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=f"{hook.url} {closed.url}"
+        )
+    assert done.stdout.splitlines() == [
+        f"address 1, {hook.shown}: sent",
+        f"address 2, {closed.shown}: not sent: it answered with HTTP 403",
+    ]
+    assert done.returncode == 1 and "s3cret" not in done.stderr
+    ((_, told),) = hook.got
+    assert told["kind"] == "test" and told["text"].startswith("run small\ntest: ")
+    silent = call(master("doctor", "--notify"), tmp_path)
+    assert silent.returncode == 3 and "[notify]" in silent.stderr
+    refused = call(master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=closed.url)
+    assert refused.stdout == f"address 1, {closed.shown}: not sent: Connection refused\n"
