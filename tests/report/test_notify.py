@@ -143,7 +143,7 @@ def test_a_mail_arrives_by_apprise(tmp_path: Path) -> None:
     [
         ('["https://"]', "address 1 of urls is no URL"),
         ('["https://a.b/c", "s3cret"]', "address 2 of urls is no URL"),
-        ('["unheard://s3cret"]', "(unheard://...) is none that apprise knows"),
+        ('["unheard://s3cret"]', "address 1 of urls (unheard://...)"),
         ('"https://s3cret"', "urls is not a list of texts"),
         ('["https://s3cret\\n"]', "urls is not a list of texts"),
         ('[{ s3cret = "x" }]', "urls is not a list of texts"),
