@@ -57,7 +57,7 @@ def parsed(text: str) -> sa.URL:
     if scheme not in _FILE or not is_whole:
         raise refused()
     if url.host or url.username or url.query or url.database in (None, "", ":memory:"):
-        raise refused("names no SQLite file that a second process can open", _FILE_REMEDY)
+        raise refused("names no SQLite file that a second process can open", of_file=True)
     return url.set(drivername="sqlite")
 
 
@@ -67,11 +67,9 @@ def _is_server(text: str, url: sa.URL) -> bool:
     return is_clear and 0 < (url.port or 5432) < 65536
 
 
-def refused(
-    found: str = "is not the URL of a PostgreSQL database or an SQLite file", remedy: str = _REMEDY
-) -> Exception:
+def refused(found: str = "is not the URL of a database", *, of_file: bool = False) -> Exception:
     """The error for a URL; `found` holds nothing of it."""
-    return InvalidInput.of("DATABASE_URL", _NAME, found, remedy)
+    return InvalidInput.of("DATABASE_URL", _NAME, found, _FILE_REMEDY if of_file else _REMEDY)
 
 
 def displayed(url: sa.URL) -> str:
