@@ -80,11 +80,7 @@ def run(
     with working("checking params.toml against the engine"):
         checked_space(config)
     new = name or config.run.name
-    with sole_writer(config, new):
-        return _run(config, new, seed, origin, doubt)
-
-
-def _run(config: Config, name: str, seed: int | None, origin: str | None, doubt: float) -> int:
+    click.get_current_context().with_resource(sole_writer(config, new))
     if migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
@@ -93,7 +89,7 @@ def _run(config: Config, name: str, seed: int | None, origin: str | None, doubt:
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            begins = None if origin is None else _origin(store, origin, doubt, name)
+            begins = None if origin is None else _origin(store, origin, doubt, new)
             prepared = prepare(config, store, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
