@@ -27,7 +27,8 @@ from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import MAX_TEXT, content, remove_old, write_whole
 
-_SECONDS = "build-seconds"
+BUILD_SECONDS, NODES_PER_SECOND = "build-seconds", "nodes-per-second"
+"""Files with what was measured last: of an iteration's two builds, and of one engine."""
 
 
 class Builder:
@@ -66,7 +67,7 @@ class Builder:
         number = self._free_copies.get()  # the first free one, whose caches are the warmest
         try:
             if plus == minus:
-                engine = self.build_one("plus", plus, number)
+                engine = self.build_one("plus", plus, number, alone=True)
                 return engine, engine
             with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
                 both = [
@@ -82,10 +83,13 @@ class Builder:
         finally:
             self._free_copies.put(number)
 
-    def build_one(self, side: str, rendered: Rendered, number: int = 0) -> BuiltEngine:
+    def build_one(
+        self, side: str, rendered: Rendered, number: int = 0, *, alone: bool = False
+    ) -> BuiltEngine:
         """Find one engine by its build key, or compile, smoke-test and publish it.
 
-        `side` is "plus" or "minus", `number` that of its work copy.
+        `side` is "plus" or "minus", `number` that of its work copy. One that is built `alone` is
+        assumed to take half the time of two.
         """
         compiler, recipe = self.compiler, self.compiler.recipe
         compiler.commands.wait(0)
@@ -100,8 +104,8 @@ class Builder:
                 made, target = compiler.compile(work_copy, rendered)
                 limit = longest_search(recipe.time_control)
                 bench = examine(made, recipe.bench, (), limit, recipe.options, self._option_places)
-                seconds = time.monotonic() - began
-                write_whole(compiler.work / _SECONDS, f"{seconds:.3f}\n".encode())
+                seconds = (time.monotonic() - began) * (2 if alone else 1)
+                keep_measured(compiler.work, BUILD_SECONDS, seconds)
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
 
     def cancel(self) -> None:
@@ -113,10 +117,15 @@ class Builder:
         self._artifacts.evict(hashes)
 
 
-def last_build_seconds(work: Path) -> float | None:
-    """How long the last build in this folder took; None before the first."""
+def keep_measured(work: Path, name: str, number: float) -> None:
+    """Write one of the two files of a folder."""
+    write_whole(work / name, f"{number:.3f}\n".encode())
+
+
+def last_measured(work: Path, name: str) -> float | None:
+    """What one of the two files of a folder says; None before the first measurement."""
     try:
-        return float(content(work / _SECONDS, MAX_TEXT))
+        return float(content(work / name, MAX_TEXT))
     except (OSError, ValueError):
         return None
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from spsa.algorithms.tuning import problem_of
+from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
 from spsa.core import Builds
@@ -17,7 +18,7 @@ from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
-from spsa.master.delivery_setup import built_in_seconds, delivery_settings, usual_builds
+from spsa.master.delivery_setup import delivery_settings, measured_here, usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.planning.games_needed import cut, in_flight_limit
@@ -187,10 +188,12 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         games = past.tally.games
         seconds, how = past.seconds / games, f"measured over {games:,} games"
     else:
-        seconds = game_seconds(config.game_settings.time_control, USUAL_PLIES, _USUAL_NPS)
+        nps = measured_here(config, NODES_PER_SECOND)
+        seconds = game_seconds(config.game_settings.time_control, USUAL_PLIES, nps or _USUAL_NPS)
         how = f"{USUAL_PLIES:.0f} plies assumed"
         if config.game_settings.time_control.kind is TimeKind.NODES:
-            how += f", at {_USUAL_NPS:,.0f} nodes a second assumed"
+            known = "assumed" if nps is None else "as `init` measured"
+            how += f", at {nps or _USUAL_NPS:,.0f} nodes a second {known}"
     if seconds is None:
         return None, "the duration of a fixed-depth game is unknown: use --game-seconds"
     return seconds, f"a game takes {seconds:.3g} s: {how}"
@@ -204,7 +207,7 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
         return assumed.build_seconds, ()
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
-    if (seconds := built_in_seconds(config)) is not None:
+    if (seconds := measured_here(config, BUILD_SECONDS)) is not None:
         return seconds, (f"two builds take {seconds:.3g} s, as the last one here: measured",)
     found = f"two builds take {USUAL_BUILD_SECONDS:g} s: assumed (--build-seconds)"
     return USUAL_BUILD_SECONDS, (found,)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
-from spsa.builds.builder import Builder, adopt, last_build_seconds
+from spsa.builds.builder import Builder, adopt, last_measured
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of, shown
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
@@ -140,9 +140,9 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
         yield delivery_of(own, space, delivery_settings(own), None)[0]
 
 
-def built_in_seconds(config: Config) -> float | None:
-    """How long the last build took here: of a run, `probe`, or the trial of `init`."""
-    return last_build_seconds(_work(config))
+def measured_here(config: Config, what: str) -> float | None:
+    """The seconds of two builds, of a run, `probe` or `init`, or the speed that `init` measured."""
+    return last_measured(_work(config), what)
 
 
 def shared_files(config: Config) -> dict[str, bytes]:

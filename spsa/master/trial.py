@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from spsa.builds.builder import NODES_PER_SECOND, keep_measured
 from spsa.builds.smoke import declared_options, engine_under_test, longest_search
 from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
@@ -119,7 +120,10 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         options = {**settings.common_options, **sides.plus_options}
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
-    return Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
+    tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
+    if tried.nodes:
+        keep_measured(config.path.resolve().parent / WORK, NODES_PER_SECOND, tried.nodes_per_second)
+    return tried
 
 
 def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """`init` builds an engine once and searches once, and mends what one plain value mends."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -74,6 +75,13 @@ def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, t
     assert float(Path(".tuning/build-seconds").read_text()) > 0
     Path(".tuning/build-seconds").write_text("55\n")
     assert "builds take 55 s, as the last one here: measured" in ask("plan").out
+    speed = float(Path(".tuning/nodes-per-second").read_text())
+    assert f" {speed:,.0f} nodes a second; " in heard.err
+    Path(".tuning/nodes-per-second").write_text("500\n")
+    of_nodes = '[time_control]\nkind = "nodes"\nlow = 1000\n\n['
+    text = re.sub(r"\[time_control\].*?\n\[", of_nodes, Path("config.toml").read_text(), flags=re.S)
+    Path("config.toml").write_text(text)
+    assert "200 s: 100 plies assumed, at 500 nodes a second as `init` measured" in ask("plan").out
 
 
 @pytest.mark.parametrize(
