@@ -124,9 +124,9 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(own: Bench) -> Non
         own.write(f"{name}/Cargo.toml", package.format(name))
         outside = text.replace("mod constants;", '#[path = "../src/constants.rs"] mod constants;')
         own.write(f"{name}/main.rs", outside.replace("* 10 +", f"* 10 +{added}"))
-    for name, count in (("one", 7061), ("two", 7066)):
+    for name, nodes in (("one", 7061), ("two", 7066)):
         builder = own.builder(package=name, binary="engine")
-        assert builder.build_one("plus", rendered(7)).bench == count
+        assert builder.build_one("plus", rendered(7)).bench == nodes
     with pytest.raises(BuildFailed, match="three"):
         own.builder(package="three", binary="engine").build_one("plus", rendered(7))
 
