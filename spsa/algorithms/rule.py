@@ -21,7 +21,8 @@ from spsa.algorithms.state import Carry
 from spsa.core.params import Vector as Vector
 from spsa.core.scoring import ELO_PER_SCORE
 
-_RESULTS = np.arange(-2.0, 3.0)  # w of a pair, wins minus losses of plus, by its half points
+PAIR_RESULTS = np.arange(-2.0, 3.0)
+"""w of a pair, wins minus losses of plus, by its half points."""
 
 State = Any
 """The state of a rule: arrays that only the rule reads; see `spsa.algorithms.state`."""
@@ -99,12 +100,12 @@ class Outcome:
     @property
     def result(self) -> Vector:
         """W, wins minus losses of plus, shape (1,)."""
-        return total(self.pentanomial * _RESULTS)
+        return total(self.pentanomial * PAIR_RESULTS)
 
     @property
     def squares(self) -> Vector:
         """The sum of w^2 over the pairs, shape (1,)."""
-        return total(self.pentanomial * _RESULTS**2)
+        return total(self.pentanomial * PAIR_RESULTS**2)
 
     @property
     def elo(self) -> Vector:

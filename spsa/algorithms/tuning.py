@@ -4,7 +4,7 @@ Pure: the same seed, state and counts give the same numbers, bit for bit. The ma
 numbers; `doctor` computes them again and compares.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, ulp
@@ -14,7 +14,8 @@ import numpy as np
 
 from spsa.algorithms import Belief, Outcome, Problem, create
 from spsa.algorithms.observing import Average, Observation, Observed, observed
-from spsa.algorithms.state import Carry
+from spsa.algorithms.state import Carry, restored, saved
+from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core import Estimates, Update, derived_seed
 from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
@@ -34,25 +35,34 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedGames:
-    """The played values and the result of an iteration, from its row."""
+    """The played values and the result of an iteration, from its row.
+
+    Of a run with several time controls, `by_time_control` has the parts of the tally.
+    """
 
     k: int
     a_k: float
     c_k: float
     played: PlayedValues
     tally: Tally
+    by_time_control: Sequence[Tally] = ()
+
+
+_SUMS = "time_controls"  # in a state, beside the parts of the rule
 
 
 @dataclass(frozen=True)  # no slots: the bounds are computed once
 class Tuning:
     """One run's space and rule.
 
-    `begun` is the start of a fork: theta and what its rule knows.
+    `begun` is the start of a fork: theta and what its rule knows. `weights` are those of several
+    time controls; a single one has none.
     """
 
     space: Space
     rule: Observed
     begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
+    weights: tuple[float | None, ...] = ()
 
     def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
         """The start of the run: theta in the units of params.toml, and the rule's state."""
@@ -97,12 +107,17 @@ class Tuning:
         The state and theta contain every result before k; the iteration may have been opened on
         fewer.
         """
-        outcome = self._outcome(games, theta)
+        sums, outcome = self.sums(state), self._outcome(games, theta)
+        more: dict[str, Any] = {}
+        if sums is not None:
+            counts = np.array([one.pentanomial for one in games.by_time_control], dtype=np.float64)
+            outcome = replace(outcome, pentanomial=sums.weighed(counts, self.weights))
+            more = {_SUMS: saved(sums.after(counts, outcome.difference))}
         after, found = self.rule.tell(self.rule.load(state), outcome)
         delta = self._delta(theta, self.rule.theta(after))
         return Update(
             k=games.k,
-            state=self.rule.dump(after),
+            state={**self.rule.dump(after), **more},
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             estimates=self._estimates(after),
@@ -110,6 +125,16 @@ class Tuning:
             elo=float(found.elo[0]),
             bounded=bool(found.bounded[0]),
         )
+
+    def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:
+        """The sums over results by time control; None for a single time control.
+
+        A fork begins with none. Raises UnusableState if the state has others.
+        """
+        if not self.weights:
+            return None
+        none = TimeControlSums.nothing(len(self.weights), len(self.space.active))
+        return restored("time_control", state[_SUMS], none) if _SUMS in state else none
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
         """The estimates that belong to this state."""
@@ -188,10 +213,15 @@ def tuning(
     iterations: int,
     pairs: int,
     seed: int,
+    weights: tuple[float | None, ...] = (),
 ) -> Tuning:
-    """The named rule on this space, for a run of `iterations` with `pairs` each."""
+    """The named rule on this space, for a run of `iterations` with `pairs` each.
+
+    `weights` are those of its time controls, if these are several.
+    """
     problem = problem_of(space, iterations=iterations, pairs=pairs, seed=seed)
-    return Tuning(space, observed(create(algorithm, settings, problem), problem))
+    rule = observed(create(algorithm, settings, problem), problem)
+    return Tuning(space, rule, weights=weights)
 
 
 def problem_of(space: Space, *, iterations: int, pairs: int, seed: int = 0) -> Problem:

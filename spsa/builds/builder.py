@@ -102,8 +102,9 @@ class Builder:
                     return found
                 began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
-                limit = longest_search(recipe.time_control)
-                bench = examine(made, recipe.bench, (), limit, recipe.options, self._option_places)
+                searches = [longest_search(one) for one in recipe.time_controls]
+                places = self._option_places
+                bench = examine(made, recipe.bench, (), searches, recipe.options, places)
                 seconds = (time.monotonic() - began) * (2 if alone else 1)
                 keep_measured(compiler.work, BUILD_SECONDS, seconds)
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
@@ -134,7 +135,7 @@ def adopt(
     engine: Path,
     engines_path: Path,
     arguments: Sequence[str] = (),
-    time_control: TimeControl | None = None,
+    time_controls: Sequence[TimeControl] = (),
 ) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
@@ -145,7 +146,7 @@ def adopt(
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         if (found := store.find(key)) is not None:
             return found
-        bench = examine(binary, None, arguments, longest_search(time_control))
+        bench = examine(binary, None, arguments, [longest_search(one) for one in time_controls])
         verify(binary, key)
         return store.add(key, binary, here, None, bench)
 

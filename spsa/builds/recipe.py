@@ -43,7 +43,7 @@ class Recipe:
     path of what it makes. `timeout` is in seconds. The engine must have a `bench` command with a
     node count (True), may have one (None), or is not asked for one (False). `level` is the level of
     x86-64 to build for, or that the command builds for. In the smoke test the engine has to obey
-    the longest search of `time_control` and to accept `options`.
+    the longest search of each of `time_controls` and to accept `options`.
     """
 
     command: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Recipe:
     level: str | None = None
     timeout: float = 900.0
     bench: bool | None = None
-    time_control: TimeControl | None = None
+    time_controls: tuple[TimeControl, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
 

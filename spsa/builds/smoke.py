@@ -37,10 +37,8 @@ _LISTING_SECONDS = 2.0
 _BENCH_SECONDS = 60.0
 
 
-def longest_search(control: TimeControl | None) -> Limit | None:
+def longest_search(control: TimeControl) -> Limit:
     """The longest search of a run: an engine that ignores this limit would hang in games."""
-    if control is None:
-        return None
     match control.kind:
         case TimeKind.NODES:
             return limit_of_nodes(int(control.high))
@@ -66,18 +64,18 @@ def examine(
     binary: Path,
     bench: bool | None,
     arguments: Sequence[str] = (),
-    first_search: Limit | None = None,
+    searches: Sequence[Limit] = (),
     options: Mapping[str, str] = MappingProxyType({}),
     places: Mapping[str, str] = MappingProxyType({}),
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
-    It also has to declare `options` with these values, and to obey the limit of `first_search`.
+    It also has to declare `options` with these values, and to obey the limits of `searches`.
     `places` say where an option is written, for the message.
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    declared = declared_options(binary, arguments, first_search)
+    declared = declared_options(binary, arguments, searches)
     for name, value in options.items():
         if objection := declared.objection(name, value):
             place = places.get(name, "[engine.options]")
@@ -91,13 +89,13 @@ def examine(
 
 
 def declared_options(
-    binary: Path, arguments: Sequence[str] = (), first_search: Limit | None = None
+    binary: Path, arguments: Sequence[str] = (), searches: Sequence[Limit] = ()
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
         with engine_under_test([str(binary.absolute()), *arguments]) as engine:
-            if first_search is not None:
-                _obey(engine, first_search)
+            for limit in searches:
+                _obey(engine, limit)
             return engine.declared
     except SmokeTestFailed as failure:
         raise SmokeTestFailed(f"{binary}: {failure}") from failure
@@ -162,11 +160,11 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
         yield stop_signal, limits
 
 
-def _obey(engine: UciEngine, first: Limit) -> None:
-    """Search with the run's own limit. An engine that knows only its clock may move at once."""
-    asked = f"asked `{first.go.decode().strip()}`"
+def _obey(engine: UciEngine, limit: Limit) -> None:
+    """Search with a limit of the run. An engine that knows only its clock may move at once."""
+    asked = f"asked `{limit.go.decode().strip()}`"
     try:
-        if engine.search(b"position startpos", first).info:
+        if engine.search(b"position startpos", limit).info:
             return
     except EngineFault as fault:
         words = f"{asked}: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from types import FrameType
@@ -254,4 +254,4 @@ def _background(config: Config, run: Run) -> BackgroundPlan | None:
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
     """The game settings of a run, with the time control that [validation] may name."""
     own = config.validation.time_control
-    return game_settings if own is None else replace(game_settings, time_control=own.limits)
+    return game_settings if own is None else game_settings.under(own.limits)

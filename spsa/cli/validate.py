@@ -1,7 +1,6 @@
 """`spsa-master validate`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -109,12 +108,12 @@ def validate(
         sides = PlayedValues(plus=plus, minus=minus)
         compared = Compared(theta=given["theta"], against=given["against"], sprt=sprt)
         own = validation_game_settings(config, chosen.game_settings)
+        also = given["also"]
         with (
             held_run(store, config, chosen, console, stopping) as held,
             watching(config, held.master_lease, chosen.name, told),
         ):
-            for control in filter(None, (own.time_control, given["also"])):
-                game_settings = replace(own, time_control=control)
+            for game_settings in (own, own.under(also)) if also else (own,):
                 row = play_match(held, chosen, sides, wanted, game_settings, compared, k)
                 if row is None:
                     return 130

@@ -8,7 +8,7 @@ from spsa.config.document import Found, Key, read_document
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
 from spsa.config.space import readable_space
-from spsa.core.game_settings import Book, EngineFile, GameSettings
+from spsa.core.game_settings import Book, EngineFile, GameSettings, TimeControlShare
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
@@ -53,8 +53,13 @@ def _notified(environ: Mapping[str, str]) -> list[str]:
 def _game_settings(tables: Sections) -> GameSettings:
     games, engine = tables.games, tables.engine
     chess960 = {CHESS960: "true"} if games.chess960 else {}
+    controls = tuple(
+        TimeControlShare(time_control=one.limits, share=one.share, weight=one.weight)
+        for one in tables.time_control
+    )
     return GameSettings(
-        time_control=tables.time_control.limits,
+        time_control=controls[0].time_control,
+        time_controls=controls if len(controls) > 1 else (),
         adjudication=tables.adjudication.rules,
         book=Book(
             name=games.book,

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -17,12 +18,21 @@ Key = tuple[str, ...]
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 _MAX_BYTES = 2**22  # bytes; TOML is read at a megabyte a second
 _PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
-_HEADER = re.compile(r"""\s*\[\[?((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]""")
+_HEADER = re.compile(r"""\s*(\[\[?)((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]""")
 _KEY = re.compile(rf"\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*=")
 
 
 Found = tuple[Key, str, str]
 """The path of a key, what was found, and what would be right; () is the path of the whole file."""
+
+
+def nth(number: int) -> str:
+    """The part of a path for a table, from 0, of an array of tables."""
+    return f"#{number}"
+
+
+def _named(key: Key) -> Key:
+    return tuple(part for part in key if not part.startswith("#"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class Document:
             Fault(
                 file=str(self.path),
                 line=self._line(key),
-                name=".".join(key[:-1] or key) or self.path.name,
+                name=".".join(_named(key[:-1] or key)) or self.path.name,
                 found=what,
                 remedy=remedy,
             )
@@ -92,10 +102,14 @@ def _lines(text: str) -> dict[Key, int]:
     """The line of each key that begins one, and of the tables around it; the first one wins."""
     lines: dict[Key, int] = {}
     outer: Key = ()
+    tables: Counter[Key] = Counter()  # of each array of tables
     for number, line in enumerate(text.split("\n"), start=1):
         header, found = _HEADER.match(line), _KEY.match(line)
         if header is not None:
-            outer = key = _parts(header[1])
+            outer = key = _parts(header[2])
+            if header[1] == "[[":
+                outer = key = (*key, nth(tables[key]))
+                tables[key[:-1]] += 1
         elif found is not None:
             key = outer + _parts(found[1])
         else:

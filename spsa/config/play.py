@@ -1,12 +1,12 @@
 """The tables of config.toml that decide how games are played."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from spsa.builds.git import DEFAULT_REF, fault_of
-from spsa.config.document import Found
+from spsa.config.document import Found, Key, nth
 from spsa.config.section import (
     FilePath,
     OptionalPath,
@@ -21,6 +21,7 @@ from spsa.config.section import (
 )
 from spsa.core import game_settings as core
 from spsa.core.json_values import from_json
+from spsa.core.time_controls import whole_parts
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 
@@ -32,6 +33,9 @@ _KEYS = {
     core.TimeKind.DEPTH: _COUNTS,
 }
 """The keys that go with each kind."""
+
+OF_SEVERAL = ("share", "weight")
+"""The keys that go with several time controls."""
 
 Seconds = Annotated[float, Field(ge=0.001, le=core.MAX_SECONDS)]
 """At least one millisecond, the unit of UCI."""
@@ -58,6 +62,10 @@ class TimeControlSection(Section):
     """nodes or depth of a move, required by `nodes` and `depth`; a depth is 1,000 at most"""
     high: Count | None = None
     """the same; by default `low`"""
+    share: Annotated[float, Field(ge=0.001, le=1000.0)] = 1.0
+    """of several: their games are in proportion to it"""
+    weight: Annotated[float | None, Field(ge=0.001, le=1000.0)] = None
+    """of several: what a pair counts for the rule; by default as much as it teaches"""
 
     @property
     def limits(self) -> core.TimeControl:
@@ -78,7 +86,7 @@ class TimeControlSection(Section):
         return self.timelow, self.timehigh
 
     def faults(self) -> Iterator[Found]:
-        for key in sorted(self.model_fields_set - _KEYS[self.kind] - {"kind"}):
+        for key in sorted(self.model_fields_set - _KEYS[self.kind] - {"kind", *OF_SEVERAL}):
             needs = " or ".join(f'"{kind}"' for kind, keys in _KEYS.items() if key in keys)
             yield (key,), f'{key} does not go with kind = "{self.kind}"', f"it needs kind = {needs}"
         is_counted, (low, high) = _KEYS[self.kind] is _COUNTS, self._range
@@ -93,6 +101,23 @@ class TimeControlSection(Section):
             yield (key,), f"{key} = {high} is too large", f"use at most {core.MAX_DEPTH}"
 
 
+MAX_TIME_CONTROLS = 8
+
+
+def _array(written: object) -> object:
+    """One table is an array of one."""
+    several = written if isinstance(written, list | tuple) else [written]
+    if not 1 <= len(several) <= MAX_TIME_CONTROLS:
+        found, most = f"there are {len(several)} time controls", MAX_TIME_CONTROLS
+        raise refusal(found, f"write at least one table and at most {most}")
+    return several
+
+
+TimeControls = Annotated[
+    tuple[TimeControlSection, ...], Field(strict=False), BeforeValidator(_array)
+]
+
+
 def _book(name: str, info: ValidationInfo) -> str:
     """The name of a built-in book, or the absolute path of a file."""
     if builtin_book(name) is not None:
@@ -103,7 +128,8 @@ def _book(name: str, info: ValidationInfo) -> str:
     return str(path)
 
 
-Games = Annotated[int, Field(ge=2, le=1_000_000), AfterValidator(even)]
+MAX_GAMES = 1_000_000  # of an iteration
+Games = Annotated[int, Field(ge=2, le=MAX_GAMES), AfterValidator(even)]
 
 
 class GamesSection(Section):
@@ -143,6 +169,41 @@ class GamesSection(Section):
         if self.chess960 and builtin_book(self.book) is not None:
             found = "the built-in books have no positions of Chess960"
             yield ("chess960",), found, 'name a file of Chess960 positions: book = "..."'
+
+
+def time_control_faults(
+    several: Sequence[TimeControlSection], games: GamesSection | None
+) -> Iterator[Found]:
+    """What is wrong between them, by paths that begin at the file; `games` if those are right."""
+    at: list[Key] = [("time_control", nth(i)) for i in range(len(several))]
+    if len(several) == 1:
+        for key in OF_SEVERAL:
+            if key in several[0].model_fields_set:
+                remedy = "remove it, or write two tables [[time_control]]"
+                yield ("time_control", key), f"{key} is of several time controls", remedy
+        return
+    limits = [one.limits for one in several]
+    for i, same in enumerate(limits):
+        if same in limits[:i]:
+            yield at[i], f"{same} is there twice", "remove one, and give the other its share"
+    weighed = [one.weight is not None for one in several]
+    if any(weighed) and not all(weighed):
+        found = "weight is missing, and another time control has one"
+        yield at[weighed.index(False)], found, "give all a weight, or none"
+    if games is not None:
+        wrote = "games_per_iteration" in games.model_fields_set
+        place: Key = ("games", "games_per_iteration") if wrote else at[0]
+        yield from _share_faults([one.share for one in several], games.games_per_iteration, place)
+
+
+def _share_faults(shares: Sequence[float], games: int, key: Key) -> Iterator[Found]:
+    whole = 2 * sum(whole_parts(shares))
+    if games % whole:
+        near = (games - games % whole, games - games % whole + whole)
+        possible = [str(n) for n in near if 0 < n <= MAX_GAMES]
+        found = f"games_per_iteration = {games} cannot be divided by the shares in whole pairs"
+        use = f"write games_per_iteration = {' or '.join(possible)} in [games]"
+        yield key, found, use if possible else "use small whole numbers as shares, as 1 and 2"
 
 
 def _option(name: str) -> str:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from spsa.config.document import Found, Key, shown, suggestion
+from spsa.config.document import Found, Key, nth, shown, suggestion
 from spsa.text import is_printable
 
 _LONGEST_TEXT = 4096
@@ -138,9 +138,19 @@ def _told(
 
 
 def _place(error: ErrorDetails, data: Any) -> tuple[Key, object]:
-    """The keys of an error's location, without the parts of a list or union; what stands there."""
+    """The keys of an error's location, and what stands there.
+
+    Of the parts of a list or union only the tables of an array of tables are told apart.
+    """
     path: list[str] = []
-    for part in map(str, error["loc"]):
+    for part in error["loc"]:
+        if isinstance(part, int) and isinstance(data, dict):
+            continue  # one table is read like an array of one
+        if isinstance(part, int) and isinstance(data, list) and isinstance(data[part], dict):
+            path.append(nth(part))
+            data = data[part]
+            continue
+        part = str(part)
         if not isinstance(data, dict) or (part not in data and error["type"] != "missing"):
             break
         path.append(part)
@@ -151,6 +161,8 @@ def _place(error: ErrorDetails, data: Any) -> tuple[Key, object]:
 def _known(model: type[Section], path: Key) -> Collection[str]:
     """The keys of the table at `path`."""
     for name in path:
+        if name not in model.model_fields:  # a table of an array
+            continue
         annotation = model.model_fields[name].annotation
         kinds = (annotation, *get_args(annotation))
         model = next(one for one in kinds if isinstance(one, type) and issubclass(one, Section))

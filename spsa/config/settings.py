@@ -20,10 +20,13 @@ from spsa.algorithms import rule_entry, settings_faults
 from spsa.builds.requirements import WORD, Level
 from spsa.config.document import Found, shown
 from spsa.config.play import (
+    OF_SEVERAL,
     AdjudicationSection,
     EngineSection,
     GamesSection,
+    TimeControls,
     TimeControlSection,
+    time_control_faults,
 )
 from spsa.config.section import (
     FilePath,
@@ -227,6 +230,10 @@ class ValidationSection(Section):
     def faults(self) -> Iterator[Found]:
         if "share" in self.model_fields_set and not self.every:
             yield ("share",), "share is of validations in the background", "add every = 100"
+        own = self.time_control
+        for key in own.model_fields_set.intersection(OF_SEVERAL) if own else ():
+            found = f"{key} is of several time controls, and a match has one"
+            yield ("time_control", key), found, f"remove {key}"
 
 
 def _addresses(given: object) -> object:
@@ -279,7 +286,7 @@ class Sections(Section):
 
     run: RunSection = _table()
     database: DatabaseSection = _table()
-    time_control: TimeControlSection = _table()
+    time_control: TimeControls = _table()
     games: GamesSection = _table()
     spsa: SpsaSection = _table()
     build: BuildSection = _table()
@@ -294,11 +301,12 @@ class Sections(Section):
     @classmethod
     def _between_tables(cls, engine: EngineSection, info: ValidationInfo) -> EngineSection:
         """Tell what is wrong between tables that are right by themselves, whatever others are."""
-        names = ("build", "games", "time_control", "delivery")
-        build, games, control, delivery = (info.data.get(name) for name in names)
-        told: list[Found] = []
-        if games and games.target_nps is not None and control and control.limits.reproducible:
-            found = f'target_nps does not go with kind = "{control.kind}" of [time_control]'
+        build, games, delivery = (info.data.get(name) for name in ("build", "games", "delivery"))
+        controls = info.data.get("time_control") or ()
+        told = list(time_control_faults(controls, games)) if controls else []
+        is_timed = any(not one.limits.reproducible for one in controls)
+        if games and games.target_nps is not None and controls and not is_timed:
+            found = f'target_nps does not go with kind = "{controls[0].kind}" of [time_control]'
             told.append((("games", "target_nps"), found, "remove it: these games need no scale"))
         builds = delivery and delivery.kind == "build"
         if build and builds and build.source_path is None and engine.source is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from textwrap import fill, wrap
-from typing import Any
+from typing import Any, get_args
 
 import tomli_w
 
@@ -231,6 +231,7 @@ def starter_config(setup: Setup, shape: Shape) -> str:
 def _section(name: str, table: Table) -> str:
     """A table with its keys, each with its documentation; a table of options has none."""
     model: Any = getattr(Sections.model_fields.get(name), "annotation", None)
+    model, *_ = *get_args(model), model  # of the tables of an array
     lines = [f"[{name}]"]
     for key, value in table.items():
         if model is not None:

@@ -116,6 +116,23 @@ class TimeControl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeControlShare:
+    """One of several time controls of a run.
+
+    Its games are in proportion to `share`. `weight` is what a pair of it counts for the rule,
+    relative to those of the others; None: as much as it teaches.
+    """
+
+    time_control: TimeControl
+    share: float = 1.0
+    weight: float | None = None
+
+    def __str__(self) -> str:
+        weight = "" if self.weight is None else f", weight {self.weight:g}"
+        return f"{self.time_control}, share {self.share:g}{weight}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrawRule:
     """Draw when both engines' scores stay within `score` centipawns.
 
@@ -214,7 +231,9 @@ class GameSettings(Column):
     """The game settings: all that decides a game besides the engines, the seed and the opening.
 
     Both engines are started with `engine_arguments`. `engine_files` are by the options that take
-    their paths. `minus` is None where both sides play by the same.
+    their paths. Where there are several time controls, `time_controls` has all of them, and
+    `time_control` is the first; a claim has those of its own batch alone. `minus` is None where
+    both sides play by the same.
     """
 
     column = "game_settings"
@@ -227,6 +246,7 @@ class GameSettings(Column):
     engine_files: Mapping[str, EngineFile] = field(default_factory=dict)
     scale: Scale | None = None
     minus: MinusSettings | None = None
+    time_controls: tuple[TimeControlShare, ...] = ()
 
     @property
     def handicap(self) -> float:
@@ -237,6 +257,30 @@ class GameSettings(Column):
     def has_foreign(self) -> bool:
         """Whether minus is another program than plus."""
         return self.minus is not None and self.minus.foreign
+
+    @property
+    def played(self) -> tuple[TimeControlShare, ...]:
+        """All its time controls, also if that is one."""
+        return self.time_controls or (TimeControlShare(time_control=self.time_control),)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The shares of several time controls; none of a single one."""
+        return tuple(one.share for one in self.time_controls)
+
+    @property
+    def weights(self) -> tuple[float | None, ...]:
+        """The weights of several time controls; none of a single one."""
+        return tuple(one.weight for one in self.time_controls)
+
+    @property
+    def limits(self) -> str:
+        """`10+0.1`; of several time controls `10+0.1 and 60+0.6`."""
+        return " and ".join(str(one.time_control) for one in self.played)
+
+    def under(self, time_control: TimeControl) -> "GameSettings":
+        """The same under one time control."""
+        return replace(self, time_control=time_control, time_controls=())
 
     @property
     def common_options(self) -> dict[str, str]:

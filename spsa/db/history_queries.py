@@ -1,6 +1,6 @@
 """A run from its start to now: theta, and sums over its games."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.core.scoring import Tally
-from spsa.db.base import COUNTS, sums_of, time_from_now
+from spsa.db.base import COUNTS, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, value_of
 from spsa.db.tables import IS_ABANDONED, IS_OPEN, Batch, Iteration, Purge, Run, Step, Values, Worker
 from spsa.lifecycle import BatchStatus, Purpose
@@ -68,6 +68,9 @@ class Totals:
     bounded_steps: int
 
 
+Parts = Mapping[int, Sequence[Tally]]
+"""The tallies of the time controls of a run, by the ids of its iterations."""
+
 _ALL = 2**31 - 1  # iterations in one group
 _KS = 500  # numbers in one IN (...)
 
@@ -118,6 +121,25 @@ class HistoryQueries(Database):
         """The same of all these iterations together, most games first."""
         shares = self.worker_parts(run_id, _ALL, after)
         return sorted(shares, key=lambda share: -share.tally.games)
+
+    def games_by_time_control(self, run: Run, iteration_id: int | None = None) -> "Parts":
+        """What the batches of each time control brought, of a run with several; else nothing.
+
+        Of all its tuning iterations, or of one.
+        """
+        found: dict[int, list[Tally]] = {}
+        if not (count := len(run.game_settings.time_controls)):
+            return found
+        mine = (Iteration.run_id == run.id, Iteration.purpose == Purpose.TUNE)
+        one = () if iteration_id is None else (Batch.iteration_id == iteration_id,)
+        played = (Batch.status == BatchStatus.DONE, Batch.time_control < count)
+        group = (Batch.iteration_id, Batch.time_control)
+        sums = select(*group, *sums_of(Batch, COUNTS)).join(Iteration).group_by(*group)
+        with self._read() as connection:
+            for row in connection.execute(sums.where(*mine, *one, *played)):
+                parts = found.setdefault(row.iteration_id, [Tally()] * count)
+                parts[row.time_control] = tally_of(row)
+        return found
 
     def totals(self, run_id: int) -> Totals:
         """The sums over all counted tuning games of a run, plus against minus."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import insert, select, update
 
 from spsa.core import Update, derived_seed
-from spsa.core.game_settings import TimeKind
+from spsa.core.time_controls import assigned
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import add, may_become, rows
 from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event
@@ -69,6 +69,7 @@ class NewIteration:
     """An iteration to be opened: its row without what follows from its place and its engines.
 
     `batches` has the number of games of each: even numbers that add up to the row's `target_games`.
+    Of several time controls each gets its share of them.
     """
 
     row: Iteration
@@ -202,14 +203,14 @@ def _open(
     """Write the next iteration of a run with its engines and all its batches; its number.
 
     Pairs are numbered through the whole run, so that no opening repeats before the book is used up.
-    Each batch has its own seed, so what is played is fixed before a worker claims it. A validation
-    that goes on with no match begins one.
+    Each batch has its own seed and time control, so what is played is fixed before a worker claims
+    it. A validation that goes on with no match begins one.
     """
     sides, (number, first_pair) = new.sides, _place(connection, run.id)
     _write_engines(connection, sides)
     _write_refused(connection, run.id, sides.refused)
-    control = new.row.game_settings.time_control
-    is_timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
+    settings = new.row.game_settings
+    timed = [one.time_control for one in settings.played if not one.time_control.reproducible]
     is_validation = new.row.purpose is Purpose.VALIDATE
     values = {
         "run_id": run.id,
@@ -219,11 +220,13 @@ def _open(
         "opened_by_epoch": epoch,
         "match_number": (match or number) if is_validation else None,
         **_columns_of(sides),
-        "timelow_ms": round(1000 * control.low) if is_timed else 0,
-        "timehigh_ms": round(1000 * control.high) if is_timed else 0,
+        "timelow_ms": round(1000 * min((one.low for one in timed), default=0)),
+        "timehigh_ms": round(1000 * max((one.high for one in timed), default=0)),
     }
     iteration_id = add(connection, new.row, **values)
-    starts = accumulate(new.batches, initial=0)
+    seed = derived_seed(run.seed, "time_control", number)
+    played = list(assigned(new.batches, settings.shares, seed))
+    starts = accumulate((games for games, _ in played), initial=0)
     batches = [
         {
             "iteration_id": iteration_id,
@@ -231,9 +234,10 @@ def _open(
             "games": games,
             "first_pair": first_pair + start // 2,
             "seed": derived_seed(run.seed, "batch", number, seq),
+            "time_control": time_control,
             "max_attempts": new.max_attempts,
         }
-        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
+        for seq, ((games, time_control), start) in enumerate(zip(played, starts, strict=False))
     ]
     connection.execute(insert(Batch), batches)
     return number

@@ -144,7 +144,7 @@ UPDATE spsa_batch
      WHERE b.iteration_id = :iteration_id AND b.status = 'ready' AND b.attempt = 0
      ORDER BY b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
    AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
-RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, expired_worker_id;
+RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, time_control, expired_worker_id;
 
 -- name: claim.tried
 -- the same of those that were tried, expired leases first; one statement would take twice the time
@@ -159,7 +159,7 @@ UPDATE spsa_batch
      WHERE b.iteration_id = :iteration_id AND b.attempt > 0 AND {free}
      ORDER BY b.status, b.seq LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
    AND NOT EXISTS (SELECT 1 FROM spsa_batch c WHERE c.claim_id = :claim_id)
-RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, expired_worker_id;
+RETURNING id, iteration_id, seq, attempt, first_pair, games, seed, time_control, expired_worker_id;
 
 -- name: claim.begin
 UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';
@@ -277,8 +277,8 @@ UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL
 
 -- name: purge.again
 -- the games of an open iteration are played again, from the same seed
-INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, max_attempts)
-    SELECT b.iteration_id, b.seq, b.games, b.first_pair, b.seed, b.max_attempts
+INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, time_control, max_attempts)
+    SELECT b.iteration_id, b.seq, b.games, b.first_pair, b.seed, b.time_control, b.max_attempts
       FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
      WHERE b.purge > 0 AND b.purge = :purge AND i.run_id = :run_id
        AND i.status IN ('pending', 'in_progress');

@@ -79,6 +79,7 @@ class ReportedResult:
     iteration_number: int
     k: int | None
     seq: int
+    time_control: int
     purge: int
     played_again: bool
     worker: str
@@ -152,10 +153,10 @@ class PurgeQueries(Database):
     def _results(
         self, played_again: sa.ColumnElement[bool], *of: sa.ColumnElement[bool]
     ) -> list[ReportedResult]:
-        names = ("iteration_id", "seq", "purge", "void_games", "reported_at", *COUNTS)
+        names = ("iteration_id", "seq", "time_control", "purge", "void_games", "reported_at")
         statement = (
             select(
-                *(getattr(Batch, name) for name in names),
+                *(getattr(Batch, name) for name in (*names, *COUNTS)),
                 *(Iteration.iteration_number, Iteration.k, Worker.name.label("worker")),
                 played_again.label("played_again"),
             )

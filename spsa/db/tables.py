@@ -435,6 +435,7 @@ class Batch(Counts, Base, kw_only=True):
     think_seconds: Mapped[float] = number_column()  # of both engines
     scale: Mapped[float] = number_column(1)  # of its times
     purge: Mapped[int] = number_column()  # the number of the purge; 0 if there was none
+    time_control: Mapped[int] = number_column()  # the number of that of its games, from 0
     # who holds it or held it last; only `batch_lines` reads it
     worker: Mapped[Worker | None] = relationship(
         foreign_keys=[worker_id], viewonly=True, lazy="raise", init=False, repr=False, compare=False
@@ -460,6 +461,7 @@ class Batch(Counts, Base, kw_only=True):
             name="costs",
         ),
         CheckConstraint("status <> 'purged' OR purge > 0", name="purged"),
+        CheckConstraint("time_control >= 0", name="time_control"),
         CheckConstraint("own_void_games BETWEEN 0 AND void_games", name="void_games"),
         *limited(protocol.BatchResult, "voids", "plus_nodes", "minus_nodes", "slot"),
         *limited(protocol.BatchResult, "seconds", "think_seconds", "scale"),

@@ -16,7 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from spsa import protocol
-from spsa.core.json_values import checked, to_json
+from spsa.core.game_settings import GameSettings
+from spsa.core.json_values import as_written, checked, to_json
 from spsa.db.base import counts_of, execute, not_registered
 from spsa.db.build_queries import claim_build, publish_build, renew_build, return_build
 from spsa.db.database import Database, rows
@@ -339,4 +340,8 @@ def claim_of(
     details: Mapping[str, Any], batch: Any, request: protocol.ClaimRequest
 ) -> protocol.Claim:
     own = {name: getattr(batch, name) for name in _OF_BATCH} | to_json(request)
-    return protocol.Claim(**details, **own, batch_id=batch.id, pairs=batch.games // 2)
+    settings: GameSettings = details["game_settings"]
+    with as_written("a column `time_control`"):
+        own["game_settings"] = settings.under(settings.played[batch.time_control].time_control)
+    own |= {"batch_id": batch.id, "pairs": batch.games // 2}
+    return protocol.Claim(**{**details, **own})

@@ -28,7 +28,7 @@ from spsa.history.invariants import (
     compare_values,
     read,
 )
-from spsa.history.replay import counted_after, replay
+from spsa.history.replay import Results, counted_after, replay
 from spsa.lifecycle import ITERATION, terminal
 
 _TOLERANCE = 1e-9
@@ -75,7 +75,7 @@ def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[str]:
 
     After a step that differs, all later ones differ too: together they are one violation.
     """
-    steps = [rows.iterations[step.iteration_id] for step in rows.steps]
+    steps = Results([rows.iterations[step.iteration_id] for step in rows.steps], rows.parts())
     chains = [
         list(replay(tuning, counted_after(purges, steps, rows.purged)))
         for purges in range(max(0, rows.run.purges) + 1)

@@ -1,7 +1,8 @@
 """The invariants of a run that its rows show by themselves: each is one comparison."""
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isclose
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 
 from spsa.core import derived_seed
 from spsa.core.scoring import Tally
+from spsa.core.time_controls import games_by_share
 from spsa.db import Store
+from spsa.db.history_queries import Parts
 from spsa.db.purge_queries import ReportedResult
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
@@ -62,6 +65,11 @@ class RunRows:
     def of(self, iteration: Iteration) -> Sequence[Batch]:
         return self.batches.get(iteration.id, ())
 
+    def parts(self) -> Parts:
+        """The games of each time control that count, of a run with several."""
+        count = len(self.run.game_settings.time_controls)
+        return {it.id: _by_time_control(self.of(it), count) for it in self.tuned if count}
+
     @property
     def tuned(self) -> list[Iteration]:
         return [it for it in self.iterations.values() if it.purpose is Purpose.TUNE]
@@ -78,6 +86,14 @@ class RunRows:
             yield f"step k={step.k}", self.iterations.get(step.iteration_id), step
         for purge in between:
             yield f"purge {purge.number}", None, purge
+
+
+def _by_time_control(batches: Iterable[Batch], count: int) -> list[Tally]:
+    found = [Tally()] * count
+    for batch in batches:
+        if batch.status is BatchStatus.DONE and batch.time_control < count:
+            found[batch.time_control] += batch.tally
+    return found
 
 
 def compare_values(
@@ -119,6 +135,19 @@ def _counts(rows: RunRows) -> Iterator[Comparison]:
         yield Comparison(it, "void_games", it.void_games, added, voids)
         yield Comparison(it, "purged_games", it.purged_games, f"{added} that are purged", lost)
         yield Comparison(it, "target_games", it.target_games, added, games)
+
+
+def _time_controls(rows: RunRows) -> Iterator[Comparison]:
+    """Every batch has one of the time controls, and each of these its share of an iteration."""
+    for it in rows.iterations.values():
+        games = Counter[int]()
+        for batch in rows.of(it):
+            games[batch.time_control] += batch.games
+        seed = derived_seed(rows.run.seed, "time_control", it.iteration_number)
+        shares = it.game_settings.shares or (1.0,)
+        right = dict(enumerate(games_by_share(it.target_games, shares, seed)))
+        found = {number: games[number] for number in sorted(games.keys() | right.keys())}
+        yield Comparison(it, "games by time control", found, "by their shares", right)
 
 
 def _numbers(rows: RunRows) -> Iterator[Comparison]:
@@ -184,4 +213,4 @@ def _purges(rows: RunRows) -> Iterator[Comparison]:
 
 Check = Callable[[RunRows], Iterator[Comparison]]
 LOG_CHECKS: Sequence[Check] = (_numbers, _steps, _purges)
-CHECKS: Sequence[Check] = (_counts, _log)
+CHECKS: Sequence[Check] = (_counts, _time_controls, _log)

@@ -9,12 +9,11 @@ was applied and without everything that has been purged since.
 
 from spsa.algorithms.tuning import Tuning
 from spsa.core.params import Space
-from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Purge, Run
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.history.replay import games_by_iteration, replay, results_of, with_tally
+from spsa.history.replay import replay, results_of
 
 _TRIES = 20
 """How often a purge is planned again if the run moves meanwhile, once an iteration."""
@@ -29,17 +28,18 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     matches = store.matching(run.id, selection)
     if not matches:
         raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
-    held, lost = results_of(store, run, run.applied), games_by_iteration(matches)
-    if not any(it.id in lost for it in held):
+    held, lost = results_of(store, run, run.applied), {one.iteration_id for one in matches}
+    if not any(it.id in lost for it in held.iterations):
         return PurgePlan(run=run, selection=selection, matches=matches)
-    left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
-    _, *updates = replay(tuning, left)
+    _, *updates = replay(tuning, held.without(matches))
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         after=updates[-1],
-        verdicts={it.id: new for it, new in zip(left, updates, strict=True) if it.id in lost},
+        verdicts={
+            it.id: new for it, new in zip(held.iterations, updates, strict=True) if it.id in lost
+        },
     )
 
 

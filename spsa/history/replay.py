@@ -4,8 +4,8 @@ A run with purges has one chain of thetas for every number of purges, from the r
 then. The replay skips an iteration that has no game left, as if it had never been opened.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spsa.algorithms.tuning import PlayedGames, Tuning
@@ -14,6 +14,7 @@ from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.base import counts_of
+from spsa.db.history_queries import Parts
 from spsa.db.purge_queries import ReportedResult
 from spsa.db.tables import Iteration, Run
 from spsa.errors import IllegalTransition, NothingToDo
@@ -21,8 +22,45 @@ from spsa.lifecycle import Purpose
 from spsa.text import plural
 
 
-def games_of(iteration: Iteration) -> PlayedGames:
-    """The played values and the result of a tuning iteration."""
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Tuning iterations in the order of k, with the games that count.
+
+    Of a run with several time controls, `parts` are the games of each, by the ids of the rows.
+    """
+
+    iterations: Sequence[Iteration]
+    parts: Parts = field(default_factory=dict)
+
+    def played(self, iteration: Iteration) -> PlayedGames:
+        """The played values and the games of one of them."""
+        return games_of(iteration, self.parts.get(iteration.id, ()))
+
+    def without(self, lost: Iterable[ReportedResult]) -> "Results":
+        """The same without these games."""
+        return self._changed(lost, Tally.without)
+
+    def with_more(self, found: Iterable[ReportedResult]) -> "Results":
+        """The same with these games as well."""
+        return self._changed(found, Tally.__add__)
+
+    def _changed(
+        self, results: Iterable[ReportedResult], change: Callable[[Tally, Tally], Tally]
+    ) -> "Results":
+        iterations = {it.id: it for it in self.iterations}
+        parts = {row: list(each) for row, each in self.parts.items()}
+        for one in results:
+            if one.iteration_id in iterations:
+                it = iterations[one.iteration_id]
+                iterations[it.id] = _with_tally(it, change(it.tally, one.tally))
+            if one.iteration_id in parts:
+                own, number = parts[one.iteration_id], one.time_control
+                own[number] = change(own[number], one.tally)
+        return Results(list(iterations.values()), parts)
+
+
+def games_of(iteration: Iteration, parts: Sequence[Tally] = ()) -> PlayedGames:
+    """The played values and the result of a tuning iteration, with those of its time controls."""
     if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
         raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
     return PlayedGames(
@@ -31,46 +69,35 @@ def games_of(iteration: Iteration) -> PlayedGames:
         c_k=iteration.c_k,
         played=PlayedValues(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
         tally=iteration.tally,
+        by_time_control=parts,
     )
 
 
-def results_of(store: Store, run: Run, k: int) -> list[Iteration]:
-    """The iterations that theta holds through the result k, in order."""
+def results_of(store: Store, run: Run, k: int) -> Results:
+    """The iterations that theta holds through the result k."""
     tuned = store.iterations(run.id, purpose=Purpose.TUNE)
-    return [it for it in tuned if it.k is not None and it.k <= k]
+    held = [it for it in tuned if it.k is not None and it.k <= k]
+    return Results(held, store.games_by_time_control(run))
 
 
-def counted_after(
-    purges: int, results: Iterable[Iteration], purged: Iterable[ReportedResult]
-) -> list[Iteration]:
+def counted_after(purges: int, results: Results, purged: Iterable[ReportedResult]) -> Results:
     """The results with the games that counted after this number of purges."""
-    back = games_by_iteration(one for one in purged if one.purge > purges and not one.played_again)
-    return [with_tally(it, it.tally + back.get(it.id, Tally())) for it in results]
+    return results.with_more(one for one in purged if one.purge > purges and not one.played_again)
 
 
-def games_by_iteration(results: Iterable[ReportedResult]) -> dict[int, Tally]:
-    """The games of these results, by the ids of the rows of their iterations."""
-    games: dict[int, Tally] = {}
-    for one in results:
-        games[one.iteration_id] = games.get(one.iteration_id, Tally()) + one.tally
-    return games
-
-
-def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
+def _with_tally(iteration: Iteration, tally: Tally) -> Iteration:
     """The same iteration with these games."""
-    if tally == iteration.tally:
-        return iteration
     counts: dict[str, Any] = {**counts_of(tally), "games_played": tally.games}
     return replace(iteration, **counts)
 
 
-def replay(tuning: Tuning, results: Iterable[Iteration]) -> Iterator[Update]:
+def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
     """The start, and theta after each result, in their order."""
     theta, state = tuning.start()
     last = Update(k=0, theta=theta, state=state, delta={}, estimates=tuning.estimates(state))
     yield last
-    for iteration in results:
-        yield (last := _after(tuning, last, games_of(iteration)))
+    for iteration in results.iterations:
+        yield (last := _after(tuning, last, results.played(iteration)))
 
 
 def _after(tuning: Tuning, before: Update, games: PlayedGames) -> Update:

@@ -21,6 +21,7 @@ from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
 from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
+from spsa.core.game_settings import TimeControl
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput, TuningError
@@ -104,7 +105,7 @@ def delivery_of(
             Path(wanted["engine"]),
             config.build.engines_path,
             config.game_settings.engine_arguments,
-            config.game_settings.time_control,
+            _time_controls(config),
         )
         return UciDelivery(space, engine, keep_bytes, require), ()
     if wanted["where"] != "worker":
@@ -232,9 +233,13 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recip
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=True if len(wanted["levels"]) > 1 else config.build.bench,
-        time_control=config.game_settings.time_control,
+        time_controls=_time_controls(config),
         options=config.game_settings.engine_options,
     )
+
+
+def _time_controls(config: Config) -> tuple[TimeControl, ...]:
+    return tuple(one.time_control for one in config.game_settings.played)
 
 
 def usual_builds() -> int:

@@ -207,7 +207,8 @@ class Master:
         self.watcher.opened(number, proposal)
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
-        update = self.tuning.update(run.state, run.theta, games_of(iteration))
+        parts = self.store.games_by_time_control(run, iteration.id).get(iteration.id, ())
+        update = self.tuning.update(run.state, run.theta, games_of(iteration, parts))
         self._last_update = (iteration, update)
         self.store.apply(self.master_lease, iteration.id, run, update)
 

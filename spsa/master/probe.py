@@ -214,7 +214,6 @@ class Prober:
         """
         control = self.settings.time_control
         mean = longest_search(replace(control, high=(control.low + control.high) / 2))
-        assert mean is not None
         if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
             return mean
         with self._running(engine) as running:

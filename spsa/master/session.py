@@ -36,7 +36,7 @@ from spsa.master.decide import (
 from spsa.master.delivery import BuildThreads
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
-from spsa.planning.plan_inputs import USUAL_PLIES, game_seconds
+from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
 from spsa.text import FAILURE_LENGTH, printable
 
 Auto = Literal["auto"]
@@ -84,9 +84,16 @@ def differences(
         if isinstance(here, Mapping) and isinstance(there, Mapping):
             yield from differences(here, there, f"{within}{name}.")
         elif here != there:
-            said = ["one" if isinstance(part, Mapping) else part for part in (here, there)]
+            said = [_named(part) for part in (here, there)]
             own, new = ("none" if part is None else part for part in said)
             yield f"{within}{name}: the run has {own}, the files say {new}"
+
+
+def _named(value: Any) -> Any:
+    """A table is one, and an array of tables is how many it has."""
+    if isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
+        return len(value)
+    return "one" if isinstance(value, Mapping) else None if value == [] else value
 
 
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
@@ -120,6 +127,7 @@ def tuning_of(run: Run) -> Tuning:
         iterations=settings.planned_iterations,
         pairs=settings.games_per_iteration // 2,
         seed=run.seed,
+        weights=run.game_settings.weights,
     )
     if run.start_state is None:
         return started
@@ -251,5 +259,5 @@ class Pacer:
         return view.active_slots // max(1, threads)
 
     def _assumed_seconds(self) -> float:
-        control = self.settings.game_settings.time_control
-        return game_seconds(control, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
+        settings = self.settings.game_settings
+        return mean_game_seconds(settings, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS

@@ -217,6 +217,7 @@ def _tuning(config: Config, space: Space, seed: int | None) -> Tuning:
         iterations=config.spsa.max_iterations,
         pairs=config.games.pairs,
         seed=next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None),
+        weights=config.game_settings.weights,
     )
 
 

@@ -116,7 +116,6 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         setup = replace(setup, options={**own, **setup.options})
         settings = write(setup).game_settings
         limit = longest_search(settings.time_control)
-        assert limit is not None
         options = {**settings.common_options, **sides.plus_options}
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)

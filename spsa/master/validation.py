@@ -52,9 +52,9 @@ class ValidationMatch:
     @property
     def compared(self) -> Compared:
         """What is compared, with the time control if it is another one than the run's."""
-        control = self.game_settings.time_control
-        own = control == self.settings.game_settings.time_control
-        return replace(self.asked, time_control=None if own else str(control))
+        here, own = self.game_settings, self.settings.game_settings
+        same = (here.time_control, here.time_controls) == (own.time_control, own.time_controls)
+        return replace(self.asked, time_control=None if same else here.limits)
 
     def is_decided(self, rounds: Sequence[Iteration]) -> bool:
         """Whether these complete rounds are enough."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
 
-from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, in_flight_limit
@@ -76,6 +76,16 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
             return None if nps is None else plies * mean / nps
         case TimeKind.DEPTH:
             return None
+
+
+def mean_game_seconds(settings: GameSettings, plies: float, nps: float | None) -> float | None:
+    """The same of all games together, whose time controls have their shares."""
+    found = [game_seconds(one.time_control, plies, nps) for one in settings.played]
+    shares = [one.share for one in settings.played]
+    if any(seconds is None for seconds in found):
+        return None
+    both = zip(found, shares, strict=True)
+    return sum(seconds * share for seconds, share in both if seconds) / sum(shares)
 
 
 def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:

@@ -34,7 +34,7 @@ def script(directory: Path, body: str, go: str = "", clock: str = "") -> Path:
 
 def refused(engine: Path, seconds: float = 20.0) -> str:
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(engine, False, first_search=Limit(b"go nodes 500\n", seconds))
+        examine(engine, False, searches=[Limit(b"go nodes 500\n", seconds)])
     return str(failure.value)
 
 
@@ -127,7 +127,7 @@ def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> 
     assert "`go nodes 500`, it moves without a search; if the" in refused(engine)
     for go, clock in (("echo bestmove a2a3", "echo bestmove a2a3"), (MOVE, "exit")):
         script(tmp_path, LISTEN, go, clock)
-        examine(engine, False, first_search=Limit(b"go nodes 500\n", 20.0))
+        examine(engine, False, searches=[Limit(b"go nodes 500\n", 20.0)])
 
 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from spsa.algorithms import algorithms
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
 from spsa.history.purge import carry_out, plan
-from spsa.history.replay import counted_after, theta_at
+from spsa.history.replay import Results, counted_after, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -53,7 +53,7 @@ def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
     assert {(one.worker, one.tally.wins - one.tally.games) for one in kept} == {(BAD, 0)}
     assert sum(one.tally.games for one in kept) == done.games
     assert sum(one.tally.games for one in kept if one.played_again) == GAMES
-    then = counted_after(0, store.iterations(after.id), kept)
+    then = counted_after(0, Results(store.iterations(after.id)), kept).iterations
     closed = [it.status is IterationStatus.COMPLETE for it in then]
     assert [it.games_played for it in then] == [GAMES if c else GAMES // 2 for c in closed]
     healthy(tested, sql)

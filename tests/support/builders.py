@@ -13,7 +13,7 @@ from asking import Store
 from spsa.algorithms.tuning import tuning
 from spsa.config.space import load_space
 from spsa.core import Update
-from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
+from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare, TimeKind
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Sides
@@ -355,6 +355,16 @@ def parameter(name: str, **over) -> Parameter:
         "option": name,
     }
     return Parameter(**facts | over)
+
+
+def several(*shares: TimeControlShare) -> GameSettings:
+    """Game settings with these time controls."""
+    return GameSettings(time_control=shares[0].time_control, time_controls=shares)
+
+
+def of_nodes(nodes: int, share: float = 1.0, weight: float | None = None) -> TimeControlShare:
+    control = TimeControl(kind=TimeKind.NODES, low=nodes, high=nodes)
+    return TimeControlShare(time_control=control, share=share, weight=weight)
 
 
 NODES = TimeControl(kind=TimeKind.NODES, low=2000, high=2000)

@@ -46,7 +46,8 @@ def _tables(schema: Schema, models: Mapping[str, Schema], at: str = "") -> Itera
 
 
 def _parts(field: Schema, models: Mapping[str, Schema]) -> list[Schema]:
-    """What a value may be, without null."""
+    """What a value may be, without null; of an array of tables one of them."""
+    field = field["items"] if "$ref" in field.get("items", ()) else field
     each = field.get("anyOf", field.get("allOf", [field]))
     found = [models[p["$ref"].rpartition("/")[2]] if "$ref" in p else p for p in each]
     return [part for part in found if part.get("type") != "null"]

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asking import Store
-from builders import new_engine, parameter, run_settings, tunable_run
+from builders import TERMS, new_engine, parameter, run_settings, tunable_run
 
+from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.db.master_queries import Sides
 from spsa.master.loop import Master
@@ -28,8 +29,8 @@ SPACE = Space(
 )
 
 
-def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
-    over = {"iterations_in_flight": in_flight, "max_attempts": 2, "delivery": {"kind": "fixed"}}
+def settings(in_flight: int | Auto, iterations: int, **over) -> RunSettings:
+    over |= {"iterations_in_flight": in_flight, "max_attempts": 2, "delivery": {"kind": "fixed"}}
     return run_settings(iterations, **over)
 
 
@@ -106,10 +107,12 @@ class RunUnderTest:
     watched: Watched = field(default_factory=Watched)
     projected: list = field(default_factory=list)
     masters: int = 0
+    game_settings: GameSettings = TERMS
 
     def __post_init__(self) -> None:
-        self.settings = settings(self.in_flight, self.iterations)
-        over = {"name": self.name, "algorithm": self.algorithm, "seed": 11}
+        games = {"game_settings": self.game_settings}
+        self.settings = settings(self.in_flight, self.iterations, **games)
+        over = {"name": self.name, "algorithm": self.algorithm, "seed": 11, **games}
         run = tunable_run(SPACE, self.iterations, **over, settings=self.settings.to_json())
         self.run = self.store.create_run(run)
         self.tuning = tuning_of(self.run)

@@ -1,0 +1,60 @@
+"""Games are divided among time controls as their shares say, in whole batches, by a seed."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spsa.core.time_controls import assigned, games_by_share, whole_parts
+
+SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=5)
+SEEDS = st.integers(0, 2**63 - 1)
+
+
+def test_shares_are_read_as_people_mean_them():
+    assert whole_parts((0.7, 0.3)) == (7, 3)
+    assert whole_parts((1, 1, 1)) == (1, 1, 1)
+    assert whole_parts((50.0, 25.0, 25.0)) == (2, 1, 1)
+    assert whole_parts((0.1, 0.2, 0.3)) == (1, 2, 3)
+
+
+@given(shares=SHARES, times=st.integers(1, 20), size=st.integers(1, 12), seed=SEEDS)
+def test_shares_hold_exactly_over_an_iteration(shares, times, size, seed):
+    games, whole = 2 * times * sum(whole_parts(shares)), sum(shares)
+    sizes = [min(2 * size, games - at) for at in range(0, games, 2 * size)]
+    batches = list(assigned(sizes, shares, seed))
+    played = Counter[int]()
+    for one, number in batches:
+        assert one > 0 and one % 2 == 0 and one <= 2 * size
+        played[number] += one
+    assert [played[i] for i in range(len(shares))] == [games * s // whole for s in shares]
+    assert len(batches) < len(sizes) + len(shares)  # hardly any is cut
+    assert batches == list(assigned(sizes, shares, seed))
+
+
+@given(shares=SHARES, pairs=st.integers(0, 40), seed=SEEDS)
+def test_games_that_cannot_be_divided_exactly_differ_by_less_than_a_pair(shares, pairs, seed):
+    games = games_by_share(2 * pairs, shares, seed)
+    assert sum(games) == 2 * pairs
+    for one, share in zip(games, shares, strict=True):
+        assert one % 2 == 0
+        assert abs(Fraction(one, 2) - Fraction(pairs * share, sum(shares))) < 1
+
+
+def test_small_rounds_are_right_in_the_mean():
+    rounds = [games_by_share(2, (3, 1), seed) for seed in range(400)]
+    games = [sum(one[number] for one in rounds) for number in (0, 1)]
+    assert sum(games) == 800 and games[0] == pytest.approx(600, abs=60)
+
+
+def test_no_time_control_always_comes_last():
+    orders = [[number for _, number in assigned([4] * 12, (1, 1, 1), seed)] for seed in range(300)]
+    last = Counter(order[-1] for order in orders)
+    assert set(last) == {0, 1, 2} and min(last.values()) > 60
+    assert len({tuple(order) for order in orders}) > 290
+
+
+def test_one_time_control_leaves_batches_as_they_are():
+    assert list(assigned([10, 10, 4], (), 5)) == [(10, 0), (10, 0), (4, 0)]
