@@ -1,7 +1,7 @@
 """The runs of a database, and the status of one as a frozen value: all reports begin with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote
 
 from spsa.builds.git import SourceCommit
@@ -9,6 +9,7 @@ from spsa.core import Builds
 from spsa.core.json_values import as_written
 from spsa.core.scoring import Estimate, Tally
 from spsa.db import Store
+from spsa.db.base import COUNTS
 from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
@@ -80,6 +81,7 @@ class Status:
     bounded: int
     verdict: Verdict
     purged_games: int = 0
+    measuring: Match | None = None  # the last one with games, and all games of the same sides
     strength: StrengthCurve | None = None  # where several thetas were measured
     opponent: str = START  # of those matches
     earlier: EarlierRun | None = None
@@ -157,12 +159,6 @@ class Status:
         match = self.measuring
         return _measured(self.strength, None if match is None else match.iteration)
 
-    @property
-    def measuring(self) -> Match | None:
-        """The last validation against the opponent with games."""
-        told = (one for one in reversed(self.validations) if one.iteration.measures(self.opponent))
-        return next((one for one in told if one.tally.pairs), None)
-
 
 _EARLIER = View(
     "earlier run",
@@ -223,6 +219,7 @@ def status(store: Store, run: Run) -> Status:
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
     matches = store.matches(run.id)
+    measuring = (*matches_of(run, _measuring(matches)), None)[0]
     return Status(
         run=run,
         games=totals.tally,
@@ -236,6 +233,7 @@ def status(store: Store, run: Run) -> Status:
         bounded=totals.bounded_steps,
         verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
+        measuring=measuring,
         strength=measured_gain(matches),
         opponent=opponent_of(matches),
         earlier=_earlier_run(store, run, overviews),
@@ -260,11 +258,26 @@ def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> Ea
     for one in overviews:
         if not one.live and one.name != run.name:
             matches = store.matches(store.run(one.name).id)
-            opponent = opponent_of(matches)
-            told = [match for match in matches if match.games_played and match.measures(opponent)]
-            elo = _measured(measured_gain(matches), told[-1] if told else None)
-            return EarlierRun(run=one, measured=elo, opponent=opponent)
+            elo = _measured(measured_gain(matches), (*_measuring(matches), None)[0])
+            return EarlierRun(run=one, measured=elo, opponent=opponent_of(matches))
     return None
+
+
+def _measuring(matches: Sequence[Iteration]) -> list[Iteration]:
+    """The last match with games against the opponent, if any, with those of all like it.
+
+    A sequential test ends where it is decided, so its games are not added to others.
+    """
+    told = [one for one in matches if one.games_played and one.measures(opponent_of(matches))]
+    like = [one for one in told if _sides(one) == _sides(told[-1])]
+    counts = {name: sum(getattr(one, name) for one in like) for name in COUNTS}
+    return [replace(one, **counts) for one in told[-1:]]
+
+
+def _sides(match: Iteration) -> object:
+    """What matches have in common whose games are one measurement."""
+    test = match.compared and match.compared.sprt and match.iteration_number
+    return match.plus_parameters, match.minus_parameters, match.game_settings, test
 
 
 def _measured(curve: StrengthCurve | None, last: Iteration | None) -> Estimate | None:

@@ -63,6 +63,21 @@ def test_rounds_are_one_match_with_their_sums(staged):
     assert match.tally == sum((one.tally for one in store.rounds(run.id, 5)), Tally())
 
 
+def test_matches_of_the_same_sides_are_one_measurement(staged):
+    told, test = [], Compared(sprt=(0.0, 5.0))
+    for games, compared in ((40, None), (60, Compared()), (20, test), (8, test), (4, None)):
+        staged.validate(games=games, compared=compared)
+        told += [line for line in sentences(status(staged.store, staged.now())) if "(95%)" in line]
+    games = [line.partition(", by ")[2].split()[0] for line in told]
+    assert games == ["40", "100", "20", "8", "104"]
+        "40",
+        "100",
+        "20",
+        "8",
+        "104",
+    ]
+
+
 def test_several_thetas_are_one_curve_in_status_and_history(staged):
     for k in (2, 4):
         staged.validate(games=40, compared=Compared(theta=str(k)), opened_on=k)
