@@ -70,12 +70,6 @@ def test_matches_of_the_same_sides_are_one_measurement(staged):
         told += [line for line in sentences(status(staged.store, staged.now())) if "(95%)" in line]
     games = [line.partition(", by ")[2].split()[0] for line in told]
     assert games == ["40", "100", "20", "8", "104"]
-        "40",
-        "100",
-        "20",
-        "8",
-        "104",
-    ]
 
 
 def test_several_thetas_are_one_curve_in_status_and_history(staged):
