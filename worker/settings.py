@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,7 @@ _SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
 _NEW_FILE = FilePath(dir_okay=False)
 _MIB = 2**20
 _WAIT = FiniteRange(min=0, min_open=True, max=366 * 86_400.0)
+_IDLE_BEFORE_THEN = 600.0
 _DRAIN = FiniteRange(min=0, max=366 * 86_400.0)
 _LEASE = FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
 _MARGIN = FiniteRange(min=0, max=MAX_SECONDS)
@@ -187,6 +188,11 @@ class Settings:
     )
     once: bool = flag("Exit when no work is left, with code 3 if there was none.")
     idle_timeout: float | None = field_of("Exit after this many seconds without work.", _WAIT)
+    then: str | None = field_of(
+        "Run this in a shell when the worker has exited by itself, 10 minutes without work at the "
+        "latest: as `poweroff`.",
+        metavar="COMMAND",
+    )
     max_batches: int | None = field_of(
         "Exit after this many batches.", click.IntRange(1, _MAX_COUNT)
     )
@@ -282,6 +288,11 @@ class Settings:
     def is_worker(self) -> bool:
         """Whether the runs of a server or a database are played."""
         return self.spsa or bool(self.server and not self.replay)
+
+    @property
+    def idle_limit(self) -> float:
+        """Seconds without work after which a worker exits."""
+        return self.idle_timeout or (inf if self.then is None else _IDLE_BEFORE_THEN)
 
     def engine_limits(self, **sandbox: Any) -> EngineLimits:
         """The limits of every engine; `sandbox` are those that do not follow from options.

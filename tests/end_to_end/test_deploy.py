@@ -102,3 +102,34 @@ def test_compose_understands_the_file():
         command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PROJECT": "/p"}
     )
     assert checked.returncode == 0, checked.stderr
+
+
+CLOUD = yaml.safe_load((DEPLOY / "cloud-init" / "user-data.yaml").read_text())
+CLOUD_FILES = {file["path"]: file for file in CLOUD["write_files"]}
+CLOUD_UNIT = "/etc/systemd/system/compete.service"
+
+
+def test_a_rented_machine_starts_a_unit_that_systemd_understands(tmp_path):
+    """Its user, its packages and its secrets are there before that."""
+    unit = tmp_path / "compete.service"
+    unit.write_text(CLOUD_FILES[CLOUD_UNIT]["content"])
+    assert CLOUD["runcmd"][-1] == ["systemctl", "enable", "--now", unit.name]
+    assert settings(unit)["User"] == [CLOUD["users"][-1]["name"]]
+    (secrets,) = settings(unit)["EnvironmentFile"]
+    assert CLOUD_FILES[secrets]["permissions"] == "0600"
+    (words,) = settings(unit)["ExecStart"]
+    known = {name for option in compete.params for name in option.opts}
+    assert {word for word in words.split() if word.startswith("--")} <= known
+    folder = tmp_path / "checked"
+    folder.mkdir()
+    if shutil.which("systemd-analyze"):
+        checked = verify(unit, folder, unit.read_text().replace("User=spsa", "User=root"))
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("cloud-init") is None, reason="no cloud-init here")
+def test_cloud_init_understands_the_file():
+    file = DEPLOY / "cloud-init" / "user-data.yaml"
+    command = ["cloud-init", "schema", "--config-file", str(file)]
+    checked = subprocess.run(command, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr

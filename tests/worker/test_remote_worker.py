@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from console import Done, Running, compete, worker
 from engines.faulty import engine, running_with, wait_until
 from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal
 
-from spsa.errors import InvalidInput
+from spsa.errors import DatabaseUnreachable, InvalidInput
+from worker.batches.loop import NOTHING_TO_DO
 from worker.batches.service import server_of
 from worker.settings import Settings
 
@@ -70,6 +72,59 @@ def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(start, serve
     assert running.ended() == 2
     assert "it was revoked" in running.log
     wait_until(lambda: not running_with(f"--pid={pid}"))
+
+
+def test_a_command_follows_when_a_worker_has_ended_by_itself(start, server, play, tmp_path):
+    """With what the worker's own environment has, but its token."""
+    over = tmp_path / "over"
+    play(1)
+    running = start("--max-batches", "1", "--then", f"env > {over}; false")
+    assert running.ended() == 0
+    assert len(server.reports()) == 1
+    assert "SPSA_" not in over.read_text() and TOKEN not in over.read_text()
+    assert running.log.splitlines()[-1].endswith("false` ended with 1")
+    over.unlink()
+    assert start("--idle-timeout", "1", "--then", f"touch {over}").ended() == NOTHING_TO_DO
+    assert over.exists()
+
+
+def test_a_command_follows_when_the_server_is_away_or_the_machine_is_revoked(
+    start, server, play, tmp_path
+):
+    gate, over = tmp_path / "gate", tmp_path / "over"
+    play(1, gate=gate)
+    running = start("--idle-timeout", "2", "--then", f"touch {over}")
+    running.until(lambda: "claimed" in running.log)
+    server.is_away = True
+    gate.touch()
+    assert running.ended() == DatabaseUnreachable.exit_code
+    assert "1 batch could not be reported" in running.log
+    over.unlink()
+    server.is_away = False
+    running = start("--then", f"touch {over}")
+    running.until(lambda: server.asked("/worker/claim"))
+    for name in ("touch", "claim", "work"):
+        server.replaced[f"/worker/{name}"] = lambda _: refusal(403, "it was revoked", "revoked")
+    assert running.ended() == 2
+    assert over.exists()
+
+
+def test_no_command_follows_an_interrupt_or_a_failed_start(start, server, tmp_path):
+    over = tmp_path / "over"
+    running = start("--then", f"touch {over}")
+    running.until(lambda: server.asked("/worker/claim"))
+    running.send_signal(signal.SIGTERM)
+    assert running.ended() == 0
+    server.replaced["/worker/register"] = lambda _: refusal(401, "this token is unknown")
+    assert start("--then", f"touch {over}").ended() == 2
+    assert start("--then", f"touch {over}", "--lease", "no").ended() == 2
+    assert not over.exists()
+
+
+def test_a_command_that_follows_does_so_after_ten_minutes_without_work():
+    assert Settings().idle_limit == inf
+    assert Settings(then="poweroff").idle_limit == 600
+    assert Settings(then="poweroff", idle_timeout=5.0).idle_limit == 5
 
 
 def test_a_worker_without_work_says_why_in_one_line_each(start, server):

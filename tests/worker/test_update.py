@@ -83,9 +83,10 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(start, server, pl
     old, new = repacked("old"), repacked("new")
     server.offer(new)
     play()
-    running = start(old, "--max-batches", "1")
+    running = start(old, "--max-batches", "1", "--then", "echo over >> over")
     pid = running.pid
     assert running.ended() == 0
+    assert (file.parent / "over").read_text() == "over\n", "not when it became another version"
     assert file.read_bytes() == new
     assert left(file) == set()
     # the old one asked nothing but the version and the file

@@ -104,6 +104,10 @@ class DatabaseClient:
         return len(self._reports)
 
     @property
+    def is_registered(self) -> bool:
+        return self._worker is not None
+
+    @property
     def backing_off(self) -> bool:
         """Whether the last call failed and the next attempt is not due yet."""
         return time.monotonic() < self._retry_at

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
 from typing import Protocol
 
 from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
@@ -107,10 +106,18 @@ class Worker(JobLoop):
     def is_over(self) -> bool:
         """Whether a worker without a batch ends."""
         if self._client.unreported:
-            return self.ends_at_once
-        is_once, error = self._settings.once and not self._claimed, self._client.last_error
-        idle = time.monotonic() - self._idle_since >= (self._settings.idle_timeout or inf)
-        return self._is_leaving or self._no_work_left or idle or (is_once and error is not None)
+            return self.ends_at_once or (self._is_idle and self._settings.then is not None)
+        fails = self._settings.once and not self._claimed and self._client.last_error is not None
+        return self._is_leaving or self._no_work_left or self._is_idle or fails
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself, after it had begun."""
+        return not self._interrupts.count and (self._client.is_registered or self._is_idle)
+
+    @property
+    def _is_idle(self) -> bool:
+        return time.monotonic() - self._idle_since >= self._settings.idle_limit
 
     @property
     def state(self) -> str:
@@ -127,7 +134,7 @@ class Worker(JobLoop):
     def deadlines(self) -> Iterator[float]:
         yield self._client.due_at
         if not self.active:
-            yield self._idle_since + (self._settings.idle_timeout or inf)
+            yield self._idle_since + self._settings.idle_limit
         if self._view is not None:
             yield self._view.due_at
         if not self._client.backing_off:

@@ -4,6 +4,7 @@ import logging
 import os
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -30,7 +31,7 @@ from worker.machine import usable_cores
 from worker.runner.loop import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.settings import NO_DATABASE, Settings
-from worker.update import Updates, running_zipapp
+from worker.update import Restart, Updates, running_zipapp
 
 log = logging.getLogger(__name__)
 
@@ -118,11 +119,22 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
     server = server_of(settings, os.environ)
     with interrupts() as received:
         service = Service(settings, limits, received)
-        return service.run_direct() if server is None else service.run_remote(*server)
+        try:
+            return service.run_direct() if server is None else service.run_remote(*server)
+        finally:
+            if settings.then and service.has_ended:
+                log.info("ended by itself: running `%s`", settings.then)
+                if code := subprocess.run(settings.then, shell=True).returncode:
+                    log.error("`%s` ended with %d", settings.then, code)
 
 
 class Service:
-    """One worker process; `received` are the interrupts that end it."""
+    """One worker process; `received` are the interrupts that end it.
+
+    `has_ended` tells whether it has ended by itself, and neither failed to start nor restarts.
+    """
+
+    has_ended = False
 
     def __init__(self, settings: Settings, limits: EngineLimits, received: Interrupts) -> None:
         self._settings = settings
@@ -193,7 +205,10 @@ class Service:
             worker = Worker(client, pool, jobs, settings, self._received, view, updates)
             if updates.store is not None:
                 updates.store.meanwhile = worker.keep_leases
-            return worker.run()
+            try:
+                return worker.run()
+            finally:
+                self.has_ended = worker.has_ended and not isinstance(sys.exception(), Restart)
 
     def _building(self, store: WorkerStore) -> AbstractContextManager[object]:
         """The thread that builds engines for others, with --build."""
