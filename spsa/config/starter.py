@@ -30,6 +30,7 @@ _FOREIGN = re.compile(
     "|noobprobe|pyrrhic|incbin|zstd|fmt|datagen|train|trainer|training|tuner"
 )
 """Folders of tests, of other programs and of libraries."""
+_LIBRARIES = re.compile("target|build|vendor|node_modules|third_?party|3rdparty|extern(al)?")
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
@@ -38,32 +39,38 @@ _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGI
 _PROGRAM = re.compile(rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
 _CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
-_FEATURE = re.compile(r'\bfeature\s*=\s*"(\w*(?:tun(?:e|ing|able)|spsa)\w*)"')
-_DEFINE = re.compile(r"#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(\w*(?:TUNE\b|TUNING|SPSA)\w*)")
+_FOR_TUNING = r"\w*(?i:tun(?:e|ing|able)|spsa)\w*"
+_GUARDED = re.compile(
+    rf"^\s*#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(?P<define>{_FOR_TUNING})"
+    r".*?^\s*#\s*(?:else|elif|endif)(?:[^\n]*\n[^\n]*uciok)?"
+    rf'|^(?P<indent>[ \t]*)#\[cfg\(feature = "(?P<feature>{_FOR_TUNING})"\)\]\n'
+    r"(?:[^\n]*[;,}]$(?:(?:\n[^\n]*){0,2}uciok)?|.*?\n(?P=indent)\})",
+    re.DOTALL | re.MULTILINE,
+)
+"""What is compiled only if a define of C or a feature of cargo asks for it."""
+_OPTIONS = re.compile(r"(?m)^(?!\s*(?:#|use\b|mod\b)).*(?i:uci|spin\b|option(?![:<(]|al))")
+_CALLED = re.compile(r"\w+(?=\()")
+_RANGE = re.compile(r"(?m)^\s*(\w+)\([\w:\[\]]+(?:, *-?[\d.]+){2}(?:\),|, *-?\d)")
+"""A call that gives a name a range, with a value or as a row."""
 
 Table = Mapping[str, Any]
 """Values by key; None is the default of the model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EngineFiles:
     """The files of an engine: of its crate or the workspace around that, or of C or C++.
 
     `root` is the folder to build from, with the keys `build` of [build]. `texts` are the files by
-    path from `root`; `unread` tells of each other file why it was not read.
+    path from `root`; `unread` tells of each other file why it was not read. `switches` turn on UCI
+    options for tuning: features of cargo, defines of C.
     """
 
     root: Path
     build: Table
     texts: Mapping[str, str]
     unread: Mapping[str, str]
-
-    @property
-    def switches(self) -> list[str]:
-        """What may turn on UCI options for tuning: features of cargo, defines of C."""
-        texts = "\n".join(self.texts.values())
-        features = {f"--features {name}" for name in _FEATURE.findall(texts)}
-        return sorted(features | {f"-D{name}" for name in _DEFINE.findall(texts)})
+    switches: Sequence[str]
 
 
 _SOURCE = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
@@ -83,11 +90,35 @@ def read_source(source: Path) -> EngineFiles:
         if texts or unread:
             command, binary = _command(source, [*texts, *unread])
             build: Table = {"command": command, "binary": binary}
-            return EngineFiles(root=source, build=build, texts=texts, unread=unread)
+            return EngineFiles(source, build, texts, unread, _switches(source))
     package, workspace = _package(source), workspace_of(source.resolve())
     root, build = workspace or source, {"package": package} if workspace and package else {}
     texts, unread = _read(root, (".rs",))
-    return EngineFiles(root=root, build=build, texts=texts, unread=unread)
+    return EngineFiles(root, build, texts, unread, _switches(root))
+
+
+def _switches(root: Path) -> list[str]:
+    """The features and defines beside what makes options, or macros for ranges, also of tools."""
+    suffixes = (*(f".{suffix}" for suffix in SOURCE_SUFFIXES), "Cargo.toml")
+    texts, _ = _read(root, suffixes, _LIBRARIES)
+    whole = "\n".join(texts.values())
+    makers = set(_RANGE.findall(whole))
+    found = {
+        _switch(guarded["feature"], guarded["define"], texts)
+        for guarded in _GUARDED.finditer(whole)
+        if _OPTIONS.search(guarded[0]) or makers.intersection(_CALLED.findall(guarded[0]))
+    }
+    return sorted(found - {""})
+
+
+def _switch(feature: str | None, define: str, texts: Mapping[str, str]) -> str:
+    """How it is turned on; "" for a feature that no manifest has."""
+    own = rf"(?<!ifndef {define}\n)^\s*#\s*define\s+{define}\b"
+    own = rf"^{feature}\s*=" if feature else own
+    file = next((name for name, text in texts.items() if re.search(own, text, re.MULTILINE)), "")
+    if feature:
+        return f"--features {feature}" if file else ""
+    return f"`#define {define}` in {file}" if file else f"-D{define}"
 
 
 def _package(folder: Path) -> str | None:
@@ -100,11 +131,13 @@ def _package(folder: Path) -> str | None:
     return name
 
 
-def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of the files, and why others cannot be read."""
+def _read(
+    root: Path, suffixes: tuple[str, ...], foreign: re.Pattern[str] = _FOREIGN
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files, and why others cannot be read; not those in `foreign` folders."""
     texts: dict[str, str] = {}
     unread: dict[str, str] = {}
-    for path in _files(root, suffixes):
+    for path in _files(root, suffixes, foreign):
         name = path.relative_to(root).as_posix()
         try:
             texts[name] = content(path, _MAX_BYTES).decode("utf-8")
@@ -113,9 +146,9 @@ def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[s
     return texts, unread
 
 
-def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+def _files(root: Path, suffixes: tuple[str, ...], foreign: re.Pattern[str]) -> Iterator[Path]:
     for folder, inner, names in os.walk(root):
-        own = (name for name in inner if not _FOREIGN.fullmatch(name.lower()) and name[0] != ".")
+        own = (name for name in inner if not foreign.fullmatch(name.lower()) and name[0] != ".")
         inner[:] = sorted(own)
         for name in sorted(names):
             if name.endswith(suffixes) and not name.startswith(("build.rs", "tests.")):

@@ -40,10 +40,14 @@ def active(**texts: str) -> list[str]:
     ("path", "declaration", "numbers"),
     [
         ("eval.rs", "const A: i32 = 200;", (200, 100, 400, 18)),
-        ("eval.rs", "const A: i32 = -4000;", (-4000, -8000, -2000, 360)),
+        ("eval.rs", "const A: i32 = -4000;", (-4000, -8000, -2000, 335)),
+        ("eval.rs", "const A: i32 = 20;", (20, 10, 40, 3)),
         ("eval.rs", "const A: u8 = 3;", (3, 1, 6, 1)),
         ("eval.rs", "const A: u8 = 1;", (1, 0, 3, 1)),
         ("eval.rs", "const A: f64 = 0.5;", (0.5, 0.25, 1.0, 0.045)),
+        ("eval.rs", "const A: f64 = 2.0;", (2.0, 1.0, 4.0, 0.09)),
+        ("see.rs", "const QUEEN_VALUE: i32 = 900;", (900, 450, 1800, 24)),
+        ("see.rs", "const KNIGHT_VALUE: i32 = 3;", (3, 1, 6, 1)),
         # a weight in centipawns has an absolute range and a small step
         ("eval.h", "const int A = S(3, 40);", (3, -5, 11, 2)),
         ("eval.h", "const int A = S(-1, 40);", (-1, -9, 7, 2)),
@@ -94,6 +98,19 @@ src/engine.h | int Perft() { static const int expected[] = {20, 400, 8902}; } | 
 enginetuning/search.h | const double LearnMargin = 0.3; | neither
 src/selfplay.c | const int DrawScore = 10; | neither
 src/eval.cpp | class WDL { static constexpr double as = 13.6; }; | a size
+src/see.cpp | const u8 seeValue[] = { 0, 1, 3, 3, 5, 9, 99 }; | 0 inside, -, far from
+src/data.cpp | const int npValue[7] = { 0, 0, 3, 3, 5, 9, 0 }; | 0 inside, the phase
+src/eval.rs | const PH: [u8; 5] = [0, 1, 1, 2, 4]; const B: u8 = 2; | 0 inside, the phase, -
+src/eval.rs | const SF_NORMAL: i32 = 64; const SF_PAWNLESS: i32 = 40; | a unit, -
+src/see.h | constexpr int SEE_KING = 9900, SEE_PAWN = 90; | a size, -
+src/eval.cpp | double K = 0.23; int f(int q) { return 1.0 / (1.0 + exp(-K * q)); } | in a model
+src/search.rs | const RATE: f64 = 0.3; fn f(q: f64) { 1. / (1. + (-RATE * q).exp()) } | in a model
+src/search.rs | const LAP: u64 = 1024; fn f(n: u64) -> bool { n % LAP == 0 } | the length
+src/search.h | enum Piece { PIECE_EMPTY = 6 }; const int InfoInterval = 900; | a size
+src/search.h | constexpr int flip(int s) { return s ^ 56; } constexpr int Depth = 7; | -
+src/chrono.h | constexpr double StealRatio = 0.35; | about
+src/search.h | const int SoftLimitScale = 34; | about
+src/eval.h | const int mob[] = { -16, -8, +0, +8, +11, +13, +14, +15, +16 }; | one number, 0 inside
 src/pick.rs | const A: i16 = 99; const B: i16 = 98; const C: i16 = 97; const D: i16 = 96; | numbered
 """
 
@@ -168,6 +185,13 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
             {"eval_rs": "const A: i32 = 5; const B: i32 = 7;", "search_rs": "const A: i32 = 6;"},
             ["a", "b", "search_a"],
         ),
+        (  # a macro that is a list of calls
+            {
+                "tune_h": "#define ALL_PARAMS   \\\n  DEPTH_PARAM(RFP_DEPTH, 8) \\\n   \\\n"
+                "  SCORE_PARAM(RFP_MARGIN, -42)\nconst int Margin = 90;\n"
+            },
+            ["rfp_depth", "rfp_margin", "margin"],
+        ),
         (  # what the author declares with a step alone stays
             {"search_cpp": "PARAM_S(probcut, 170, 12);\nconst int FutilityMargin = 90;\n"},
             ["probcut", "futility_margin"],
@@ -185,6 +209,13 @@ tunable! {
     asp_width { value: 30, min: 10, max: 60 }
     lmr, 0.75, 0.25, 1.5;
 }
+block![
+    inner,
+    hist_base: isize = 300; 100..=900; step=30;
+    hist_wide: isize = 700; 0..=32 * 1024; step=512;
+    hist_low: isize = -47; -200..=0;
+];
+before! { QS_DELTA: 0..=400 = 90; QS_DEPTH: 1..=20 = 8; }
 make!(delta, -20, -60, 0, 5);
 rows! { (razor, 300, 100, 600), (probcut, 170, 80, 300) }
 const LMP: Tunable = Tunable::new("LMP Base", 3, 1, 9);
@@ -241,6 +272,10 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
                 "nmp_base": (4, 2, 7, 1, "nmp_base"),
                 "asp_width": (30, 10, 60, 2, "asp_width"),
                 "lmr": (0.75, 0.25, 1.5, 0.0625, "lmr"),
+                "hist_base": (300, 100, 900, 30, "hist_base"),
+                "hist_low": (-47, -200, 0, 10, "hist_low"),
+                "qs_delta": (90, 0, 400, 20),
+                "qs_depth": (8, 1, 20, 1),
                 "delta": (-20, -60, 0, 5, "delta"),
                 "razor": (300, 100, 600, 25, "razor"),
                 "probcut": (170, 80, 300, 11, "probcut"),
@@ -263,7 +298,7 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
                 "asp": (30, 10, 60, 2, "asp.0"),
                 "hist_max": (1500, 500, 9000, 425, "options[0]"),
                 "iir": (4, 2, 8, 1, "iir.value"),
-                "probcut": (170, 85, 340, 15, "probcut"),
+                "probcut": (170, 85, 340, 16, "probcut"),
             },
         ),
         (  # apart from the constants
@@ -330,6 +365,7 @@ def test_numbers_that_only_look_like_a_range_declare_none():
     [
         ("TUNE(other, 20, 10, 50, false);", "leaves it out"),
         ("TUNE_DISABLED(other, 20, 10, 50, true);", "leaves it out"),
+        ("TUNE(other, 900, 900, 900, true);", "leaves it out"),
         ("TUNE_TM(other, 20, 10, 50, true);", "about the clock"),
         ("TUNE(nodeTmBase, 150, 100, 200, true);", "about the clock"),
         ("TUNE(timeNodesMax, 15, 10, 20, true);", "about the clock"),
@@ -462,15 +498,57 @@ def test_the_starter_config_is_right_as_it_stands(tmp_path):
     assert build.constants_file == "src/consts.rs"
 
 
-def test_what_turns_options_for_tuning_on_is_found(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "search.c").write_text("#ifdef SPSA_TUNE\n#endif\n#if defined(TUNING)\n")
-    (tmp_path / "Training").mkdir()
-    (tmp_path / "Training" / "a.c").write_text("#ifdef TUNE\n")
+TUNER = '#include "uci.h"\nvoid fit() { memset(sums, 0, 8); }\n'
+OPTIONS = 'void uci() { add_option("margin", 80); }\n'
+OF_CARGO = {
+    "Cargo.toml": '[package]\nname = "crow"\n[features]\ntune = []\nspsa = []\ntuning = []\n',
+    "src/uci.rs": 'mod eval;\n#[cfg(feature = "tune")]\nfn fit(w: Option<i32>) {\n    step(w);\n}\n'
+    '#[cfg(feature = "tune")]\nuse crate::options::*;\n',
+    "src/tools/list.rs": 'macro_rules! t { () => {\n    #[cfg(feature = "tuning")]\n'
+    '    fn list() {\n\n      println!("option name");\n    }\n  } }\n'
+    '#[cfg(feature = "spsa_old")]\nlist_options();\n',
+    "src/main.rs": '  #[cfg(feature = "spsa")]\n  list(&all);\n\n  println!("uciok");\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "switches"),
+    [
+        ({"src/a.c": f"#ifdef SPSA_TUNE\n{OPTIONS}#endif\n"}, ["-DSPSA_TUNE"]),
+        ({"src/a.c": f"#if defined(TUNING)\n{TUNER}#endif\nint spin;\n"}, []),
+        ({"src/a.c": '#ifdef TUNE\n  list();\n#endif\n  puts("uciok");\n'}, ["-DTUNE"]),
+        (  # macros that are given ranges, in a folder of tools
+            {
+                "src/tuner/a.h": "#ifdef TUNE_IT\n#define P(a, b, c, d) int a = add(#a, b, c, d)\n"
+                "#else\n#define P(a, b, c, d) int a = b\n#endif\n",
+                "src/a.h": "P(margin, 80, 40, 120);\n",
+            },
+            ["-DTUNE_IT"],
+        ),
+        ({"src/a.c": "#ifdef TUNE\n  ranged(margin, 40, 120),\n#endif\n"}, ["-DTUNE"]),
+        (  # the source's own define goes before one of the command
+            {"src/a.h": f"#define TUNE_ON false\n#if TUNE_ON == true\n{OPTIONS}#endif\n"},
+            ["`#define TUNE_ON` in src/a.h"],
+        ),
+        (
+            {
+                "src/a.h": "#ifndef TUNE_ON\n #define TUNE_ON 0\n#endif\n"
+                f"#if TUNE_ON\n{OPTIONS}#endif\n"
+            },
+            ["-DTUNE_ON"],
+        ),
+        (OF_CARGO, ["--features spsa", "--features tuning"]),
+    ],
+)
+def test_what_turns_options_for_tuning_on_stands_beside_them(tmp_path, files, switches):
+    for name, text in {**files, "Training/a.c": "#ifdef TUNE\n#endif\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     source = read_source(tmp_path)
-    assert list(source.texts) == ["src/search.c"], "and nothing of other programs"
-    assert source.switches == ["-DSPSA_TUNE", "-DTUNING"]
-    assert source.build["command"][:2] == ("cc", "-O3")
+    assert source.switches == switches
+    assert not {"Training/a.c", "src/tools/list.rs"} & set(source.texts), (
+        "nothing of other programs"
+    )
 
 
 CMAKE = "project(Crow)\nadd_executable(CrowTest a)\n"

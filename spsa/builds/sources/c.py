@@ -33,7 +33,7 @@ _MARKS = r"""
 (compound_statement) @block
 
 (number_literal) @number
-(unary_expression "-" (number_literal)) @number
+(unary_expression ["-" "+"] (number_literal)) @number
 [(parenthesized_expression) (return_statement)] @inner
 (cast_expression value: (_) @value) @same
 (initializer_list) @list
@@ -60,7 +60,8 @@ _MARKS = r"""
 (array_declarator size: (_) @length)
 (subscript_designator (identifier) @length)
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
-(binary_expression operator: ">>" right: (identifier) @length)
+(binary_expression operator: [">>" "%"] right: (identifier) @length)
+(binary_expression operator: ["&" "|" "^"] (number_literal) @bare)
 """
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit

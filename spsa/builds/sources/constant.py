@@ -59,11 +59,12 @@ class Notation:
         return found.pop() if len(found) == 1 else None
 
     def read(self, text: str) -> Number | None:
-        """The number a literal (with or without a minus before it) stands for.
+        """The number a literal (with or without a sign before it) stands for.
 
         None for what is no literal, and for one that is too large for any type.
         """
-        sign, rest = (-1, text[1:].strip()) if text.startswith("-") else (1, text)
+        sign = -1 if text.startswith("-") else 1
+        rest = text[1:].strip() if text.startswith(("-", "+")) else text
         plain = len(rest) <= _LONGEST and not rest.startswith(("-", "+"))
         digits, suffix = self.split(rest) if plain else ("", "")
         if not digits:

@@ -34,6 +34,12 @@ _MACROS = re.compile(
     re.MULTILINE,
 )
 """Macros before the type of a declaration, which a parser takes for the type."""
+_LISTED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*\\\n"
+    r"(?:[ \t]*(?:\w+\(\w+,[ \t]*-?[\d.][^()\n]*\))?[ \t]*\\?\n)+",
+    re.MULTILINE | re.ASCII,
+)
+"""A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line."""
 
 
 def parse(
@@ -81,7 +87,14 @@ def _tree(name: str, text: str) -> Tree:
     language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
     if language is not RUST:
         text = _MACROS.sub(lambda found: " " * len(found[0]), text)
+        text = _LISTED.sub(_calls, text)
     return Tree(language, text.encode("utf-8", "surrogatepass"))
+
+
+def _calls(found: re.Match[str]) -> str:
+    """The calls of a list as a file has them, each in its place."""
+    head, _, calls = found[0].partition("\n")
+    return " " * len(head) + "\n" + calls.replace("\\", ";")
 
 
 class _Around(NamedTuple):

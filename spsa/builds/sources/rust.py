@@ -65,7 +65,8 @@ _MARKS = r"""
 (array_expression length: (_) @length)
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))
-(binary_expression operator: ["<<" ">>"] right: [(identifier) (scoped_identifier)] @length)
+(binary_expression operator: ["<<" ">>" "%"] right: [(identifier) (scoped_identifier)] @length)
+(binary_expression operator: ["&" "|" "^"] (integer_literal) @bare)
 (ERROR) @broken
 (MISSING) @broken
 """
@@ -90,6 +91,8 @@ _NOTATION = Notation(
 _NAMES = ("identifier", "type_identifier", "string_literal", "default")
 _LITERALS = ("integer_literal", "float_literal")
 _MARKS_OF_VALUES = ("=", ":", ",", "=>")
+_RANGES = ("..=", "..")
+_OF_RANGE = (*_LITERALS, *_RANGES, "-")
 
 Tokens = list[Node]
 
@@ -98,17 +101,31 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
     """The entries of a macro's brackets, in the order of the text: `tunable! { NAME = 3; }`.
 
     They are written `name = value`, `name: type = value`, `type name: value` or, where they end
-    with semicolons or are rows of numbers, also `name, value, and more`.
+    with semicolons or are rows of numbers, also `name, value, and more`. A range stands behind the
+    value, `name = value; 1..=9; step = 2;`, or before it, `name: 1..=9 = value`.
     """
     tokens = tree.children[1:-1]
     listed = any(token.type == ";" for token in tokens) or _is_row(tokens)
-    for statement in _split(tokens, ";" if listed else ",", blocks=True):
+    statements = _split(tokens, ";" if listed else ",", blocks=True)
+    for statement, behind in _with_ranges(statements):
         body = statement[-1]
         is_row = len(statement) == 1 and _is_row(body.children[1:-1])
         if depth < DEEPEST and (is_row or _is_block(body)):
             yield from _inner(statement, scope, depth + 1)
         elif (entry := _entry(statement, scope, listed=listed)) is not None:
-            yield entry
+            yield entry._replace(beside=(*entry.beside, *behind))
+
+
+def _with_ranges(statements: list[Tokens]) -> list[tuple[Tokens, list[Number]]]:
+    """Statements with the numbers of a range and a step that stand behind their semicolons."""
+    told: list[tuple[Tokens, list[Number]]] = []
+    for statement in statements:
+        is_step = text_of(statement[0]) == "step" and told and told[-1][1]
+        if told and all(token.type in _OF_RANGE for token in statement[2 if is_step else 0 :]):
+            told[-1][1].extend(_numbers(statement))
+        else:
+            told.append((statement, []))
+    return told
 
 
 def _inner(statement: Tokens, scope: tuple[str, ...], depth: int) -> Iterator[Entry]:
@@ -145,6 +162,8 @@ def _is_block(token: Node) -> bool:
 
 def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | None:
     kinds = [token.type for token in tokens]
+    if kinds[1:2] == [","] and kinds[3:4] in ([":"], ["="]):
+        return _entry(tokens[2:], scope, listed=listed)  # the name of the whole block is before it
     mark = next((i for i, kind in enumerate(kinds) if kind in _MARKS_OF_VALUES), 0)
     if mark == 0 or kinds[mark - 1] not in _NAMES or (kinds[mark] == "," and not listed):
         return None
@@ -153,7 +172,8 @@ def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | N
     if not value or kinds[start] == ",":
         return None
     around = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
-    behind = tuple(_numbers(tokens[tokens.index(value[-1]) + 1 :]))
+    told = around if any(token.type in _RANGES for token in around) else []
+    behind = tuple(_numbers([*told, *tokens[tokens.index(value[-1]) + 1 :]]))
     part = value[0].start_byte, value[-1].end_byte
     return Entry(tokens[mark - 1], scope, _text(around), part, behind)
 

@@ -122,6 +122,7 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
             against.COUNTED if one.name in told.lengths else "",
+            against.MODELLED if one.name in told.modelled else "",
             against.STATE if one.kind is Kind.VARIABLE and alone == -1 else "",
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),

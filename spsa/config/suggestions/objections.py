@@ -6,6 +6,7 @@ Names are all there is to go by before games are played. A reason is for the use
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFi
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COUNTED = "the length or an index of an array"
+MODELLED = "in a model that makes a result of a score"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
 APART = "far from the others of its table, as a king's value is"
@@ -25,18 +27,18 @@ STATE = "-1 in a variable: most often nothing yet"
 OTHER_TYPE = "no number: set it in [engine.options]"
 NO_RANGE = "without a default between a minimum and a maximum"
 
+PHASE = "the phase of the game: a step of it moves all evaluations"
 PERHAPS_SIZE = "perhaps a size or a limit, by its name"
 ZERO = "0 may stand for switched off: give it a range of its own"
 
 _SIZE = "a size, a limit or a kind of something, by its name"
 _STANDARD = "an option of the protocol, or of how the engine is run"
 _CLOCK = "about the clock or threads: games with neither show nothing of it"
-_PHASE = "the phase of the game: a step of it moves all evaluations"
 _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
 COMMENTED = frozenset(
-    {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO, _CLOCK, _PHASE, _ROUND, _UNIT}
+    {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO, _CLOCK, PHASE, _ROUND, _UNIT}
 )
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
@@ -67,11 +69,11 @@ def _holds(pattern: str, parts: Iterable[str]) -> bool:
 
 _OF_USE = _Rule(
     _CLOCK,
-    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND",
+    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|LIMIT|TIME)\w*",
     word=r"CLOCK|TIMER?|STABILITY|TM\d*|\w{3,}TM|[BW]INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
-_OF_PHASE = _Rule(_PHASE, whole=r"\w*PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
+_OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
 _OF_SCOPE = (
     _OF_PHASE,
     _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|DEBUG|HASH|\w*PERFTS?|PRINT|SELFPLAY|TEXEL"),
@@ -88,8 +90,10 @@ _OF_NAME = (
     ),
     _Rule(
         _SIZE,
-        whole=r"(\w+_)?KING(_MG|_EG)?_(VALUE|SCORE)|VALUE_KING"  # it is never captured
-        r"|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE|CASTLING|PROMOTION|QUIET"
+        whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL)"  # it is never captured
+        r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL)_KING"
+        r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
+        r"|CASTLING|PROMOTION|QUIET"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
         r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
@@ -97,10 +101,10 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
-        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPSILON|FLAGS?|HASH|HEIGHT|HIDDEN|IDS?"
+        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPSILON|FLAGS?|FRACTIONS|HASH|HEIGHT|HIDDEN|IDS?"
         r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
-        r"|CURRMOVE|FREQUENCY|(MVV)?LVA|VERBOSE"
-        r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]E|NUM"
+        r"|CURRMOVE|FREQUENCY|INTERVAL|(MVV)?LVA|VERBOSE"
+        r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
         r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFT|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNDEFINED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
@@ -152,7 +156,7 @@ _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127,
 _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
 _SWITCH = r"USE|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
-_OF_GRAIN = r"GRAIN|SCALE|PRECISION|RES|RESOLUTION|ONE"
+_OF_GRAIN = r"GRAIN|NORMAL|SCALE|PRECISION|RES|RESOLUTION|ONE"
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         "the number of a piece, by its name",
@@ -191,7 +195,16 @@ def to_number(element: Element, *, computed: bool = False) -> str:
     return next(found, _UNIT if is_unit else "")
 
 
+def of_piece(name: str) -> bool:
+    """Whether a constant of this name is what pieces are worth."""
+    known = words(name)
+    return _holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", known[-2:]) and len(known) < 5
+
+
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_NAME = re.compile(r"[^\W\d]\w*")
+_SIGMOID = re.compile(r"\b1[.0]*\w*\s*/\s*\(\s*1[.0]*\w*\s*\+[^;\n]*(?:exp|pow)[^;\n]*")
+"""How a model makes a result of a score."""
 _TRUTH = re.compile(rb"\b(?:true|false)\b")
 _MOST_UNUSED = 0.2
 """Of all names; where more occur only once, macros make other names of theirs."""
@@ -200,23 +213,26 @@ _MOST_UNUSED = 0.2
 class Told(NamedTuple):
     """What all files say together: names of `lengths` and indexes, `unused` ones that occur once.
 
-    `left_out` are makers with the word, whether it is `true`, that fewer of their numbers have.
+    `modelled` are names in a model that makes a result of a score. `left_out` are makers with the
+    word, whether it is `true`, that fewer of their numbers have.
     """
 
     lengths: set[str]
+    modelled: set[str]
     unused: set[str]
     left_out: set[tuple[str, bool | None]]
 
 
 def told_by(files: Collection[SourceFile]) -> Told:
-    texts = (_COMMENT.sub("", file.text) for file in files)
-    names = Counter(plain(name) for text in texts for name in re.findall(r"[^\W\d]\w*", text))
+    texts = [_COMMENT.sub("", file.text) for file in files]
+    names = Counter(plain(name) for text in texts for name in _NAME.findall(text))
     own = {plain(one.name) for file in files for one in file.constants}
     unused = {name for name in own if names[name] == 1}
     numbers = ((file, e) for file in files for one in file.constants for e in one.numbers())
     told = Counter(switch(file, e) for file, e in numbers if e.beside)
     return Told(
         lengths={name for file in files for name in file.lengths},
+        modelled={*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
         unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
@@ -285,7 +301,7 @@ def rank_of_file(path: str) -> int:
 
 def to_file(path: str) -> str:
     """Why what a file holds is not tunable: it decides how long a search takes."""
-    is_clock = _holds(r"clock\w*|time\w*|tm", [PurePosixPath(path).stem.lower()])
+    is_clock = _holds(r"chrono|clock\w*|time\w*|tm", [PurePosixPath(path).stem.lower()])
     return _CLOCK if is_clock else ""
 
 

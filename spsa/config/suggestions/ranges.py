@@ -3,8 +3,9 @@
 The author may have declared them, in the source or as UCI options. In a source that is recognised
 by its shape, whatever the macro or the class is called: a number that lies between the next two.
 
-Any other number does not show what a step of it is worth in Elo. A step is therefore about a tenth
-of the value, and the range goes from half of it to twice it. A person edits these starts.
+Any other number does not show what a step of it is worth in Elo. A step is therefore as large as
+authors declare for such numbers, and the range goes from half the value to twice it. A person
+edits these starts.
 """
 
 import re
@@ -18,7 +19,8 @@ from spsa.config.suggestions import objections as against
 from spsa.core.params import Location, Number
 from spsa.core.uci_options import Declarations, Declared
 
-_PART = 0.09
+_PART, _PART_OVER_ONE = 0.09, 0.045
+"""Of a fraction, and of one over 1: the median step of fourteen authors."""
 _STEPS = 20
 """Steps in a range without one, as the tuning macro of Stockfish has them."""
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
@@ -27,6 +29,11 @@ _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 _LEAST_TOLD = 3
 _MAX_IN_ROW, _MAX_LISTED = 8, 32
 """Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
+
+_PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
+"""What knights, bishops, rooks and queens count, and a pawn does not."""
+_LEAST_OF_PIECE = 50
+"""A piece in centipawns has more; in another unit it has less."""
 
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
 _LONGEST_TABLE = 64
@@ -103,7 +110,10 @@ def around(
     A small weight in centipawns may change its sign, and a large one has a smaller step.
     """
     size = abs(value)
-    step = _PART * size if real else max(1, round(_PART * size))
+    if real:
+        step = (_PART if size <= 1 else _PART_OVER_ONE) * size
+    else:
+        step = round(size / 12 + 1.5) if size >= 10 else 1
     if centipawns:
         step = max(2, round(min(_PART * size, 10 + size / 64)))
     low, high = _bounds(value, step, real=real)
@@ -129,16 +139,17 @@ def _within(found: Suggested, element: Element) -> Suggested:
 
 def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggested]:
     """Each number of a constant, or with `computed` of an expression; a long table is one."""
-    sizes = [abs(element.number) for element in found.values()]
-    far = max(5000, 20 * median(sizes)) if len(found) > 3 else max(sizes)
+    sizes = sorted(abs(element.number) for element in found.values())
+    far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
+    far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
     table = _of_table(found)
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
-        is_pair = _is_pair(place)
+        is_piece = abs(element.number) > _LEAST_OF_PIECE and against.of_piece(name)
         guess = around(
             _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=is_pair and not element.real,
+            centipawns=(is_piece or _is_pair(place)) and not element.real,
             constant=str(place),
         )
         is_apart = against.APART if abs(element.number) > far else ""
@@ -155,6 +166,8 @@ def _of_table(found: Numbers) -> str:
     """Why a number of so many is not suggested; a pair counts as one in its row."""
     if len(found) > _MAX_LISTED:
         return against.LONG_TABLE
+    if [one.number for one in found.values() if one.number] in _PHASES:
+        return against.PHASE
     places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
     is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
@@ -191,7 +204,7 @@ def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
     named = set[str]()
     for one in constants:
         for e in one.numbers():
-            if len(e.beside) > 1 and not (one.test_only or one.computed):
+            if len(set(e.beside[:2])) > 1 and not (one.test_only or one.computed):
                 holds = _may_be_range(e) and e.beside[0] <= e.number <= e.beside[1]
                 found.setdefault(_maker(one, e), []).append(holds)
                 named |= {_maker(one, e)} if e.label or not e.maker else set()
@@ -209,7 +222,7 @@ def _maker(one: SourceConstant, element: Element) -> str:
 
 def _may_be_range(element: Element) -> bool:
     """Whether the two numbers behind this one could be a minimum and a maximum."""
-    return 2 <= len(element.beside) <= 5 and element.beside[0] < element.beside[1]
+    return 2 <= len(element.beside) <= 5 and element.beside[0] <= element.beside[1]
 
 
 def of_declaration(name: str, place: Location, element: Element) -> Suggested:
@@ -221,7 +234,9 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     limit = inf if of_table else _LIMIT_OF_TYPE
     found = _declared_range(called, element.number, element.beside, real=element.real, limit=limit)
     found = replace(found, keys={"constant": str(place), **found.keys})
-    return _within(found, element).opposed(against.to_declared(called, element.maker))
+    is_fixed = element.beside[0] == element.beside[1]
+    reasons = (against.to_declared(called, element.maker), against.LEFT_OUT if is_fixed else "")
+    return _within(found, element).opposed(*reasons)
 
 
 def _declared_range(
