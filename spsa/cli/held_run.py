@@ -133,17 +133,26 @@ def held_run(
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
+_REMEDY = "stop it first (Ctrl-C), or let it measure while it tunes, by [validation] every"
+
+
 class LeaseWatch:
     """Watches by this process's own clock whether another master still renews its lease."""
 
     def __init__(self) -> None:
         self._end: datetime | None = None
         self._since = time.monotonic()
+        self._ends = 0
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether the other master works; one that was stopped may have renewed it once more."""
+        return self._ends > 2
 
     def saw(self, end: datetime | None) -> None:
         """The lease of the other master ends then."""
         if end != self._end:
-            self._end, self._since = end, time.monotonic()
+            self._end, self._since, self._ends = end, time.monotonic(), self._ends + 1
 
     def abandoned(self) -> datetime | None:
         """The end of a lease that was not renewed for as long as a lease lasts; else None."""
@@ -162,11 +171,13 @@ def _acquired(
             return store.acquire_master_lease(run.id, me, MASTER_LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
             watch.saw(error.lease_end)
-            if time.monotonic() > end:
-                raise
+            if time.monotonic() > end or (watch.is_renewed and longest_wait < inf):
+                raise MasterLeaseLost(f"{error}; {_REMEDY}") from None
             if not waiting:
-                limit = "" if longest_wait == inf else f" for up to {longest_wait:.0f} s"
-                echo(f"{error}; standing by{limit} to take over from it", err=True)
+                awaited = "standing by to take over from it"
+                if longest_wait < inf:
+                    awaited = f"waiting up to {longest_wait:.0f} s, for the case that it has ended"
+                echo(f"{error}; {awaited}", err=True)
             waiting = True
         except DatabaseUnreachable:
             if not waiting or time.monotonic() > end:

@@ -2,11 +2,16 @@
 
 from contextlib import closing
 from pathlib import Path
+from threading import Event
+from unittest.mock import Mock
 
 import pytest
 from engines.faulty import wait_until
 from shell import Shell
 from tuner import Tuner, uci_tuner
+
+from spsa.cli.held_run import _acquired
+from spsa.errors import MasterLeaseLost
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -31,6 +36,16 @@ def leader_of(url: str) -> int:
     with closing(Shell(url)) as sql:
         ((master_id,),) = sql("SELECT master_id FROM spsa_run")
     return int(master_id.split("-")[-2])
+
+
+def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("spsa.cli.held_run.POLL_SECONDS", 0.0)
+    held = [MasterLeaseLost("the master m holds this run", end) for end in range(9)]
+    asked = Mock(side_effect=held)
+    with pytest.raises(MasterLeaseLost, match="m holds this run; stop it first"):
+        _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), 32.0)
+    assert asked.call_count == 3
+    assert "for the case that it has ended" in capsys.readouterr().err
 
 
 @pytest.mark.slow
