@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from console import CONFIG, SOURCE, Ask
+from console import CONFIG, ROOT, SOURCE, Ask
 from repositories import Repository, git
 from shell import Shell
 
@@ -18,14 +18,14 @@ from spsa.master.start import Prepared, prepare
 
 @pytest.fixture
 def repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """The engine of the project, as version v1 in a repository, which is all that is left of it."""
+    """The engine of the project, as version v2.1 in a repository, which is all that is left of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
     (project / "engine").rename(project / "files")
     found = Repository(project)
     shutil.copytree(project / "files", found.work / "core")
-    found.commit("v1")
+    found.commit("v2.1")
     shutil.copytree(found.work, project / "checkout")
-    named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v1"'
+    named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v2.1"'
     config = CONFIG.replace('source_path = "engine"', named)
     (project / "config.toml").write_text(config)
     resolve.cache_clear()
@@ -37,11 +37,16 @@ def new_version(repository: Repository) -> str:
     constants = repository.work / "core" / "src" / "engine_constants.rs"
     constants.write_text(SOURCE.replace("MARGIN: i32 = 200", "MARGIN: i32 = 210"))
     resolve.cache_clear()
-    return repository.commit("v1")
+    return repository.commit("v2.1")
 
 
 def prepared(project: Path, store: Store) -> Prepared:
     return prepare(load_config(project / "config.toml", {}), store)
+
+
+def masked(text: str) -> str:
+    """Without addresses and hashes."""
+    return re.sub(r"\w+://\S+ at v2.1 \(\w{10}\)", "-", text)
 
 
 def test_a_run_keeps_its_commit_when_the_tag_moves(
@@ -49,7 +54,7 @@ def test_a_run_keeps_its_commit_when_the_tag_moves(
 ) -> None:
     first = git(repository.work, "rev-parse", "HEAD")
     begun = prepared(project, project_store)
-    place = f"{repository.address} at v1 ({first[:10]})"
+    place = f"{repository.address} at v2.1 ({first[:10]})"
     assert begun.notes == (f"the source is {place}",)
     assert begun.run.settings["source"]["commit"] == first
     shell = Shell(project_store.where)
@@ -58,11 +63,14 @@ def test_a_run_keeps_its_commit_when_the_tag_moves(
     second = new_version(repository)
     shutil.rmtree(project / ".tuning")
     again = prepared(project, project_store)
-    moved = f"{repository.address} at v1 ({second[:10]})"
+    moved = f"{repository.address} at v2.1 ({second[:10]})"
     assert again.notes == (
         f"the source is {place}",
         f"config.toml names {moved} now; the run goes on with {place}",
     )
+    guide = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    told = "".join(f"note: {note}\n" for note in again.notes)
+    assert masked(f"```\n{told}```\n") in masked(guide)
     (pinned,) = (project / ".tuning" / "pinned").iterdir()
     assert (pinned / "src" / "engine_constants.rs").read_text() == SOURCE
     assert pinned.name == begun.run.source_sha256
@@ -74,11 +82,11 @@ def test_status_and_patch_are_of_the_commit_of_the_run(
     first = git(repository.work, "rev-parse", "HEAD")
     prepared(project, project_store)
     new_version(repository)
-    assert f"source: {repository.address} at v1 ({first[:10]})" in ask("status").out
+    assert f"source: {repository.address} at v2.1 ({first[:10]})" in ask("status").out
     said = ask("status", "--json").json["source"]
     assert said == {
         "place": repository.address,
-        "ref": "v1",
+        "ref": "v2.1",
         "commit": first,
         "with_changes": False,
     }
@@ -127,6 +135,6 @@ def test_init_writes_address_and_ref(repository: Repository, project: Path, ask:
         '"v2"',
     ]
     assert ask("params", "show", "--config", "new/config.toml").code == 0
-    secret = ask("init", "https://me:s3cret@localhost/x.git@v1", "--folder", "other")
+    secret = ask("init", "https://me:s3cret@localhost/x.git@v2.1", "--folder", "other")
     assert (secret.code, "s3cret" in secret.err) == (2, False)
     assert "the address holds a password" in secret.err
