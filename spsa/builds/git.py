@@ -28,9 +28,7 @@ _REF = re.compile(r"(?!-)(?!.*(\.\.|@\{|//))[^\s~^:?*\[\\\x00-\x1f\x7f]{1,200}")
 _AT_REF = re.compile(r"((?:[\w+.-]+://[^/]*|[^/]*?:).*?)(?:@([^@:]*))?")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _USER = re.compile(r"(https?://)[^\s/@]*@")
-_FOREIGN = re.compile(
-    r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|COMMON_DIR|PREFIX|NAMESPACE)"
-)
+_FOREIGN = re.compile(r"GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX|NAMESPACE|(OBJECT|COMMON)_.*)")
 
 log = logging.getLogger("spsa.builds")
 
@@ -93,7 +91,7 @@ def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
         BuildFailed: git is missing or failed; has its last words.
     """
     found = commit_at(address, ref)
-    return _laid_out(address, found.commit, address), found
+    return _laid_out(address, found.commit), found
 
 
 def commit_at(address: str, ref: str) -> SourceCommit:
@@ -108,21 +106,16 @@ def checkout_of(text: str) -> tuple[Path, SourceCommit]:
     if is_address(text):
         return checkout(*split(text))
     folder, _, commit = text.rpartition("@")
-    remedy = "write FOLDER@COMMIT, with a folder that is a work tree of git, and a commit of it"
-    if not folder or not Path(folder).is_dir() or not commit or commit.startswith("-"):
-        raise InvalidInput.of(text, "source", "it is neither an address nor FOLDER@COMMIT", remedy)
     here = Path(folder).resolve()
+    remedy = "write FOLDER@COMMIT, with a folder that is a work tree of git, and a commit of it"
+    if not here.is_dir():
+        raise InvalidInput.of(text, "source", "it is neither an address nor a folder", remedy)
     try:
-        top = _git(here, "rev-parse", "--show-toplevel")
-        inside = _git(here, "rev-parse", "--show-prefix")
         found = _git(here, "rev-parse", "--verify", f"{commit}^{{commit}}")
+        top, inside = (_git(here, "rev-parse", f"--show-{x}") for x in ("toplevel", "prefix"))
     except BuildFailed as error:
-        raise InvalidInput.of(folder, "source", _last_line(error), remedy) from None
-    origin = top
-    with suppress(BuildFailed):
-        origin = _git(here, "config", "--get", "remote.origin.url")
-    place = _laid_out(top, found, origin) / inside
-    return place, SourceCommit(place=str(here), ref=commit, commit=found)
+        raise InvalidInput.of(text, "source", _last_line(error), remedy) from None
+    return _laid_out(top, found) / inside, SourceCommit(place=str(here), ref=commit, commit=found)
 
 
 def commit_of(folder: Path) -> SourceCommit | None:
@@ -175,8 +168,8 @@ def _refs(address: str, *words: str) -> dict[str, str]:
     return {name: found for found, name in map(str.split, lines)}
 
 
-def _laid_out(address: str, commit: str, origin: str) -> Path:
-    """The checkout of a commit; its submodules have addresses that may be relative to `origin`."""
+def _laid_out(address: str, commit: str) -> Path:
+    """The checkout of a commit, made unless it is there."""
     home = _home()
     place = home / commit
     if _is_as_made(place):
@@ -186,7 +179,7 @@ def _laid_out(address: str, commit: str, origin: str) -> Path:
         tree = Path(draft, "tree")
         with suppress(FileNotFoundError):
             place.rename(Path(draft, "changed"))
-        _fetch(address, commit, tree, origin)
+        _fetch(address, commit, tree)
         _git(tree, "checkout", "-q", "--detach", commit)
         if (tree / ".gitmodules").is_file():
             _git(tree, "submodule", "update", "-q", "--init", "--recursive", address=address)
@@ -199,14 +192,14 @@ def _laid_out(address: str, commit: str, origin: str) -> Path:
     return place
 
 
-def _fetch(address: str, commit: str, tree: Path, origin: str) -> None:
+def _fetch(address: str, commit: str, tree: Path) -> None:
     """Make the repository of a new work tree, which has the commit."""
     _git(tree.parent, "init", "-q", tree.name)
-    _git(tree, "remote", "add", "origin", origin)
+    _git(tree, "remote", "add", "origin", address)
     try:
-        _git(tree, "fetch", "-q", "--depth=1", "--", address, commit, address=address)
+        _git(tree, "fetch", "-q", "--depth=1", "origin", commit, address=address)
     except BuildFailed:  # a server of plain files, or one that gives whole branches only
-        _git(tree, "fetch", "-q", "--", address, "+refs/*:refs/origin/*", address=address)
+        _git(tree, "fetch", "-q", "origin", "+refs/*:refs/origin/*", address=address)
     try:
         _git(tree, "cat-file", "-e", f"{commit}^{{commit}}")
     except BuildFailed:

@@ -18,7 +18,7 @@ from spsa.master.start import Prepared, prepare
 
 @pytest.fixture
 def repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """The engine of the project, as version v2.1 in a repository, which is all that is left of it."""
+    """The engine of the project, as version v2.1 in a repository that alone is left."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
     (project / "engine").rename(project / "files")
     found = Repository(project)
