@@ -346,6 +346,7 @@ class OpenWork:
 
     run: str
     requires: tuple[str, ...] = ()
+    has_master: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,11 +217,14 @@ class DatabaseClient:
         return any(self._obstacle(left) is None for left in self._store.ask(WorkLeft()))
 
     def _say_why_idle(self) -> None:
-        """Say why there is nothing that this worker may play."""
-        found = [self._obstacle(left) for left in self._store.ask(WorkLeft())]
-        reason = "; ".join(dict.fromkeys(filter(None, found))) or "no run needs games"
+        """Say why there is nothing that this worker may play, or whom it may wait for."""
+        found = {left: self._obstacle(left) for left in self._store.ask(WorkLeft())}
+        reason = "; ".join(dict.fromkeys(filter(None, found.values()))) or "no run needs games"
         text = f"there is nothing that this worker may play: {printable(reason, 1000)}"
-        self._warn("idle", "" if None in found else text)
+        if awaited := [left for left, obstacle in found.items() if obstacle is None]:
+            runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), 1000)
+            text = f"no master moves {runs}: `spsa-master run`, or `validate`, goes on with it"
+        self._warn("idle", "" if any(left.has_master for left in awaited) else text)
 
     def _warn(self, about: str, text: str) -> None:
         """Say this of a matter, unless it was the last that was said of it."""
