@@ -62,7 +62,11 @@ def application(store: Store, people: People, proxy: Proxy | None = None) -> Sta
         middleware=[Middleware(Guard, people=people, guesses=guesses, proxy=proxy)],
         exception_handlers={
             TuningError: _failed,
-            Refused: lambda _request, error: error.response,
+            Refused: lambda request, error: (
+                error.response
+                if request.url.path.startswith("/worker/")
+                else refusal(request.url.path, error.status, str(error), error.headers)
+            ),
             HTTPException: lambda request, error: refusal(
                 request.url.path, error.status_code, error.detail, error.headers
             ),
