@@ -219,6 +219,10 @@ def test_a_folder_tells_its_commit_and_whether_it_has_changes(repository, tmp_pa
     commit = repository.commit(a_rs="one")
     found = commit_of(repository.work)
     assert str(found) == f"{repository.work} at {commit[:10]}"
+    os.utime(repository.work / "a.rs", (1e9, 1e9))
+    index = (repository.work / ".git" / "index").read_bytes()
+    assert commit_of(repository.work) == found
+    assert (repository.work / ".git" / "index").read_bytes() == index, "it writes nothing there"
     (repository.work / "a.rs").write_text("other")
     assert str(commit_of(repository.work)) == f"{repository.work} at {commit[:10]}, with changes"
     inside = repository.work / "ignored"
