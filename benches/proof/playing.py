@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from benches.proof.places import Place
-from spsa.cli.held_run import held_run, play_match, tune
+from spsa.cli.held_run import Contest, held_run, play_match, tune
 from spsa.config.settings import Config
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
@@ -87,7 +87,8 @@ class Hall:
         if match is None:
             self.console.print(f"{run.name} against {other.name}: at most {most} games")
             with held_run(self.store, config, run, self.console, self.stopping) as held:
-                match = play_match(held, run, sides, most, run.game_settings, compared)
+                contest = Contest(sides=sides, game_settings=run.game_settings, compared=compared)
+                match = play_match(held, run, contest, most)
         return None if match is None else Between(run, other, match)
 
     def _decided(
@@ -107,7 +108,8 @@ class Hall:
         games = config.validation.games
         self.console.print(f"{config.run.name}: {games} games against the untouched engine")
         with held_run(self.store, config, run, self.console, self.stopping) as held:
-            return play_match(held, run, sides, games, run.game_settings)
+            contest = Contest(sides=sides, game_settings=run.game_settings)
+            return play_match(held, run, contest, games)
 
     def _played(self, run: Run, sides: PlayedValues) -> Iteration | None:
         """The match of these two, if it was played to its end."""

@@ -141,7 +141,9 @@ class Bank:
         away = path - path[..., :1, :]
         apart = self.mean - path[..., :1, :]
         nearer = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
-        gained: Vector = (self.likely * HYPOTHESES.elo * nearer).sum(axis=-2) / path.shape[-1]
+        gained: Vector = (self.likely * HYPOTHESES.elo * nearer).sum(axis=-2) / max(
+            1, path.shape[-1]
+        )
         return gained
 
 

@@ -18,9 +18,9 @@ from spsa.cli.held_run import (
     HeldRun,
     held_run,
     interruptible,
+    measurement,
     play_match,
     tune,
-    tuned_against_start,
 )
 from spsa.config import load_config
 from spsa.config.settings import Config
@@ -134,7 +134,7 @@ def _tuned_and_measured(held: HeldRun, prepared: Prepared) -> Iteration | None:
         return None
     run, games = held.store.run(prepared.run.name), held.config.validation.games
     held.console.print(f"tuned; now {games} games of the tuned values against the start")
-    return play_match(held, run, tuned_against_start(run), games, run.game_settings)
+    return play_match(held, run, measurement(held.config, run), games)
 
 
 def _show(store: Store, run: Run, match: Iteration, folder: Path, seconds: float) -> None:

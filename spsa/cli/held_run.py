@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
 from types import FrameType
@@ -21,16 +21,18 @@ from spsa.config.document import read_document
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
 from spsa.core import Builds
-from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings import GameSettings, MinusSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import RunStatus
+from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import WORK
 from spsa.master.loop import Master
-from spsa.master.session import MASTER_LEASE_SECONDS
+from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
+from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
 from spsa.output import echo
@@ -199,6 +201,18 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
             echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
 
+    background, delivery = None, prepared.delivery
+    if (wanted := held.config.validation).every:
+        game_settings, engine = _opponent(held.config, prepared.run)
+        background = BackgroundPlan(
+            every=wanted.every,
+            share=wanted.share,
+            game_settings=game_settings,
+            against=None if engine is None else engine.name,
+        )
+        if engine is not None:
+            delivery = MatchDelivery(plus=delivery, minus=engine)
+
     with sole_writer(held.config, name), Progress(held.console, store, prepared.run) as progress:
         project(store.run(name))
         ended = Master(
@@ -206,63 +220,102 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
             master_lease=held.master_lease,
             tuning=prepared.tuning,
             settings=prepared.settings,
-            delivery=prepared.delivery,
+            delivery=delivery,
             watcher=progress,
             project=project,
             stopping=held.stopping,
-            background=_background(held.config, prepared.run),
+            background=background,
             usual_build=(prepared.run.builds or Builds()).usual,
         ).run()
         project(store.run(name))
         return ended
 
 
-def tuned_against_start(run: Run) -> PlayedValues:
-    """The tuned values of a run as plus, those it was started with as minus."""
-    space = Space.from_json(run.space)
-    return PlayedValues(plus=space.playable(run.theta), minus=space.playable(run.start_theta))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """The two sides of a match, and how they play: thetas, or engines that a person named.
+
+    A side with an engine has no values. Plus is a theta that holds the results through `k`; None:
+    all that are applied.
+    """
+
+    sides: PlayedValues
+    game_settings: GameSettings
+    compared: Compared = field(default_factory=Compared)
+    k: int | None = None
+    plus: NamedEngine | None = None
+    minus: NamedEngine | None = None
 
 
-def play_match(
-    held: HeldRun,
-    run: Run,
-    sides: PlayedValues,
-    games: int,
-    game_settings: GameSettings,
-    compared: Compared | None = None,
-    k: int | None = None,
-) -> Iteration | None:
-    """Play two points of a run's space against each other, or go on with the same match.
+def measurement(config: Config, run: Run) -> Contest:
+    """The tuned values against what [validation] says: the start, or another engine."""
+    space, (game_settings, engine) = Space.from_json(run.space), _opponent(config, run)
+    return Contest(
+        sides=PlayedValues(
+            plus=space.playable(run.theta),
+            minus=space.playable(run.start_theta) if engine is None else {},
+        ),
+        game_settings=game_settings,
+        compared=Compared() if engine is None else Compared(against=engine.name),
+        minus=engine,
+    )
+
+
+def play_match(held: HeldRun, run: Run, contest: Contest, games: int) -> Iteration | None:
+    """Play a match of a run, or go on with the same one.
 
     None when it was stopped before the end.
-
-    Args:
-        compared: what the sides are; theta against the start unless given.
-        k: the result that plus holds; the last one unless given.
     """
-    prepared = reopened(held.config, held.store, run)
+    settings, delivery = _prepared(held, run, contest)
     match = ValidationMatch(
-        sides=sides,
-        settings=prepared.settings,
-        game_settings=game_settings,
-        asked=compared or Compared(),
+        sides=contest.sides,
+        settings=settings,
+        game_settings=contest.game_settings,
+        asked=contest.compared,
         games=games,
-        k=k,
+        k=contest.k,
     )
     with Progress(held.console, held.store, run) as shown:
-        return validate(
-            held.store, held.master_lease, prepared.delivery, match, shown, held.stopping
-        )
+        return validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
 
 
-def _background(config: Config, run: Run) -> BackgroundPlan | None:
-    wanted, game_settings = config.validation, validation_game_settings(config, run.game_settings)
-    if not wanted.every:
-        return None
-    return BackgroundPlan(every=wanted.every, share=wanted.share, game_settings=game_settings)
+def _prepared(held: HeldRun, run: Run, contest: Contest) -> tuple[RunSettings, Delivery]:
+    """How the batches of a match are made, and its engines."""
+    config = held.config
+    if contest.plus is not None and contest.minus is not None:
+        settings = RunSettings.from_json(run.settings, run.game_settings)
+        if not run.tunes:
+            settings = replace(settings_from(config), game_settings=run.game_settings)
+        return settings, MatchDelivery(plus=contest.plus, minus=contest.minus)
+    prepared = reopened(config, held.store, run)
+    if contest.minus is None:
+        return prepared.settings, prepared.delivery
+    delivery = MatchDelivery(plus=prepared.delivery, minus=contest.minus)
+    return prepared.settings, delivery
+
+
+def _opponent(config: Config, run: Run) -> tuple[GameSettings, NamedEngine | None]:
+    """How the matches of [validation] are played, and the engine that it names."""
+    wanted, settings = config.validation, validation_game_settings(config, run.game_settings)
+    if wanted.against is None:
+        return settings, None
+
+    def refused(found: str, remedy: str) -> InvalidInput:
+        fault = (("validation", "against"), found, remedy)
+        return InvalidInput(read_document(config.path).faults([fault]))
+
+    engine = foreign_engine(config, settings, wanted.against, refused)
+    return with_minus(settings, wanted.handicap, foreign=True), engine
 
 
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
     """The game settings of a run, with the time control that [validation] may name."""
     own = config.validation.time_control
     return game_settings if own is None else game_settings.under(own.limits)
+
+
+def with_minus(settings: GameSettings, handicap: float, *, foreign: bool) -> GameSettings:
+    """The game settings with what is different for minus."""
+    if handicap == 1.0 and not foreign:
+        return settings
+    return replace(settings, minus=MinusSettings(handicap=handicap, foreign=foreign))

@@ -9,11 +9,10 @@ from spsa.cli.common import Within, with_config
 from spsa.cli.held_run import (
     held_run,
     interruptible,
+    measurement,
     play_match,
     sole_writer,
     tune,
-    tuned_against_start,
-    validation_game_settings,
 )
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
@@ -102,7 +101,6 @@ def run(
                     return 130
                 tuned = store.run(tuned.name)
                 if ended is RunStatus.FINISHED and (games := config.validation.games):
-                    own = validation_game_settings(config, tuned.game_settings)
-                    play_match(held, tuned, tuned_against_start(tuned), games, own)
+                    play_match(held, tuned, measurement(config, tuned), games)
         terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
     return 0

@@ -1,20 +1,32 @@
 """`spsa-master validate`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from spsa.cli.common import json_option, run_option, with_config
-from spsa.cli.held_run import held_run, interruptible, play_match, validation_game_settings
+from spsa.cli.common import Within, json_option, run_option, with_config
+from spsa.cli.held_run import (
+    Contest,
+    held_run,
+    interruptible,
+    play_match,
+    validation_game_settings,
+    with_minus,
+)
 from spsa.config.settings import Config
-from spsa.core.game_settings import MAX_NELO, MIN_NELO_APART, TimeControl
+from spsa.core.game_settings import MAX_HANDICAP, MAX_NELO, MIN_NELO_APART, TimeControl
 from spsa.core.params import PlayedValues
-from spsa.db import Store
-from spsa.db.tables import Compared, Iteration
+from spsa.db import Store, migrate
+from spsa.db.tables import Compared, Iteration, Run
+from spsa.errors import InvalidInput, NothingToDo
 from spsa.live_display import working
+from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
 from spsa.output import echo, echo_json
-from spsa.report.matches import MATCHES, Match, named_theta
+from spsa.report.matches import MATCHES, Match, is_theta, named_theta
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
 from spsa.report.table import TextTable, records, terminal
@@ -74,8 +86,24 @@ def limit(
     "--against",
     default="start",
     show_default=True,
-    metavar="start|ITERATION",
-    help="The values the run was started with, or theta after a result.",
+    metavar="start|ITERATION|ENGINE",
+    help="The values the run was started with, theta after a result, or another engine: the path "
+    "of a binary, which gets those of [engine.options] that it has, and one thread.",
+)
+@click.option(
+    "--plus",
+    metavar="SOURCE[@COMMIT]",
+    help="With --minus, instead of thetas: two engines. Each is a binary, a folder that is built "
+    "as [build] says, a commit of it, or the address of a repository of git.",
+)
+@click.option("--minus", metavar="SOURCE[@COMMIT]", help="What --plus is compared with.")
+@click.option(
+    "--handicap",
+    type=Within(1.0, MAX_HANDICAP),
+    default=1.0,
+    show_default=True,
+    metavar="N",
+    help="Divides the time, nodes or depth that the other side gets: with 4 it has a quarter.",
 )
 @click.option(
     "--also",
@@ -91,35 +119,92 @@ def validate(
 
     The same workers play it as play the tuning, with the same game settings. If you interrupt
     it, the same command continues the match.
+
+    With --plus and --minus it plays two engines, such as a patch and what it changes. They need no
+    run: if a master moves the run of config.toml, or there is none, they play in NAME-matches.
     """
-    sprt: tuple[float, float] | None = given["sprt"]
-    usual = _MAX_GAMES if sprt else config.validation.games or 1000
-    wanted, told = _in_pairs(games or usual), addresses(config)
+    is_of_engines, told = _asks_for_engines(given), addresses(config)
+    wanted = _in_pairs(games or (_MAX_GAMES if given["sprt"] else config.validation.games or 1000))
     console = terminal(stderr=True)
     played: list[Iteration] = []
+    if is_of_engines:
+        migrate.upgrade(config.database.url)
     with (
         interruptible() as stopping,
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
-        chosen = store.run(run)
-        with working("computing both thetas"):
-            plus, k = named_theta(store, chosen, given["theta"])
-            minus, _ = named_theta(store, chosen, given["against"])
-        sides = PlayedValues(plus=plus, minus=minus)
-        compared = Compared(theta=given["theta"], against=given["against"], sprt=sprt)
-        own = validation_game_settings(config, chosen.game_settings)
-        also = given["also"]
+        if is_of_engines:
+            chosen = run_of_match(config, store, run)
+            contest = _of_engines(config, chosen, given)
+        else:
+            chosen = store.run(run)
+            contest = _of_thetas(config, store, chosen, given)
+        compared, own, also = contest.compared, contest.game_settings, given["also"]
+        echo(f"{compared.theta} against {compared.against}, in run {chosen.name}", err=True)
         with (
             held_run(store, config, chosen, console, stopping) as held,
             watching(config, held.master_lease, chosen.name, told),
         ):
-            for game_settings in (own, own.under(also)) if also else (own,):
-                row = play_match(held, chosen, sides, wanted, game_settings, compared, k)
+            for settings in (own, own.under(also)) if also else (own,):
+                row = play_match(held, chosen, replace(contest, game_settings=settings), wanted)
                 if row is None:
                     return 130
                 played.append(row)
     _show(chosen.name, played, as_json=as_json)
     return 0
+
+
+def _asks_for_engines(given: Mapping[str, Any]) -> bool:
+    """Whether two engines are to be played; UsageError for what does not go together."""
+    named = [given[side] is not None for side in ("plus", "minus")]
+    if any(named) and not all(named):
+        raise click.UsageError("--plus and --minus go together: name both engines")
+    if all(named) and (given["theta"], given["against"]) != ("final", "start"):
+        raise click.UsageError("--theta and --against are of a run, --plus and --minus are not")
+    return all(named)
+
+
+def _of_engines(config: Config, run: Run, given: Mapping[str, Any]) -> Contest:
+    """The match of two engines that the command line names."""
+    base = run.game_settings if run.tunes else config.game_settings
+    settings, handicap = validation_game_settings(config, base), given["handicap"]
+    with working("pinning both engines"):
+        plus, minus = (
+            named_engine(config, settings, given[side], side) for side in ("plus", "minus")
+        )
+    if plus.sha256 == minus.sha256 and handicap == 1.0:
+        found = f"both sides are the same: {plus.name}"
+        raise InvalidInput.of("validate", "--minus", found, "name another engine, or a --handicap")
+    return Contest(
+        sides=PlayedValues({}, {}),
+        game_settings=with_minus(settings, handicap, foreign=False),
+        compared=Compared(theta=plus.name, against=minus.name, sprt=given["sprt"]),
+        plus=plus,
+        minus=minus,
+    )
+
+
+def _of_thetas(config: Config, store: Store, run: Run, given: Mapping[str, Any]) -> Contest:
+    """The match of a theta against another one, or against another program."""
+    settings, against = validation_game_settings(config, run.game_settings), given["against"]
+    engine, values = None, dict[str, float]()
+    if not run.tunes:
+        raise NothingToDo(f"run {run.name} has no parameters: name engines, --plus and --minus")
+    with working("computing both thetas"):
+        plus, k = named_theta(store, run, given["theta"])
+        if is_theta(against) or not ("/" in against or Path(against).exists()):
+            values, _ = named_theta(store, run, against)
+    if not values:
+        refused = partial(InvalidInput.of, "validate", "--against")
+        engine = foreign_engine(config, settings, Path(against), refused)
+        against = engine.name
+    return Contest(
+        sides=PlayedValues(plus=plus, minus=values),
+        game_settings=with_minus(settings, given["handicap"], foreign=engine is not None),
+        compared=Compared(theta=given["theta"], against=against, sprt=given["sprt"]),
+        k=k,
+        minus=engine,
+    )
 
 
 def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:

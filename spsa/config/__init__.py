@@ -103,11 +103,13 @@ def missing_files(config: Config) -> tuple[Fault, ...]:
     """
     settings, engine = config.game_settings, config.delivery.engine
     book, source = settings.book, None if config.engine.source else config.build.source_path
+    other = config.validation.against
     of_source = "name the folder of the engine's Cargo.toml or Makefile"
     needed: list[tuple[Key, object, bool, str]] = [
         (("games", "book"), book.name, bool(book.sha256), NAME_A_BOOK),
         (("build", "source_path"), source, source is None or source.is_dir(), of_source),
         (("delivery", "engine"), engine, engine is None or engine.exists(), "build it first"),
+        (("validation", "against"), other, other is None or other.is_file(), "name its binary"),
     ]
     for option, file in settings.engine_files.items():
         remedy = f"name the file that {option} takes"

@@ -40,7 +40,7 @@ from spsa.config.section import (
     refusal,
     refuse_all,
 )
-from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings import MAX_HANDICAP, GameSettings
 from spsa.core.params.placement import SOURCE_SUFFIXES
 from spsa.db.url import DEFAULT_URL, configured_url, parsed
 from spsa.errors import InvalidInput
@@ -217,7 +217,7 @@ class DeliverySection(Section):
 
 
 class ValidationSection(Section):
-    """The match of the tuned values against the first ones."""
+    """The matches of the tuned values against the first ones, or against another engine."""
 
     games: Annotated[int, Field(ge=0, le=1_000_000), AfterValidator(even)] = 0
     """even: games of the tuned values against the start when the run ends"""
@@ -225,9 +225,18 @@ class ValidationSection(Section):
     """measure theta after every so many iterations against the start while the run goes on"""
     share: Annotated[float, Field(ge=1e-3, le=1.0)] = 0.05
     """games of these measurements for each game of the tuning"""
+    against: OptionalPath = None
+    """another engine, as a binary, which plays these matches instead of the start"""
+    handicap: Annotated[float, Field(ge=1.0, le=MAX_HANDICAP)] = 1.0
+    """divides the time, nodes or depth that this engine gets"""
     time_control: TimeControlSection | None = None
 
     def faults(self) -> Iterator[Found]:
+        if self.against is not None and not (self.every or self.games):
+            yield ("against",), "against is of validations, and there are none", "add every = 100"
+        if "handicap" in self.model_fields_set and self.against is None:
+            found, remedy = "handicap is of another engine", 'name it: against = "stockfish"'
+            yield ("handicap",), found, remedy
         if "share" in self.model_fields_set and not self.every:
             yield ("share",), "share is of validations in the background", "add every = 100"
         own = self.time_control

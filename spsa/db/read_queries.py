@@ -121,8 +121,11 @@ class ReadQueries(Database):
         return next(iter(self._rows(select(Run).where(Run.name == name))), None)
 
     def run(self, name: str | None = None) -> Run:
-        """The run of this name, or the newest one; NothingToDo names the runs that exist."""
-        chosen = select(Run).order_by(Run.id.desc()).limit(1)
+        """The run of this name, or the newest one; NothingToDo names the runs that exist.
+
+        One that tunes goes before one that has only matches.
+        """
+        chosen = select(Run).order_by(Run.max_iterations == 0, Run.id.desc()).limit(1)
         for found in self._rows(chosen if name is None else chosen.where(Run.name == name)):
             return found
         names = [run.name for run in self.runs()]

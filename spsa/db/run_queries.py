@@ -122,6 +122,12 @@ class RunQueries(Database):
             write_event(connection, run_id, "start", "master", detail)
             return rows(connection, select(Run).where(Run.id == run_id))[0]
 
+    def keep_files(self, files: Mapping[str, bytes]) -> None:
+        """Keep more books and side files, by their hashes, for the workers."""
+        with self._write() as connection:
+            for sha256, content in files.items():
+                keep_file(connection, sha256, content)
+
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""
         with self._read() as connection:
@@ -154,6 +160,8 @@ class RunQueries(Database):
         """
         with self._write() as connection:
             run = _locked(connection, name)  # its master opens iterations under the same lock
+            if not run.tunes:
+                raise IllegalTransition(f"run {name} has no parameters: it cannot be extended")
             if run.status is RunStatus.STOPPED:
                 raise IllegalTransition(
                     f"run {name} is stopped: it cannot be extended, as its open iterations were "

@@ -142,6 +142,11 @@ class Run(Base, kw_only=True):
     )
 
     @property
+    def tunes(self) -> bool:
+        """Whether it has iterations; one without has matches of engines alone."""
+        return self.max_iterations > 0
+
+    @property
     def estimates(self) -> Estimates:
         return Estimates(**{n: getattr(self, f"theta_{n}") for n in Estimates().by_name()})
 

@@ -118,16 +118,29 @@ def delivery_of(
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
-    builder = Builder(
+    at_once = config.build.at_once or usual_builds()
+    builder = _builder(config, pinned, wanted, _work(config), at_once)
+    return BuildDelivery(source, builder, keep_bytes, require), notes
+
+
+def source_builder(config: Config, source: Path) -> Builder:
+    """Builds the engine in another folder as [build] says, in work copies of its own."""
+    wanted = _possible_here(config, config.build.model_dump(mode="json", include=_DECIDING))
+    return _builder(config, _copy(config, source, wanted), wanted, _work(config) / "matches", 1)
+
+
+def _builder(
+    config: Config, pinned: Pinned, wanted: Mapping[str, Any], work: Path, at_once: int
+) -> Builder:
+    return Builder(
         pinned,
         _recipe(config, wanted, *wanted["levels"]),
-        _work(config),
+        work,
         config.build.engines_path,
         os.environ,
-        config.build.at_once or usual_builds(),
+        at_once,
         option_places(config),
     )
-    return BuildDelivery(source, builder, keep_bytes, require), notes
 
 
 @contextmanager
@@ -174,12 +187,8 @@ def _pinned(
     began: SourceCommit | None,
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and notes of its commit, or of changes in the folder."""
-    source, work, cargo = source_of(config, began), _work(config), not wanted["command"]
-    # files of the tuner that may lie in the folder of the engine
-    ours = [config.path, config.run.params, config.build.engines_path]
-    if not cargo:
-        ours.append(source / wanted["binary"])  # which an earlier build may have left there
-    pinned = pin(source, work, ours, cargo=cargo, sha256=source_sha256)
+    source = source_of(config, began)
+    pinned = _copy(config, source, wanted, source_sha256)
     if config.engine.source is not None or (began is not None and began.ref):
         return pinned, tuple(_commits(config, began))
     drift = () if source_sha256 is None else pinned.drift()
@@ -189,6 +198,16 @@ def _pinned(
         f"{source} has changed since the run began ({', '.join(drift[:5])}); "
         "the run goes on with the source it was started with",
     )
+
+
+def _copy(
+    config: Config, source: Path, wanted: Mapping[str, Any], sha256: str | None = None
+) -> Pinned:
+    """A copy of this source, without files of the tuner that may lie in its folder."""
+    cargo, ours = not wanted["command"], [config.path, config.run.params, config.build.engines_path]
+    if not cargo:
+        ours.append(source / wanted["binary"])  # which an earlier build may have left there
+    return pin(source, _work(config), ours, cargo=cargo, sha256=sha256)
 
 
 def _commits(config: Config, began: SourceCommit | None) -> Iterator[str]:

@@ -65,7 +65,8 @@ class ValidationMatch:
     def is_of(self, row: Iteration) -> bool:
         """Whether an iteration is a round of this match, or of the same one asked before."""
         sides = PlayedValues(dict(row.plus_parameters), dict(row.minus_parameters))
-        return row.compared == self.compared and sides == self.sides
+        is_alike = (row.compared, row.game_settings) == (self.compared, self.game_settings)
+        return is_alike and sides == self.sides
 
     def next_games(self, rounds: Sequence[Iteration], slots: int) -> int:
         """The games of the next round; 0 if these have all games of the match."""
@@ -225,11 +226,16 @@ class _Validation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundPlan:
-    """Measure theta after every `every` results, by `share` games for each game of the tuning."""
+    """Measure theta after every `every` results, by `share` games for each game of the tuning.
+
+    It is measured against the start, or `against` the engine of this name, with which the delivery
+    answers for a side without values; then the start is measured, too.
+    """
 
     every: int
     share: float
     game_settings: GameSettings
+    against: str | None = None
 
     def games(self, k: int, per_iteration: int) -> int:
         """The games beside iteration k: whole pairs that add up to the share."""
@@ -252,14 +258,15 @@ class Background:
         """Build the engines of the theta that is to be measured, unless that has begun."""
         if self.plan is None:
             return
-        k = run.applied // self.plan.every * self.plan.every
-        if k == self._k:
+        k, against = run.applied // self.plan.every * self.plan.every, self.plan.against
+        if k == self._k and (self._match is not None or against is None):
             return
         if self._building is not None:
             self._building.cancel()
         theta, space = store.theta_path(run.id, [k])[0].theta, Space.from_json(run.space)
-        sides = PlayedValues(space.playable(theta), space.playable(run.start_theta))
-        compared = Compared(theta=str(k), background=True)
+        start = space.playable(run.start_theta) if against is None else {}
+        sides = PlayedValues(space.playable(theta), start)
+        compared = Compared(theta=str(k), against=against or "start", background=True)
         self._match = ValidationMatch(
             sides=sides,
             settings=self.settings,

@@ -88,6 +88,8 @@ class Filters:
 
 def filters_of(run: Run) -> tuple[Filters | None, str]:
     """The filters of a run, or None and why the Elo gained is not known, as a clause."""
+    if not run.tunes:
+        return None, "nothing is tuned"
     if run.applied == 0:
         return None, "there is no result yet"
     try:

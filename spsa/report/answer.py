@@ -66,6 +66,8 @@ def headline(status: Status) -> str:
     run, alarms = status.run, len(status.alarms)
     match = open_match(status)
     what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+    if not run.tunes:
+        return f"run {run.name}: matches of engines" + (", one is played now" if match else "")
     if match is not None:
         what += f", a validation of {plural(match.target_games, 'game')}"
     told = f"run {run.name}: {run.status}, {what}, {plural(status.games.games, 'game')}"
@@ -74,8 +76,13 @@ def headline(status: Status) -> str:
 
 
 def answer_lines(status: Status) -> Iterator[str]:
-    """The answer as sentences, after the headline."""
+    """The answer as sentences, after the headline: of a run without theta, that of its matches."""
     found = answer(status)
+    if not status.run.tunes:
+        told = (line for match in status.validations[-1:] for line in match.sentences())
+        yield "; ".join(told) or "no match has been played"
+        yield found.pace or "nothing is played now"
+        return
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"
     if found.pace:
@@ -107,7 +114,11 @@ def notes(status: Status) -> Iterator[str]:
     run = status.run
     if run.reason and not status.is_paused:
         yield f"reason: {run.reason}"
-    yield believed(status)
+    if run.tunes:
+        yield believed(status)
+    for match in status.validations[-1:]:
+        if run.tunes and match.test is not None:
+            yield from match.sentences()
     if status.builds.iterations:
         yield building(status.builds)
     if gone := [one for one in status.workers if not one.is_present]:

@@ -95,11 +95,11 @@ class Match:
 
     @property
     def setting(self) -> str:
-        """`start at 60+0.6, test 0 5`: against what, under which time control, with which test."""
+        """`start at 60+0.6, test +0 +5`: against what, under which time control, which test."""
         told = self.compared
         control = "" if told.time_control is None else f" at {told.time_control}"
         test = "" if told.sprt is None else f", test {told.sprt[0]:+g} {told.sprt[1]:+g}"
-        return f"{told.against}{control}{test}"
+        return f"{self.iteration.opponent}{control}{test}"
 
     @property
     def test(self) -> dict[str, Any] | None:
@@ -114,6 +114,7 @@ class Match:
             "lower": found.lower,
             "upper": found.upper,
             "accepted": None if found.accepted is None else hypotheses[found.accepted],
+            "hypothesis": None if found.accepted is None else f"H{found.accepted}",
         }
 
     def sentences(self) -> Iterator[str]:
@@ -125,13 +126,17 @@ class Match:
             f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
-            state = "not decided"
-            if test["accepted"] is not None:
-                state = f"{test['accepted']:+g} is accepted"
-            yield (
-                f"test of normalised Elo {test['elo0']:+g} and {test['elo1']:+g}: "
-                f"LLR {test['llr']:+.2f} ({test['lower']:.2f} to {test['upper']:.2f}), {state}"
-            )
+            end = "" if test["accepted"] is None else f": {test['accepted']:+g}"
+            hypotheses = f"{test['elo0']:+g} and {test['elo1']:+g}"
+            yield f"test of normalised Elo {hypotheses}: LLR {decided(test)}{end}"
+
+
+def decided(test: Mapping[str, Any] | None) -> str:
+    """`+2.96 (-2.94 to 2.94), H1 accepted`: the LLR of a sequential test, and its answer."""
+    if test is None:
+        return ""
+    answer = ", not decided" if test["accepted"] is None else f", {test['hypothesis']} accepted"
+    return f"{test['llr']:+.2f} ({test['lower']:.2f} to {test['upper']:.2f}){answer}"
 
 
 MATCHES = View(
@@ -142,7 +147,7 @@ MATCHES = View(
         games_of("tally", "iteration.target_games"),
         *RESULT,
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
-        Column("", "theta", "theta", kind="text", rank=1),
+        Column("", "plus", "theta", kind="text", rank=1),
         Column("", "against", "setting", kind="text", rank=2),
         Column("opened_on", "", "iteration.opened_on"),
         Column("compared"),
@@ -151,7 +156,7 @@ MATCHES = View(
         Column("target_games", "", "iteration.target_games"),
         Column("nelo", "", lambda match: nelo(match.tally)),
         Column("los", "", lambda match: los(match.tally)),
-        Column("sprt", "", "test"),
+        Column("sprt", "LLR", "test", decided, kind="text", rank=3, note="with its bounds"),
     ),
     empty="No validation has been played: `spsa-master validate` plays the tuned values against "
     "the start.",
@@ -168,10 +173,11 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
             for choice, theta in _thetas(run).items()
             if theta is not None and choice is not ThetaChoice.START
         }
-    return tuple(
-        Match(one, tuple(name for name in played if played[name] == dict(one.plus_parameters)))
-        for one in validations
-    )
+
+    def measured(values: Mapping[str, float]) -> tuple[str, ...]:
+        return tuple(name for name in played if values and played[name] == dict(values))
+
+    return tuple(Match(one, measured(one.plus_parameters)) for one in validations)
 
 
 _MAX_DIGITS = 9  # of a result
@@ -210,6 +216,12 @@ def chosen_theta(run: Run, which: ThetaChoice) -> Mapping[str, float]:
     return values
 
 
+def is_theta(word: str) -> bool:
+    """Whether a word means a theta."""
+    is_number = word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS
+    return word in tuple(ThetaChoice) or is_number
+
+
 def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
     """The theta "start", "final", "averaged" or "supported", or that after a result.
 
@@ -222,10 +234,11 @@ def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
     if word in tuple(ThetaChoice):
         theta = chosen_theta(run, ThetaChoice(word))
         k = 0 if word == ThetaChoice.START else run.applied
-    elif word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
+    elif is_theta(word):
         k = int(word)
         theta = theta_at(store, run, tuning_of(run), k).theta
     else:
-        remedy = f"write {', '.join(ThetaChoice)} or the number of a result"
+        known = f"{', '.join(ThetaChoice)} or the number of a result"
+        remedy = f"write {known}; --against takes the path of an engine, too"
         raise InvalidInput.of(f"run {run.name}", "theta", f"{word[:40]!r} is none", remedy)
     return Space.from_json(run.space).playable(theta), k

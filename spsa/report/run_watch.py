@@ -70,7 +70,7 @@ def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
     `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
     """
     run, (measured, verdict, *_) = status.run, answer_lines(status)
-    if run.finished_at is not None:
+    if run.finished_at is not None and run.tunes:
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         reason = f", {run.reason}" if run.reason else ""
         found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"

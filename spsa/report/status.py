@@ -256,7 +256,7 @@ def _builds(run: Run, overviews: Sequence[RunOverview]) -> Builds:
 
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
     for one in overviews:
-        if not one.live and one.name != run.name:
+        if not one.live and one.name != run.name and one.max_iterations:
             matches = store.matches(store.run(one.name).id)
             elo = _measured(measured_gain(matches), (*_measuring(matches), None)[0])
             return EarlierRun(run=one, measured=elo, opponent=opponent_of(matches))

@@ -75,7 +75,7 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, options, plus, 
     tuned.store.release_master_lease(tuned.master)
     asked: list[PlayedValues] = []
     monkeypatch.setattr(
-        "spsa.cli.validate.play_match", lambda _held, _run, sides, *_: asked.append(sides)
+        "spsa.cli.validate.play_match", lambda _held, _run, contest, *_: asked.append(contest.sides)
     )
     assert ask("validate", *options).code == 130
     assert asked == [PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})]

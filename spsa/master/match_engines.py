@@ -1,0 +1,250 @@
+"""Engines that a person names for a match: binaries, and sources that are built as they are.
+
+Each is pinned when it is named. A match of two of them needs no theta, so it may belong to a run
+that tunes nothing.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from spsa.algorithms.tuning import tuning
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine
+from spsa.builds.builder import adopt
+from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address
+from spsa.builds.recipe import Rendered
+from spsa.builds.smoke import declared_options
+from spsa.config import missing_files
+from spsa.config.settings import DEFAULT_ALGORITHM, Config
+from spsa.core import derived_seed
+from spsa.core.game_settings import GameSettings
+from spsa.core.params import Space
+from spsa.core.uci_options import CHESS960, Declarations, whole_option
+from spsa.db import Store
+from spsa.db.master_queries import Sides
+from spsa.db.tables import Run
+from spsa.errors import InvalidInput, TuningError
+from spsa.lifecycle import RunStatus
+from spsa.master.delivery import Delivery, Values, new_engine
+from spsa.master.delivery_setup import shared_files, source_builder
+from spsa.master.session import settings_from
+from spsa.text import NAME_LENGTH, printable
+
+_SHORT = 10  # digits of a hash in a name
+_THREADS = "Threads"
+
+Refused = Callable[[str, str], InvalidInput]
+"""The error for what was found at the place where an engine is named, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedEngine(Delivery):
+    """An engine of a match that is no theta, and so has no values.
+
+    `name` says what it is and of which commit or hash. `sha256` is the hash of the source or of
+    the binary, `make` builds or finds the binary, and `options` are sent to this engine alone.
+    """
+
+    name: str
+    sha256: str
+    make: Callable[[], BuiltEngine]
+    keep_bytes: bool
+    require: tuple[str, ...]
+    stop: Callable[[], None] = lambda: None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        engine = self.make()
+        row = new_engine(engine, keep_bytes=self.keep_bytes)
+        return Sides(
+            plus=row,
+            minus=row,
+            plus_options=self.options,
+            minus_options=self.options,
+            requires=(*engine.requires, *self.require),
+        )
+
+    def cancel(self) -> None:
+        self.stop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchDelivery(Delivery):
+    """Plus is a theta or a named engine, and minus, where it has no values, a named one."""
+
+    plus: Delivery
+    minus: NamedEngine
+
+    @property
+    def source_sha256(self) -> str | None:
+        return self.plus.source_sha256
+
+    @property
+    def at_once(self) -> int:
+        return self.plus.at_once
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        if minus:
+            return self.plus.prepare(plus, minus)
+        one, other = self.plus.prepare(plus, plus), self.minus.prepare(minus, minus)
+        words = tuple(sorted({*one.requires, *other.requires}))
+        return replace(one, minus=other.minus, minus_options=other.minus_options, requires=words)
+
+    def cancel(self) -> None:
+        self.plus.cancel()
+        self.minus.cancel()
+
+    def discard(self, hashes: Collection[str]) -> None:
+        self.plus.discard(hashes)
+
+
+def named_engine(config: Config, settings: GameSettings, text: str, side: str) -> NamedEngine:
+    """The engine that `--plus` or `--minus` names, which plays by these settings.
+
+    Raises:
+        InvalidInput: it is no executable file, no source, or no commit of one.
+        SmokeTestFailed: the binary is no UCI engine.
+    """
+    place, refused = Path(text), partial(InvalidInput.of, "validate", f"--{side}")
+    if place.is_file():
+        binary = _executable(place, refused)
+        declared = declared_options(binary, settings.engine_arguments)
+        _refuse_options(settings.common_options, declared, refused)
+        return _of_binary(config, binary, settings.engine_arguments, settings, text)
+    commit: SourceCommit | None
+    if place.is_dir():
+        folder, commit = place, commit_of(place)
+    elif is_address(text) or "@" in text:
+        folder, commit = checkout_of(text)
+        if is_address(text) and config.engine.source is not None:
+            folder /= config.folder_in_source
+    else:
+        remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
+        raise refused(f"there is no file or folder {text}", remedy)
+    _refuse_unlike_machines(config)
+    builder = source_builder(config, folder)
+    sha256 = builder.compiler.pinned.sha256
+    name = text if commit is None else _shown(commit, text)
+    if place.is_dir():  # which may hold files that are no part of its commit
+        name = f"{name} ({sha256[:_SHORT]})"
+    return NamedEngine(
+        name=printable(name, NAME_LENGTH),
+        sha256=sha256,
+        make=partial(builder.build_one, side, Rendered(files={}, values={})),
+        keep_bytes=config.build.distribute == "database",
+        require=config.fleet.require,
+        stop=builder.cancel,
+    )
+
+
+def _shown(commit: SourceCommit, text: str) -> str:
+    """The commit with the place as it was written."""
+    return str(replace(commit, place=text.removesuffix(f"@{commit.ref}")))
+
+
+def foreign_engine(
+    config: Config, settings: GameSettings, place: Path, refused: Refused
+) -> NamedEngine:
+    """Another program, with those options of the run that it has.
+
+    It thinks with one thread unless the options say otherwise.
+    """
+    binary = _executable(place, refused)
+    declared = declared_options(binary)
+    wanted = settings.engine_options
+    options = {n: v for n, v in wanted.items() if n.lower() in declared.by_name or n == CHESS960}
+    if _THREADS.lower() in declared.by_name and not whole_option(options, _THREADS):
+        options[_THREADS] = "1"
+    _refuse_options(options, declared, refused)
+    return replace(_of_binary(config, binary, (), settings, place.name), options=options)
+
+
+def _executable(place: Path, refused: Refused) -> Path:
+    if not place.is_file():
+        raise refused(f"there is no file {place}", "name the binary of an engine")
+    if not os.access(place, os.X_OK):
+        raise refused(f"{place} is not executable", f"try `chmod +x {place}`")
+    return place.resolve()
+
+
+def _refuse_options(options: Mapping[str, str], declared: Declarations, refused: Refused) -> None:
+    """Refuse an engine that does not accept these of [engine]."""
+    for option, value in options.items():
+        if objection := declared.objection(option, value):
+            raise refused(objection, "correct [engine.options], or name an engine that accepts it")
+
+
+def _refuse_unlike_machines(config: Config) -> None:
+    if config.build.where == "worker":
+        found = 'where = "worker", and an engine that is named is for one kind of machine'
+        raise InvalidInput.of(config.path, "build.where", found, 'use where = "master" for it')
+
+
+def _of_binary(
+    config: Config, path: Path, arguments: tuple[str, ...], settings: GameSettings, text: str
+) -> NamedEngine:
+    _refuse_unlike_machines(config)
+    folder, controls = config.build.engines_path, [one.time_control for one in settings.played]
+    engine = adopt(path, folder, arguments, controls)
+
+    def make() -> BuiltEngine:
+        stored = ArtifactStore(folder.resolve()).find(engine.build_key)
+        found = stored or adopt(path, folder, arguments, controls)
+        if found.sha256 != engine.sha256:
+            raise TuningError(f"{path} has changed since the match began; begin another one")
+        return found
+
+    return NamedEngine(
+        name=printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH),
+        sha256=engine.sha256,
+        make=make,
+        keep_bytes=config.build.distribute == "database",
+        require=config.fleet.require,
+    )
+
+
+def run_of_match(config: Config, store: Store, name: str | None) -> Run:
+    """The run that a match of two named engines belongs to: that of this name, if it is given.
+
+    Else it is that of config.toml. If there is none, or it cannot play a match because a master
+    moves it or it is paused, it is a run beside it that tunes nothing, NAME-matches, and stays so.
+    """
+    own = f"{config.run.name}-matches"
+    run = store.run(name) if name is not None else store.find_run(own)
+    if run is None:
+        led = [one.name for one in store.run_overviews() if one.has_master]
+        known = store.find_run(config.run.name)
+        if known and known.name not in led and known.status is not RunStatus.PAUSED:
+            return known
+    if faults := missing_files(config):
+        raise InvalidInput(faults)
+    if run is None:
+        run = store.create_run(_without_parameters(config, store, own))
+    if not run.tunes:
+        store.keep_files(shared_files(config))
+    return run
+
+
+def _without_parameters(config: Config, store: Store, name: str) -> Run:
+    """A run that has tuned all it has: nothing."""
+    seed = derived_seed(name, store.clock()) if config.run.seed is None else config.run.seed
+    pairs = config.games.pairs
+    rules = tuning(Space(()), DEFAULT_ALGORITHM, {}, iterations=1, pairs=pairs, seed=seed)
+    theta, state = rules.start()
+    return Run(
+        name=name,
+        status=RunStatus.FINISHED,
+        finished_at=store.clock(),
+        seed=seed,
+        algorithm=DEFAULT_ALGORITHM,
+        settings=replace(settings_from(config, 1), rule={}).to_json(),
+        space=Space(()).to_json(),
+        game_settings=config.game_settings,
+        max_iterations=0,
+        theta=theta,
+        state=state,
+        priority=config.run.priority,
+        share=config.run.share,
+    )
