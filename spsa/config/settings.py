@@ -1,6 +1,5 @@
 """The tables of config.toml. A field is a key: its type, range, default and documentation."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -321,7 +320,8 @@ class Sections(Section):
         if build and builds and build.source_path is None and engine.source is None:
             remedy = 'write source_path = "../engine", the folder with Cargo.toml or Makefile'
             told.append((("build", "source_path"), "source_path is missing", remedy))
-        if build and engine.source and _from(folder_of(info), build)[:2] == "..":
+        path = engine.source and build and build.source_path
+        if path and info.context and not path.is_relative_to(folder_of(info)):
             found = "source_path leads out of the repository that [engine] source names"
             told.append((("build", "source_path"), found, "write its path from the top of that"))
         if delivery and not builds:
@@ -340,12 +340,3 @@ class Config(Sections):
 
     path: Path
     game_settings: InstanceOf[GameSettings]
-
-    @property
-    def folder_in_source(self) -> str:
-        """What source_path names in the repository of [engine] source."""
-        return _from(self.path.resolve().parent, self.build)
-
-
-def _from(folder: Path, build: BuildSection) -> str:
-    return os.path.relpath(build.source_path or folder, folder)

@@ -15,7 +15,7 @@ from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt, last_measured
-from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of, shown
+from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.source import Pinned, pin
@@ -24,7 +24,7 @@ from spsa.config.source import option_places, read_sources
 from spsa.core.game_settings import TimeControl
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import InvalidInput, TuningError
+from spsa.errors import InvalidInput
 from spsa.files import content
 from spsa.master.delivery import BuildDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import WorkerDelivery
@@ -53,21 +53,20 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
 
     InvalidInput if config.toml names none, or the checkout has no such folder.
     """
-    address, ref, inside = config.engine.source, config.engine.ref, config.folder_in_source
+    address, ref, path = config.engine.source, config.engine.ref, config.build.source_path
     if began is not None and began.ref:
-        is_same = address is not None and shown(address) == began.place
-        address, ref = address if is_same else began.place, began.commit
+        address, ref = address or began.place, began.commit
     if address is None:
-        if config.build.source_path is None:
+        if path is None:
             remedy = "name the folder that holds the engine's Cargo.toml"
             raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
-        return config.build.source_path
+        return path
     folder, commit = checkout(address, ref)
+    home = config.path.resolve().parent
+    inside = (path or home).relative_to(home)
     if not (folder / inside).is_dir():
-        remedy = "write its path from the top of the repository"
-        raise InvalidInput.of(
-            config.path, "build.source_path", f"{commit} has no folder {inside}", remedy
-        )
+        found, remedy = f"{commit} has no folder {inside}", "write its path from the top of that"
+        raise InvalidInput.of(config.path, "build.source_path", found, remedy)
     return folder / inside
 
 
@@ -212,12 +211,7 @@ def _copy(
 
 def _commits(config: Config, began: SourceCommit | None) -> Iterator[str]:
     """The commit of a run, and where the files or a ref that has moved name another."""
-    try:
-        now = source_commit(config)
-    except TuningError:
-        if began is None:
-            raise
-        now = began
+    now = source_commit(config)
     yield f"the source is {began or now}"
     if began is not None and now is not None and now.commit != began.commit:
         yield f"config.toml names {now} now; the run goes on with {began}"

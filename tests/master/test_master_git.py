@@ -138,3 +138,12 @@ def test_init_writes_address_and_ref(repository: Repository, project: Path, ask:
     secret = ask("init", "https://me:s3cret@localhost/x.git@v2.1", "--folder", "other")
     assert (secret.code, "s3cret" in secret.err) == (2, False)
     assert "the address holds a password" in secret.err
+
+
+def test_a_configuration_elsewhere_names_the_same_folder(
+    repository: Repository, project: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = project / "elsewhere"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    assert ask("params", "show", "--config", project / "config.toml").code == 0
