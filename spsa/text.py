@@ -86,3 +86,10 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     letters = [one for one in cased if sorted(one) == sorted(word.lower())]
     close = letters or get_close_matches(word.lower(), cased, n=1)
     return cased[close[0]] if close else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A remedy for an unknown word: the closest known one, or all of them."""
+    names = sorted(known)
+    close = closest(word, names)
+    return f'did you mean "{close}"?' if close else f"use one of {', '.join(names)}"

@@ -14,7 +14,8 @@ from spsa.algorithms.rule import (
     State,
     Vector,
 )
-from spsa.algorithms.settings import Found, faults, suggestion, values
+from spsa.algorithms.settings import Found, faults, values
+from spsa.text import suggestion
 
 __all__ = [
     "Belief",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from spsa.text import closest
+from spsa.text import closest, suggestion
 
 Found = tuple[str, str, str]
 """A setting's name, what was found, and what would be right."""
@@ -49,7 +49,7 @@ class Setting:
     def remedy(self, value: object) -> str:
         """What would be right instead of a value that is not accepted."""
         close = self.choices and isinstance(value, str) and closest(value, self.choices)
-        return f"{self.meaning}: {self.range}" + (f"; did you mean {close!r}?" if close else "")
+        return f"{self.meaning}: {self.range}" + (f'; did you mean "{close}"?' if close else "")
 
 
 def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Found]:
@@ -57,21 +57,13 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
     by_name = {setting.name: setting for setting in known}
     for name, value in given.items():
         if name not in by_name:
-            yield name, "unknown setting", suggestion(name, by_name)
+            remedy = suggestion(name, by_name) if by_name else "remove it: the rule has none"
+            yield name, "unknown setting", remedy
         elif not by_name[name].accepts(value):
             yield name, f"found {value!r}", by_name[name].remedy(value)
         else:
             for other in filter(given.__contains__, by_name[name].instead_of):
                 yield name, f"given together with {other}", f"give {name} or {other}, not both"
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """What an unknown name may have been intended to be."""
-    names = sorted(known)
-    if not names:
-        return "remove it: this rule has no settings"
-    close = closest(name, names)
-    return f"did you mean {close!r}?" if close else f"known: {', '.join(names)}"
 
 
 def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def examine(
     declared = declared_options(binary, arguments, searches)
     for name, value in options.items():
         if objection := declared.objection(name, value):
-            place = places.get(name, "[engine.options]")
+            place = places.get(name, "config.toml:")
             raise SmokeTestFailed(f"{place} the engine would not accept it: {objection}")
     if bench is False:
         return None

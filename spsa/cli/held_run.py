@@ -90,17 +90,14 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
     The kernel drops the lock with its process. Further masters of the run may wait for its end.
     """
     path, me = config.run.params.resolve(), without_passwords(f"run {run} in {config.database.url}")
-    folder = path.parent / WORK
-    folder.mkdir(exist_ok=True)
-    with (folder / f"{path.name}.lock").open("a+") as file:
+    lock = path.parent / WORK / f"{path.name}.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.truncate(0)
-            file.write(me)
-            file.flush()
+            lock.write_text(me)
         except BlockingIOError:
-            file.seek(0)
-            if (other := file.read()) != me:
+            if (other := lock.read_text()) != me:
                 found = f"{path} is written by the master of {other}"
                 remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
                 fault = (("run", "params"), found, remedy)
@@ -144,17 +141,13 @@ class LeaseWatch:
     def __init__(self) -> None:
         self._end: datetime | None = None
         self._since = time.monotonic()
-        self._ends = 0
-
-    @property
-    def is_renewed(self) -> bool:
-        """Whether the other master works; one that was stopped may have renewed it once more."""
-        return self._ends > 2
+        self.ends = 0
+        """How many were seen; one that was stopped may have renewed its lease once more."""
 
     def saw(self, end: datetime | None) -> None:
         """The lease of the other master ends then."""
         if end != self._end:
-            self._end, self._since, self._ends = end, time.monotonic(), self._ends + 1
+            self._end, self._since, self.ends = end, time.monotonic(), self.ends + 1
 
     def abandoned(self) -> datetime | None:
         """The end of a lease that was not renewed for as long as a lease lasts; else None."""
@@ -173,13 +166,11 @@ def _acquired(
             return store.acquire_master_lease(run.id, me, MASTER_LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
             watch.saw(error.lease_end)
-            if time.monotonic() > end or (watch.is_renewed and longest_wait < inf):
+            if time.monotonic() > end or (watch.ends > 2 and longest_wait < inf):
                 raise MasterLeaseLost(f"{error}; {_REMEDY}") from None
             if not waiting:
-                awaited = "standing by to take over from it"
-                if longest_wait < inf:
-                    awaited = f"waiting up to {longest_wait:.0f} s, for the case that it has ended"
-                echo(f"{error}; {awaited}", err=True)
+                limit = "" if longest_wait == inf else f" for up to {longest_wait:.0f} s"
+                echo(f"{error}; standing by{limit} to take over if it ends", err=True)
             waiting = True
         except DatabaseUnreachable:
             if not waiting or time.monotonic() > end:

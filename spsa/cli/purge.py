@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import click
 
 from spsa.cli.common import actor, run_option, with_config
-from spsa.config.document import suggestion
 from spsa.config.projection import project_theta, says
 from spsa.config.settings import Config
 from spsa.core.scoring import Tally
@@ -21,7 +20,7 @@ from spsa.master.session import tuning_of
 from spsa.output import echo
 from spsa.report.formats import by
 from spsa.report.table import Column, TextTable, View, terminal
-from spsa.text import plural
+from spsa.text import plural, suggestion
 
 _Moment = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 _Number = click.IntRange(0, 2**31 - 1)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
-from spsa.text import closest
 
 Key = tuple[str, ...]
 
@@ -128,13 +127,6 @@ def shown(value: object) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value)
     text = text.lower() if isinstance(value, bool) else text
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """A remedy for an unknown word: the closest known one, or all of them."""
-    names = sorted(known)
-    close = closest(word, names)
-    return f'did you mean "{close}"?' if close else f"use one of {', '.join(names)}"
 
 
 def as_number(value: object) -> float | None:

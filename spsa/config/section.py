@@ -17,8 +17,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from spsa.config.document import Found, Key, nth, shown, suggestion
-from spsa.text import is_printable
+from spsa.config.document import Found, Key, nth, shown
+from spsa.text import is_printable, suggestion
 
 _LONGEST_TEXT = 4096
 

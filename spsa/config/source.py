@@ -162,25 +162,19 @@ def check_against_engine(
 def _of_options(settings: GameSettings, declarations: Declarations) -> Iterator[Found]:
     for name, value in settings.common_options.items():
         if objection := declarations.objection(name, value):
+            key: Key = ("engine", "files" if name in settings.engine_files else "options", name)
             remedy = "write the option as the engine declares it in its reply to `uci`"
             if name == CHESS960:
+                key = ("games", "chess960")
                 remedy = "remove it, or let the engine declare the option"
-            yield _key(settings, name), _NOT_ACCEPTED + objection, remedy
+            yield key, _NOT_ACCEPTED + objection, remedy
 
 
 def option_places(config: Config) -> dict[str, str]:
-    """Where the options of all engines are written, as `config.toml:5: [engine.options]`."""
-    settings, document = config.game_settings, read_document(config.path)
-    keys = {name: _key(settings, name) for name in settings.common_options}
-    told = {name: document.faults([(key, "", "")])[0] for name, key in keys.items()}
-    return {name: f"{one.file}:{one.line}: [{one.name}]" for name, one in told.items()}
-
-
-def _key(settings: GameSettings, name: str) -> Key:
-    """Where an option of all engines stands in config.toml."""
-    if name == CHESS960:
-        return "games", "chess960"
-    return "engine", "files" if name in settings.engine_files else "options", name
+    """Where options are written, as `config.toml:5: [engine.options]`."""
+    lines, table = read_document(config.path).lines, ("engine", "options")
+    own = {key[2]: line for key, line in lines.items() if len(key) > 2 and key[:2] == table}
+    return {name: f"{config.path}:{line}: [engine.options]" for name, line in own.items()}
 
 
 def _of_parameters(space: Space, declarations: Declarations) -> Iterator[Found]:

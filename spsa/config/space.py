@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from spsa.config.document import Document, Found, read_document, shown, suggestion
+from spsa.config.document import Document, Found, read_document, shown
 from spsa.config.section import OptionalText, Section, Text, read_table, refusal
 from spsa.core.params import Constraint, Location, Number, Parameter, Place, Role, Space
 from spsa.core.params.parameter import circle, conflicts, feasible
 from spsa.errors import Fault, InvalidInput
+from spsa.text import suggestion
 
 MAX_PARAMETERS = 5000
 _MAX_NUMBER = 1e15  # beyond it a float cannot tell whole numbers apart

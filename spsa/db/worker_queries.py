@@ -167,9 +167,7 @@ def _fail(connection: sa.Connection, failed: protocol.BatchFailure) -> None:
 def _work_left(connection: sa.Connection, _: protocol.WorkLeft) -> tuple[protocol.OpenWork, ...]:
     return tuple(
         protocol.OpenWork(
-            run=row.run,
-            requires=protocol.words_of(row.requires),
-            has_master=bool(row.has_master),
+            run=row.run, requires=protocol.words_of(row.requires), has_master=bool(row.has_master)
         )
         for row in execute(connection, "work_left")
     )

@@ -22,12 +22,12 @@ def test_every_method_works_with_its_defaults_which_may_be_given(name):
 
 def test_an_unknown_algorithm_is_a_fault_with_a_suggestion():
     assert settings_faults("spas", {"a": -1}) == [
-        ("algorithm", "found 'spas'", "did you mean 'spsa'?")
+        ("algorithm", "found 'spas'", 'did you mean "spsa"?')
     ]
     (key, _, remedy) = settings_faults("gradient descent", {})[0]
-    assert (key, remedy) == ("algorithm", f"known: {', '.join(sorted(algorithms()))}")
+    assert (key, remedy) == ("algorithm", f"use one of {', '.join(sorted(algorithms()))}")
     assert settings_faults("mixture", {"c_end": 3}) == [
-        ("c_end", "unknown setting", "remove it: this rule has no settings")
+        ("c_end", "unknown setting", "remove it: the rule has none")
     ]
 
 
@@ -36,7 +36,7 @@ def test_an_unknown_algorithm_is_a_fault_with_a_suggestion():
 )
 def test_a_misspelt_setting_is_a_fault_with_a_suggestion(setting, meant):
     assert settings_faults("spsa", {setting: 0.5}) == [
-        (setting, "unknown setting", f"did you mean {meant!r}?")
+        (setting, "unknown setting", f'did you mean "{meant}"?')
     ]
 
 
@@ -61,7 +61,7 @@ def test_the_ends_of_a_range():
 
 @pytest.mark.parametrize(
     ("found", "hint"),
-    [("fsda", "; did you mean 'fdsa'?"), ("SPSA", "; did you mean 'spsa'?"), ("x", ""), (1, "")],
+    [("fsda", '; did you mean "fdsa"?'), ("SPSA", '; did you mean "spsa"?'), ("x", ""), (1, "")],
 )
 def test_a_word_that_is_none_of_the_choices_is_a_fault(found, hint):
     assert settings_faults("constant", {"perturbation": found}) == [

@@ -15,7 +15,7 @@ from spsa.errors import MasterLeaseLost
 
 pytestmark = pytest.mark.timeout(600)
 
-STANDING_BY = "standing by to take over"
+STANDING_BY = "standing by to take over if it ends"
 
 
 Pair = tuple[Tuner, Tuner]
@@ -45,7 +45,7 @@ def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypat
     with pytest.raises(MasterLeaseLost, match="m holds this run; stop it first"):
         _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), 32.0)
     assert asked.call_count == 3
-    assert "for the case that it has ended" in capsys.readouterr().err
+    assert "standing by for up to 32 s to take over if it ends" in capsys.readouterr().err
 
 
 @pytest.mark.slow

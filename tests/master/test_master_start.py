@@ -100,7 +100,7 @@ def test_a_run_of_an_unknown_rule_is_said(
     found = prepared(project, store, iterations=9, in_flight=1, rule="")
     opened(store, found)
     altered(store, "UPDATE spsa_run SET algorithm = 'mixtures'")
-    with pytest.raises(UnusableState, match="did you mean 'mixture'"):
+    with pytest.raises(UnusableState, match='did you mean "mixture"'):
         tuning_of(store.run())
     assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
     assert "another version of this program started run small" in capsys.readouterr().err

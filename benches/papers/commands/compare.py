@@ -12,9 +12,9 @@ from benches.papers.comparison import COMPARED_RULES, ComparisonSettings, RuleRe
 from benches.papers.comparison_tables import standings_json, standings_tables
 from benches.papers.jobs import JobPool, processes_option, seed_option
 from benches.papers.suite import SIZES, Suite
-from spsa.algorithms.settings import suggestion
 from spsa.output import echo_json
 from spsa.report.table import terminal
+from spsa.text import suggestion
 
 
 def _names(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ import numpy as np
 from benches.papers.jobs import JobPool, processes_option, seed_option
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
 from spsa.algorithms import Vector
-from spsa.algorithms.settings import suggestion
 from spsa.core import derived_seed
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
+from spsa.text import suggestion
 
 _TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
