@@ -67,7 +67,7 @@ class Builder:
         number = self._free_copies.get()  # the first free one, whose caches are the warmest
         try:
             if plus == minus:
-                engine = self.build_one("plus", plus, number, alone=True)
+                engine = self.build_one("plus", plus, number)
                 return engine, engine
             with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
                 both = [
@@ -83,13 +83,10 @@ class Builder:
         finally:
             self._free_copies.put(number)
 
-    def build_one(
-        self, side: str, rendered: Rendered, number: int = 0, *, alone: bool = False
-    ) -> BuiltEngine:
+    def build_one(self, side: str, rendered: Rendered, number: int = 0) -> BuiltEngine:
         """Find one engine by its build key, or compile, smoke-test and publish it.
 
-        `side` is "plus" or "minus", `number` that of its work copy. One that is built `alone` is
-        assumed to take half the time of two.
+        `side` is "plus" or "minus", `number` that of its work copy.
         """
         compiler, recipe = self.compiler, self.compiler.recipe
         compiler.commands.wait(0)
@@ -105,8 +102,7 @@ class Builder:
                 searches = [longest_search(one) for one in recipe.time_controls]
                 places = self._option_places
                 bench = examine(made, recipe.bench, (), searches, recipe.options, places)
-                seconds = (time.monotonic() - began) * (2 if alone else 1)
-                keep_measured(compiler.work, BUILD_SECONDS, seconds)
+                keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
 
     def cancel(self) -> None:

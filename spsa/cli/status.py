@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from re import fullmatch
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,12 +31,6 @@ _LAST = 100
 """Events, and batches with void games, that are shown: the last ones."""
 
 
-def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    if text and not fullmatch(r"[0-9]+\.[0-9]+", text):
-        raise click.BadParameter(f"{text!r} is not ITERATION.BATCH, as in 12.0")
-    return text
-
-
 @click.command()
 @with_store
 @run_option
@@ -49,7 +42,6 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
     "--voids",
     is_flag=False,
     flag_value="",
-    callback=_place,
     metavar="[ITERATION.BATCH]",
     help="Also its void games; of one batch all that is known of them.",
 )

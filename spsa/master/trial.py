@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from spsa.builds.builder import NODES_PER_SECOND, keep_measured
+from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, keep_measured
 from spsa.builds.smoke import declared_options, engine_under_test, longest_search
 from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
@@ -120,8 +120,10 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
     tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
+    work = config.path.resolve().parent / WORK
+    keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
     if tried.nodes:
-        keep_measured(config.path.resolve().parent / WORK, NODES_PER_SECOND, tried.nodes_per_second)
+        keep_measured(work, NODES_PER_SECOND, tried.nodes_per_second)
     return tried
 
 

@@ -5,15 +5,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
 
 from spsa.builds import requirements
-from spsa.builds.builder import BUILD_SECONDS, Builder, adopt, last_measured
+from spsa.builds.builder import Builder, adopt
 from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import rewrite
@@ -73,16 +71,6 @@ def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared: 
     again = shared.builder().build_one("plus", rendered(110))
     assert again.build_key == plus.build_key
     assert again.path.stat().st_size == again.size
-
-
-def test_a_build_alone_counts_as_half_of_two(
-    shared: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = SimpleNamespace(monotonic=count(0, 5).__next__)
-    monkeypatch.setattr("spsa.builds.builder.time", clock)
-    for margins, seconds in (((121, 121), 10.0), ((121, 122), 5.0)):
-        shared.builder().build(*map(rendered, margins))
-        assert last_measured(shared.work, BUILD_SECONDS) == seconds
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_without_an_option_it_is_shown(played, ask):
         ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
         ("status --all --events", 2, "exclude each other"),
         ("status --watch --voids", 2, "exclude each other"),
-        ("status --voids foo", 2, "'foo' is not ITERATION.BATCH, as in 12.0"),
+        ("status --voids foo", 3, "no void game of a batch foo is kept; batches with some: none"),
         ("status --voids 1.7", 3, "no void game of a batch 1.7 is kept; batches with some: none"),
     ],
 )
