@@ -62,12 +62,17 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
             raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
         return path
     folder, commit = checkout(address, ref)
-    home = config.path.resolve().parent
-    inside = (path or home).relative_to(home)
+    inside = folder_in_source(config)
     if not (folder / inside).is_dir():
         found, remedy = f"{commit} has no folder {inside}", "write its path from the top of that"
         raise InvalidInput.of(config.path, "build.source_path", found, remedy)
     return folder / inside
+
+
+def folder_in_source(config: Config) -> Path:
+    """What source_path names in the repository of [engine] source."""
+    home = config.path.resolve().parent
+    return (config.build.source_path or home).relative_to(home)
 
 
 def source_commit(config: Config) -> SourceCommit | None:

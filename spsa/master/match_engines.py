@@ -28,7 +28,7 @@ from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery, Values, new_engine
-from spsa.master.delivery_setup import shared_files, source_builder
+from spsa.master.delivery_setup import folder_in_source, shared_files, source_builder
 from spsa.master.session import settings_from
 from spsa.text import NAME_LENGTH, printable
 
@@ -119,7 +119,7 @@ def named_engine(config: Config, settings: GameSettings, text: str, side: str) -
     elif is_address(text) or "@" in text:
         folder, commit = checkout_of(text)
         if is_address(text) and config.engine.source is not None:
-            folder /= config.folder_in_source
+            folder /= folder_in_source(config)
     else:
         remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
         raise refused(f"there is no file or folder {text}", remedy)
