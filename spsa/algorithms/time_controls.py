@@ -47,6 +47,12 @@ class TimeControlSums:
         by_variance = 1.0 / tau2(self.squares, self.pairs)
         return by_variance if None in given else np.array(given, dtype=np.float64)[:, None]
 
+    def weights_of_pairs(self, given: Sequence[float | None]) -> tuple[float, ...]:
+        """What a pair of each time control counts; 1 in the mean over pairs."""
+        weights = self.weights(given)
+        mean = (weights * self.pairs).sum() / self.pairs.sum() if self.pairs.any() else 1.0
+        return tuple((weights / mean)[:, 0].tolist())
+
     def weighed(self, counts: Vector, given: Sequence[float | None]) -> Vector:
         """n, shape (5,), of the pentanomials of all time controls, (T, 5)."""
         weights = self.weights(given)

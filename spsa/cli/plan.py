@@ -1,6 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db import Store
+from spsa.db.history_queries import TimeControlGames
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
@@ -34,6 +36,8 @@ from spsa.planning.plan_inputs import (
     Shape,
     game_seconds,
     games_needed_by,
+    mean_game_seconds,
+    time_control_costs,
 )
 from spsa.planning.recovery import RunDesign, coarser
 from spsa.report.plan import planned_json, planned_text
@@ -54,12 +58,13 @@ _RUNS = 20  # the youngest of a database, which are looked at
 class Measured:
     """What past runs tell, None where they tell nothing.
 
-    `tally` is of games with the same time control, from `book`, which took `seconds` together;
-    `builds` are the seconds of an iteration's builds by the same command.
+    `tally` is of games with the same time controls, from `book`, which took `seconds` together, and
+    `parts` those of each; `builds` are the seconds of an iteration's builds by the same command.
     """
 
     tally: Tally | None = None
     seconds: float = 0.0
+    parts: Sequence[TimeControlGames] = ()
     book: Book | None = None
     builds: float | None = None
 
@@ -77,8 +82,8 @@ def measured(config: Config) -> Measured:
 
 def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
-    control, delivery = config.game_settings.time_control, delivery_settings(config)
-    alike = (_of_games(store, run) for run in runs if run.game_settings.time_control == control)
+    controls, delivery = config.game_settings.played, delivery_settings(config)
+    alike = (_of_games(store, run) for run in runs if run.game_settings.played == controls)
     same = (run for run in runs if run.settings.get("delivery") == delivery)
     builds = ((run.builds or Builds()).usual for run in same)
     return replace(
@@ -88,10 +93,11 @@ def _of_runs(store: Store, config: Config) -> Measured:
 
 
 def _of_games(store: Store, run: Run) -> Measured:
-    shares = store.worker_shares(run.id)
+    parts = store.time_control_games(run.id)
     return Measured(
-        tally=sum((one.tally for one in shares), Tally()),
-        seconds=sum(one.seconds for one in shares),
+        tally=sum((one.tally for one in parts), Tally()),
+        seconds=sum(one.seconds for one in parts),
+        parts=parts,
         book=run.game_settings.book,
     )
 
@@ -114,7 +120,7 @@ def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, t
     """
     past = measured(config)
     seconds, time_source = _seconds(config, assumed, past)
-    draws, draws_source = _draws(assumed, past.tally)
+    draws, draws_source = _draws(assumed, past)
     builds, builds_source = _builds(config, assumed, past)
     capacity = Capacity(
         concurrency=assumed.concurrency or os.cpu_count() or 1,
@@ -133,6 +139,11 @@ def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, t
         openings=_openings(config, assumed, past),
         elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
         seed=_SEED,
+        time_controls=time_control_costs(
+            config.game_settings,
+            config.games.games_per_iteration,
+            _seconds_of_each(config, past, seconds),
+        ),
     )
     return inputs, (
         *(time_source, draws_source, _DISTANCE, *builds_source),
@@ -189,9 +200,10 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         seconds, how = past.seconds / games, f"measured over {games:,} games"
     else:
         nps = measured_here(config, NODES_PER_SECOND)
-        seconds = game_seconds(config.game_settings.time_control, USUAL_PLIES, nps or _USUAL_NPS)
+        settings = config.game_settings
+        seconds = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
         how = f"{USUAL_PLIES:.0f} plies assumed"
-        if config.game_settings.time_control.kind is TimeKind.NODES:
+        if any(one.time_control.kind is TimeKind.NODES for one in settings.played):
             known = "assumed" if nps is None else "as `init` measured"
             how += f", at {nps or _USUAL_NPS:,.0f} nodes a second {known}"
     if seconds is None:
@@ -213,13 +225,31 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
     return USUAL_BUILD_SECONDS, (found,)
 
 
-def _draws(assumed: Assumed, tally: Tally | None) -> tuple[float, str]:
+def _seconds_of_each(config: Config, past: Measured, mean: float | None) -> list[float | None]:
+    """Seconds of a game by time control, of which all games together take `mean`."""
+    played, nps = config.game_settings.played, measured_here(config, NODES_PER_SECOND)
+    if len(past.parts) == len(played):
+        found = [one.seconds / one.tally.games for one in past.parts]
+    else:
+        usual = [game_seconds(o.time_control, USUAL_PLIES, nps or _USUAL_NPS) for o in played]
+        found = [one for one in usual if one is not None]
+    if mean is None or len(found) < len(played):
+        return [None] * len(played)
+    shares = [one.share for one in played]
+    known = sum(s * share for s, share in zip(found, shares, strict=True)) / sum(shares)
+    return [one * mean / known for one in found]
+
+
+def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:
+    tally = past.tally
     if assumed.draws is not None:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
     if tally is None:
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
-    draws = min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
+    # of several time controls as their results are weighed
+    known = sum(one.tally.pairs / null_variance(one.tally) for one in past.parts)
+    draws = min(max(1 - tally.pairs / known / 2, 0.0), 0.99)
     by = f"by the spread of {tally.pairs:,} pairs"
     return draws, f"as noisy as {draws:.0%} draws, {by}: measured"
 

@@ -71,6 +71,16 @@ class Totals:
 Parts = Mapping[int, Sequence[Tally]]
 """The tallies of the time controls of a run, by the ids of its iterations."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeControlGames:
+    """The games that count of one time control, by its number; `seconds` is the sum over games."""
+
+    time_control: int
+    tally: Tally
+    seconds: float
+
+
 _ALL = 2**31 - 1  # iterations in one group
 _KS = 500  # numbers in one IN (...)
 
@@ -140,6 +150,18 @@ class HistoryQueries(Database):
                 parts = found.setdefault(row.iteration_id, [Tally()] * count)
                 parts[row.time_control] = tally_of(row)
         return found
+
+    def time_control_games(
+        self, run_id: int, match_number: int | None = None
+    ) -> list[TimeControlGames]:
+        """The sums by time control over the tuning games of a run, or over those of a match."""
+        its = Iteration.match_number == match_number
+        if match_number is None:
+            its = Iteration.purpose == Purpose.TUNE
+        sums = select(Batch.time_control, *sums_of(Batch, (*COUNTS, "seconds"))).join(Iteration)
+        sums = sums.where(Iteration.run_id == run_id, its, Batch.status == BatchStatus.DONE)
+        ordered = sums.group_by(Batch.time_control).order_by(Batch.time_control)
+        return self._values(TimeControlGames, ordered)
 
     def totals(self, run_id: int) -> Totals:
         """The sums over all counted tuning games of a run, plus against minus."""

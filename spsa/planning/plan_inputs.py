@@ -8,6 +8,7 @@ from typing import Self
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
+from spsa.core.time_controls import games_by_share
 from spsa.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, in_flight_limit
 from spsa.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
 
@@ -86,6 +87,40 @@ def mean_game_seconds(settings: GameSettings, plies: float, nps: float | None) -
         return None
     both = zip(found, shares, strict=True)
     return sum(seconds * share for seconds, share in both if seconds) / sum(shares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeControlCost:
+    """What one of several time controls costs.
+
+    `games` are its games of an iteration, one of them takes `seconds`, and all of them the `part`
+    of the iteration's time, 0..1; None if unknown.
+    """
+
+    time_control: str
+    games: int
+    seconds: float | None
+    part: float | None
+
+
+def time_control_costs(
+    settings: GameSettings, games: int, seconds: Sequence[float | None]
+) -> tuple[TimeControlCost, ...]:
+    """The costs of an iteration of so many games; nothing for a single time control."""
+    if not settings.time_controls:
+        return ()
+    each = games_by_share(games, settings.shares, 0)
+    times = [n * (one or 0.0) for n, one in zip(each, seconds, strict=True)]
+    whole = None if None in seconds else sum(times)
+    return tuple(
+        TimeControlCost(
+            time_control=str(one.time_control),
+            games=each[i],
+            seconds=seconds[i],
+            part=times[i] / whole if whole else None,
+        )
+        for i, one in enumerate(settings.time_controls)
+    )
 
 
 def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:
@@ -236,7 +271,7 @@ class PlanInputs:
 
     `seconds` is the time of a game; None if it is unknown. `draw_rate` is the d of
     tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known. `simulated`
-    is called after each simulated design.
+    is called after each simulated design. `time_controls` are those of a run with several.
     """
 
     space: Space
@@ -250,6 +285,7 @@ class PlanInputs:
     replicas: int = 32
     seed: int = 1
     simulated: Callable[[], None] | None = None
+    time_controls: Sequence[TimeControlCost] = ()
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)

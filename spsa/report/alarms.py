@@ -6,17 +6,20 @@ simulate it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import fsum, sqrt
+from math import comb, fsum, sqrt
+from statistics import NormalDist
 
+from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
 from spsa.core.scoring import chi_square_tail, score
 from spsa.db import Store
-from spsa.db.tables import Iteration
+from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
+from spsa.report.matches import time_control_sums
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status
 from spsa.text import plural
@@ -32,6 +35,7 @@ _MIN_GAMES = 20
 _ONE_SIDED = 0.9
 _MIN_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
 _MIN_RESULTS = 100
+_MIN_PULLS, _OUTSIDE = 30, 0.01  # results; the chance of one look, of a whole run 5%
 _MIN_FAULTS = 5
 _FAULTS = 0.01  # of all games
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
@@ -45,6 +49,7 @@ def with_alarms(store: Store, status: Status, machines: Sequence[MachineReport] 
     found = (
         *_of_standstill(status),
         *_of_parameters(status, recent),
+        *of_time_controls(run, time_control_sums(run)),
         *of_noise(status),
         *of_validations(status),
         *_of_results(run.name, recent),
@@ -90,6 +95,27 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
             limit = one.minimum if one.bound == "min" else one.maximum
             where = f"theta is {one.value:.6g}, at its {one.bound} {limit:.6g}"
             yield Alarm(AlarmKind.AT_BOUND, one.name, where)
+
+
+def of_time_controls(run: Run, sums: TimeControlSums | None) -> Iterator[Alarm]:
+    """The parameters that two time controls pull apart, each outside a 95% interval.
+
+    The interval is wider for more parameters and more pairs of time controls (Bonferroni).
+    """
+    limits = [str(one.time_control) for one in run.game_settings.time_controls]
+    names = [p.name for p in Space.from_json(run.space).active] if sums else []
+    if sums is None or run.applied < _MIN_PULLS or not names:
+        return
+    chance = _OUTSIDE / (len(names) * comb(len(limits), 2))
+    most = NormalDist().inv_cdf(1 - chance / 2)
+    for name, pulls in zip(names, sums.deviations.T.tolist(), strict=True):
+        up, down = max(pulls), min(pulls)
+        if up > most and down < -most:
+            found = (
+                f"{limits[pulls.index(up)]} pulls it up by {up:.1f} standard deviations, "
+                f"{limits[pulls.index(down)]} down by {-down:.1f}"
+            )
+            yield Alarm(AlarmKind.TIME_CONTROLS, name, found)
 
 
 def of_noise(status: Status) -> Iterator[Alarm]:

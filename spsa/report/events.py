@@ -62,6 +62,11 @@ class AlarmKind(StrEnum):
         "draws",
         "a less balanced book teaches more: [games] book, and `spsa-master run --from`",
     )
+    TIME_CONTROLS = (
+        "time_controls",
+        "tune it under the one that matters, or give that more weight: change [[time_control]] in "
+        f"config.toml {_AGAIN}",
+    )
     TIME_LOSSES = (
         "time_losses",
         "start fewer slots on that machine (-c), or raise the margin of [time_control]",
@@ -84,7 +89,7 @@ STANDSTILL = frozenset(
 MINOR = frozenset(
     {
         *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.DEAD, AlarmKind.AT_BOUND),
-        *(AlarmKind.NOISE, AlarmKind.DRAWS, AlarmKind.WORKER_SPEED),
+        *(AlarmKind.NOISE, AlarmKind.DRAWS, AlarmKind.TIME_CONTROLS, AlarmKind.WORKER_SPEED),
     }
 )
 """What makes a run slower or teaches it less, and spoils no result."""

@@ -21,7 +21,7 @@ from spsa.report.answer import answer, ends, moved, notes
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
 from spsa.report.formats import shown
-from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
 from spsa.report.status import RUNS
@@ -65,6 +65,7 @@ def environment(*loaders: BaseLoader) -> Environment:
             "parameters": PARAMETERS,
             "runs": RUNS,
             "settings": SETTINGS,
+            "time_controls": TIME_CONTROLS,
             "voids": VOIDS,
             "workers": WORKERS,
         },

@@ -1,20 +1,24 @@
 """Iterations and matches: their tables, what a match says, and the thetas that it may compare."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from spsa.algorithms.time_controls import TimeControlSums
+from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written
 from spsa.core.params import Space, Values
 from spsa.core.scoring import Tally, los, nelo
 from spsa.db import Store
+from spsa.db.history_queries import TimeControlGames
 from spsa.db.tables import Compared, Iteration, Run
-from spsa.errors import InvalidInput, NothingToDo
+from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
+from spsa.lifecycle import Purpose
 from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
-from spsa.report.formats import by, elo_text, pentanomial, results, unless_zero
+from spsa.report.formats import by, count, elo_text, pentanomial, percent, results, unless_zero
 from spsa.report.table import Column, View, values
 from spsa.text import plural
 
@@ -178,6 +182,92 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
         return tuple(name for name in played if values and played[name] == dict(values))
 
     return tuple(Match(one, measured(one.plus_parameters)) for one in validations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeControlStatus:
+    """The games of one of several time controls: all of the tuning, or those of the last match.
+
+    `weight` is what a pair counts for the rule, 1 in the mean; None in a match.
+    """
+
+    limits: str
+    purpose: Purpose
+    share: float
+    tally: Tally
+    seconds: float
+    weight: float | None = None
+
+    @property
+    def draw_rate(self) -> float | None:
+        return self.tally.draws / self.tally.games if self.tally.games else None
+
+    @property
+    def game_seconds(self) -> float | None:
+        return self.seconds / self.tally.games if self.tally.games else None
+
+
+TIME_CONTROLS = View(
+    "time controls",
+    (
+        Column("time_control", "time control", "limits", kind="name"),
+        Column("purpose", "games of", kind="word"),
+        Column("share", "share", rank=4),
+        Column("", "games", "tally.games", count),
+        *RESULT,
+        Column("draw_rate", "draws", show=percent),
+        Column("game_seconds", "seconds a game", show=by("{:.3g}"), rank=5),
+        Column("weight", "weight", show=by("{:.2f}"), note="of a pair for the rule, 1 in the mean"),
+    ),
+    "All games of the tuning, and those of the last match against the start.",
+)
+
+
+def time_controls(
+    store: Store, run: Run, matches: Sequence[Iteration]
+) -> tuple[TimeControlStatus, ...]:
+    """The games by time control, with those of the last of `matches` against the start.
+
+    Nothing for a run with one time control.
+    """
+    if not run.game_settings.time_controls:
+        return ()
+    own, sums = run.game_settings, time_control_sums(run)
+    weights = sums.weights_of_pairs(own.weights) if sums else ()
+    found = [*_by_time_control(own, Purpose.TUNE, store.time_control_games(run.id), weights)]
+    start = ThetaChoice.START
+    told = [one for one in matches if one.measures(start) and one.game_settings.time_controls]
+    for match in told[-1:]:
+        games = store.time_control_games(run.id, match.match_number)
+        found += _by_time_control(match.game_settings, Purpose.VALIDATE, games)
+    return tuple(found)
+
+
+def _by_time_control(
+    settings: GameSettings,
+    purpose: Purpose,
+    games: Iterable[TimeControlGames],
+    weights: Sequence[float] = (),
+) -> Iterator[TimeControlStatus]:
+    played = {one.time_control: one for one in games}
+    for number, one in enumerate(settings.time_controls):
+        its = played.get(number)
+        yield TimeControlStatus(
+            limits=str(one.time_control),
+            purpose=purpose,
+            share=one.share / sum(settings.shares),
+            tally=its.tally if its else Tally(),
+            seconds=its.seconds if its else 0.0,
+            weight=weights[number] if weights else None,
+        )
+
+
+def time_control_sums(run: Run) -> TimeControlSums | None:
+    """What the results say by time control; None of a single one, or if the state is unreadable."""
+    try:
+        return tuning_of(run).sums(run.state)
+    except UnusableState:
+        return None
 
 
 _MAX_DIGITS = 9  # of a result

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from spsa.core.params import Parameter, Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
-from spsa.report.formats import by, duration, plain
+from spsa.report.formats import by, duration, percent, plain
 from spsa.report.table import Column, TextTable, View, records, sentence
 from spsa.text import plural
 
@@ -22,6 +22,7 @@ def planned_text(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> Rend
         *_length(inputs, plan),
         *(sentence(f"  {source}") for source in sources),
         "",
+        *([TextTable(COSTS, inputs.time_controls), ""] if inputs.time_controls else ()),
         TextTable(RECOVERIES, [*plan.recoveries.items()]),
         "",
         TextTable(LINES, plan.lines),
@@ -47,6 +48,15 @@ def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
         )
 
 
+COSTS = View(
+    "what each time control costs",
+    (
+        Column("time_control", "time control", kind="name"),
+        Column("games", "games an iteration"),
+        Column("seconds", "seconds a game", show=by("{:.3g}")),
+        Column("part", "of the time", show=percent),
+    ),
+)
 RECOVERIES = View(
     "what simulated runs recover",
     (
@@ -111,6 +121,7 @@ def planned_json(inputs: PlanInputs, plan: Plan, sources: Sequence[str]) -> Any:
         "draw_rate": inputs.draw_rate,
         "concurrency": inputs.capacity.concurrency,
         "sources": list(sources),
+        "time_controls": records(COSTS, inputs.time_controls),
         "games_if_unbalanced": openings and openings.games_with(UNBALANCED_ELO),
         **plain(plan),
         "recoveries": records(RECOVERIES, [*plan.recoveries.items()]),

@@ -21,7 +21,7 @@ from spsa.report.alarms import with_alarms
 from spsa.report.events import EVENTS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.machines import MACHINES, MachineReport, compared_machines
-from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of
+from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS, Match, matches_of
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
 from spsa.report.status import STATUS, Status, games_per_iteration, status
 from spsa.report.table import Column, View, csv_of, record, records, values
@@ -131,6 +131,8 @@ class Report:
         """Every figure with its error."""
         yield PARAMETERS, self.status.parameters
         yield MATCHES, self.validations
+        if self.status.time_controls:
+            yield TIME_CONTROLS, self.status.time_controls
         yield WORKERS, self.workers
         if len(self.machines) > 1:
             yield MACHINES, self.machines
@@ -146,7 +148,10 @@ def settings_of(run: Run) -> tuple[Leaf, ...]:
         "started": f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC",
         "ended": run.finished_at and f"{run.finished_at:%Y-%m-%d %H:%M:%S} UTC",
     }
-    return tuple(leaves({**own, **run.settings, **run.game_settings.to_json()}))
+    own |= {**run.settings, **run.game_settings.to_json()}
+    if several := run.game_settings.time_controls:
+        own |= {"time_control": [str(one) for one in several], "time_controls": None}
+    return tuple(leaves(own))
 
 
 def report_json(found: Report) -> Any:

@@ -23,7 +23,7 @@ from spsa.live_display import LiveDisplay
 from spsa.report.alarms import with_alarms
 from spsa.report.answer import alarm_lines, answer_lines, ends, headline, sentences
 from spsa.report.formats import elo_text, number, score
-from spsa.report.matches import ITERATIONS, MATCHES
+from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.status import Status, building, open_match, status, wanted_games
 from spsa.report.table import TextTable, View, sentence
@@ -48,6 +48,7 @@ def rendered(status: Status) -> RenderableType:
     tables: tuple[tuple[View, Sequence[object]], ...] = (
         (ITERATIONS, tuning),
         (MATCHES, status.validations),
+        (TIME_CONTROLS, status.time_controls),
         (PARAMETERS, status.parameters),
         (WORKERS, status.present),
     )
@@ -89,6 +90,8 @@ def _above(status: Status, said: str) -> list[RenderableType]:
 
 def _below(status: Status) -> list[RenderableType]:
     below: list[RenderableType] = []
+    if status.time_controls:
+        below.append(TextTable(TIME_CONTROLS, status.time_controls))
     if status.present:
         below.append(TextTable(WORKERS, status.present[:MAX_WORKERS]))
     if len(status.present) > MAX_WORKERS:

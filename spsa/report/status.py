@@ -18,7 +18,16 @@ from spsa.master.verdict import START, Advice, Verdict, measured_gain, opponent_
 from spsa.planning.strength import StrengthCurve
 from spsa.report.events import ALARMS, Alarm
 from spsa.report.formats import duration, estimate, plus_minus
-from spsa.report.matches import ITERATIONS, MATCHES, Match, matches_of, over
+from spsa.report.matches import (
+    ITERATIONS,
+    MATCHES,
+    TIME_CONTROLS,
+    Match,
+    TimeControlStatus,
+    matches_of,
+    over,
+    time_controls,
+)
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
 from spsa.report.table import Column, View, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
@@ -86,6 +95,7 @@ class Status:
     opponent: str = START  # of those matches
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
+    time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -193,6 +203,7 @@ STATUS = View(
         Column("open", of=ITERATIONS),
         Column("validations", of=MATCHES),
         Column("strength"),
+        Column("time_controls", of=TIME_CONTROLS),
         Column("parameters", of=PARAMETERS),
         Column("workers", of=WORKERS),
         Column("earlier_run", "", "earlier", of=_EARLIER),
@@ -238,6 +249,7 @@ def status(store: Store, run: Run) -> Status:
         opponent=opponent_of(matches),
         earlier=_earlier_run(store, run, overviews),
         builds=_builds(run, overviews),
+        time_controls=time_controls(store, run, matches),
     )
 
 
