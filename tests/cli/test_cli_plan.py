@@ -121,3 +121,22 @@ def test_builds_and_speeds_that_runs_have_measured_are_used(quick, project_store
         sql(text, d=json.dumps(delivery_settings(config)))
     sources = ask("plan", "--json").json["sources"]
     assert "two builds take 77 s: measured by the last run" in sources
+
+
+def test_each_of_several_time_controls_has_its_cost(quick, ask):
+    one = 'kind = "nodes"\nlow = 150\n'
+    two = one.replace("150", "10_000\nshare = 3") + f"[[time_control]]\n{one}".replace(
+        "150", "30_000"
+    )
+    text = QUICK.replace(f"[time_control]\n{one}", f"[[time_control]]\n{two}")
+    (quick / "config.toml").write_text(text)
+    found = ask("plan", "--json", "--game-seconds", 3).json["time_controls"]
+    assert [(row["time_control"], row["games"]) for row in found] == [
+        ("nodes=10000", 30),
+        ("nodes=30000", 10),
+    ]
+    assert [row["seconds"] for row in found] == pytest.approx([2.0, 6.0])
+    assert [row["part"] for row in found] == pytest.approx([0.5, 0.5])
+    assert "what each time control costs" in ask("plan").out
+    (quick / "config.toml").write_text(QUICK)
+    assert ask("plan", "--json").json["time_controls"] == []
