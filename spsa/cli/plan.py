@@ -227,17 +227,12 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
 
 def _seconds_of_each(config: Config, past: Measured, mean: float | None) -> list[float | None]:
     """Seconds of a game by time control, of which all games together take `mean`."""
-    played, nps = config.game_settings.played, measured_here(config, NODES_PER_SECOND)
-    if len(past.parts) == len(played):
-        found = [one.seconds / one.tally.games for one in past.parts]
-    else:
-        usual = [game_seconds(o.time_control, USUAL_PLIES, nps or _USUAL_NPS) for o in played]
-        found = [one for one in usual if one is not None]
-    if mean is None or len(found) < len(played):
-        return [None] * len(played)
-    shares = [one.share for one in played]
-    known = sum(s * share for s, share in zip(found, shares, strict=True)) / sum(shares)
-    return [one * mean / known for one in found]
+    settings, nps = config.game_settings, measured_here(config, NODES_PER_SECOND) or _USUAL_NPS
+    if len(past.parts) == len(settings.played):
+        return [one.seconds / one.tally.games for one in past.parts]
+    usual = mean_game_seconds(settings, USUAL_PLIES, nps)
+    found = [game_seconds(one.time_control, USUAL_PLIES, nps) for one in settings.played]
+    return [mean * (one or 0.0) / usual if mean and usual else None for one in found]
 
 
 def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:

@@ -75,7 +75,7 @@ def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[str]:
 
     After a step that differs, all later ones differ too: together they are one violation.
     """
-    steps = Results([rows.iterations[step.iteration_id] for step in rows.steps], rows.parts())
+    steps = Results([rows.iterations[step.iteration_id] for step in rows.steps], rows.parts)
     chains = [
         list(replay(tuning, counted_after(purges, steps, rows.purged)))
         for purges in range(max(0, rows.run.purges) + 1)

@@ -2,7 +2,7 @@
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isclose
@@ -61,14 +61,10 @@ class RunRows:
     steps: Sequence[Step]
     purges: Sequence[Purge]
     purged: Sequence[ReportedResult]
+    parts: Parts  # by time control, of a run with several
 
     def of(self, iteration: Iteration) -> Sequence[Batch]:
         return self.batches.get(iteration.id, ())
-
-    def parts(self) -> Parts:
-        """The games of each time control that count, of a run with several."""
-        count = len(self.run.game_settings.time_controls)
-        return {it.id: _by_time_control(self.of(it), count) for it in self.tuned if count}
 
     @property
     def tuned(self) -> list[Iteration]:
@@ -88,14 +84,6 @@ class RunRows:
             yield f"purge {purge.number}", None, purge
 
 
-def _by_time_control(batches: Iterable[Batch], count: int) -> list[Tally]:
-    found = [Tally()] * count
-    for batch in batches:
-        if batch.status is BatchStatus.DONE and batch.time_control < count:
-            found[batch.time_control] += batch.tally
-    return found
-
-
 def compare_values(
     it: Iteration | None, what: str, found: Values, source: str, right: Values
 ) -> Iterator[Comparison]:
@@ -110,6 +98,7 @@ def read(store: Store, run: Run) -> RunRows:
         batches = groupby(frozen.batches(run.id), lambda b: b.iteration_id)
         return RunRows(
             run=frozen.run(run.name),
+            parts=frozen.games_by_time_control(run),
             iterations={it.id: it for it in frozen.iterations(run.id)},
             batches={row: list(group) for row, group in batches},
             steps=frozen.steps(run.id),

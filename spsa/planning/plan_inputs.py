@@ -110,16 +110,15 @@ def time_control_costs(
     if not settings.time_controls:
         return ()
     each = games_by_share(games, settings.shares, 0)
-    times = [n * (one or 0.0) for n, one in zip(each, seconds, strict=True)]
-    whole = None if None in seconds else sum(times)
+    whole = sum(n * one for n, one in zip(each, seconds, strict=True) if one)
     return tuple(
         TimeControlCost(
-            time_control=str(one.time_control),
-            games=each[i],
-            seconds=seconds[i],
-            part=times[i] / whole if whole else None,
+            time_control=str(control.time_control),
+            games=n,
+            seconds=one,
+            part=one and n * one / whole,
         )
-        for i, one in enumerate(settings.time_controls)
+        for control, n, one in zip(settings.time_controls, each, seconds, strict=True)
     )
 
 

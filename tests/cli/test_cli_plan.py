@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from builders import stage
-from console import CONFIG, write_project
+from console import CONFIG, ROOT, write_project
 from shell import Shell
 
 from spsa.algorithms import create
@@ -140,3 +140,14 @@ def test_each_of_several_time_controls_has_its_cost(quick, ask):
     assert "what each time control costs" in ask("plan").out
     (quick / "config.toml").write_text(QUICK)
     assert ask("plan", "--json").json["time_controls"] == []
+
+
+def test_the_guide_shows_the_costs_as_plan_does(quick, ask):
+    guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = guide.split("\n## Several time controls\n")[1].split("\n## ")[0]
+    tables = section.split("```toml\n")[1].split("```")[0]
+    text = QUICK.replace('[time_control]\nkind = "nodes"\nlow = 150\n', tables)
+    text = text.replace("games_per_iteration = 40", "games_per_iteration = 80")
+    (quick / "config.toml").write_text(text)
+    shown = section.split("$ spsa-master plan\n")[1].split("$ ")[0]
+    assert shown in "\n".join(line.rstrip() for line in ask("plan").out.splitlines())
