@@ -1,18 +1,24 @@
 """Validations beside the tuning: small rounds, one match for each theta, theta untouched."""
 
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from builders import TERMS, play
+from builders import TERMS, new_engine, new_worker, play
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest
 
+from spsa.builds.artifacts import BuiltEngine
+from spsa.core.game_settings import MinusSettings
 from spsa.db.tables import Iteration
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
 from spsa.master.validation import BackgroundPlan
+from spsa.master.verdict import opponent_of
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -95,3 +101,36 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 
     tested = finished(store, in_flight=1, delivery=Picky())
     assert rounds(tested) == []
+
+
+def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_too(store):
+    settings = replace(TERMS, minus=MinusSettings(handicap=4, foreign=True))
+    plan = replace(PLAN, game_settings=settings, against="stockfish (1a2b)")
+    delivery, made = FixedDelivery(), BuiltEngine("key", "0" * 64, 9, Path("/bin/true"), "x", None)
+    other = NamedEngine(
+        name="stockfish (1a2b)",
+        sha256=made.sha256,
+        make=lambda: replace(made, requires=("linux",)),
+        keep_bytes=False,
+        require=("fast",),
+        options={"Threads": "1"},
+    )
+    tested = RunUnderTest(store, iterations=7, in_flight=1)
+    tested.delivery = MatchDelivery(plus=delivery, minus=other)
+    able = store.register_worker(new_worker(provides=("fast", "linux")))
+    tested.master(FakeSleep(lambda: play(store, able)), background=plan).run()
+    played = rounds(tested)
+    assert sorted({it.opened_on for it in played}) == [0, 2, 4, 6]
+    for it in played:
+        assert (it.minus_sha256, it.minus_options, it.minus_parameters) == (
+            "0" * 64,
+            other.options,
+            {},
+        )
+        assert it.plus_sha256 == new_engine(f"{dict(it.plus_parameters)}").sha256
+        assert it.opponent == "stockfish (1a2b), handicap 4"
+        assert it.requires == "% fast % linux %"
+    tuned = store.iterations(tested.run.id, purpose=Purpose.TUNE)
+    assert {(it.requires, it.game_settings.minus) for it in tuned} == {(None, None)}
+    assert opponent_of(store.matches(tested.run.id)) == "stockfish (1a2b), handicap 4"
+    assert check_run(store, tested.now(), tuning_of(tested.now())) == []

@@ -1,14 +1,17 @@
 """Validations: which thetas, how strong, what a sequential test accepts; thetas by their words."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from builders import new_validation, space_from, stage
+from builders import TERMS, new_validation, space_from, stage
 
+from spsa.core.game_settings import MinusSettings
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.report.answer import sentences
+from spsa.report.figures import figures
 from spsa.report.matches import MATCHES, Match, named_theta
 from spsa.report.report import history
 from spsa.report.status import status
@@ -94,6 +97,39 @@ def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
     staged.validate(games=40)
     assert history(staged.store, staged.now()).strength.ks == (0, 3, 4)
     staged.store.release_master_lease(staged.master)
+
+
+def test_a_curve_against_another_engine_is_labelled_as_such(staged):
+    minus = MinusSettings(handicap=4, foreign=True)
+    other = Compared(theta="2", against="fish (1a2b)", background=True)
+    for k in (0, 2, 4):
+        settings = replace(TERMS, minus=minus)
+        staged.validate(games=40, compared=other, opened_on=k, game_settings=settings)
+    staged.validate(games=40)
+    found, told = status(staged.store, staged.now()), history(staged.store, staged.now())
+    assert found.strength.ks == (0, 2, 4)
+    assert min(found.strength.elo) > 50.0, "the start counts like all others"
+    whom = "against fish (1a2b), handicap 4"
+    assert any(f"Elo {whom} (95%), all matches to result 4" in line for line in sentences(found))
+    assert [match.iteration.opened_on for match in told.validations] == [0, 2, 4]
+    figure = figures(told)["elo"]
+    assert figure["layout"]["yaxis"]["title"]["text"] == f"Elo {whom}"
+    assert "estimate of the rule's model" not in {trace["name"] for trace in figure["data"]}
+    assert "fish (1a2b), handicap 4" in Match(staged.store.matches(staged.run.id)[0]).setting
+
+
+def test_the_answer_of_a_test_of_two_engines_names_both(staged):
+    values = {"plus_parameters": {}, "minus_parameters": {}}
+    compared = Compared(theta="patch (1a2b)", against="main (3c4d)", sprt=(-200.0, -100.0))
+    staged.validate(games=400, compared=compared, **values)
+    found = status(staged.store, staged.now())
+    (match,) = found.validations
+    assert (match.theta, match.measured, found.measured_elo) == ("patch (1a2b)", (), None)
+    told = [line for line in sentences(found) if "patch (1a2b) against main (3c4d)" in line]
+    answer = [line for line in sentences(found) if "LLR" in line]
+    assert len(told) == len(answer) == 1
+    assert answer[0].endswith("H1 accepted: -100")
+    assert record(MATCHES, match)["sprt"]["hypothesis"] == "H1"
 
 
 def test_words_and_numbers_name_the_thetas_of_the_run(staged):

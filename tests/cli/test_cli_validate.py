@@ -1,0 +1,91 @@
+"""Engines that `validate` is given: what is refused, and to which run their match belongs."""
+
+import pytest
+from builders import LEASE, new_run, stage
+
+from spsa.config import load_config
+from spsa.config.space import load_space
+from spsa.lifecycle import RunStatus
+from spsa.master.match_engines import run_of_match
+
+SCRIPT = "#!/bin/sh\nexit 3\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--plus engine", "--plus and --minus go together"),
+        ("--plus engine --minus patch --theta averaged", "--theta and --against are of a run"),
+        ("--plus engine --minus nowhere", "[--minus] there is no file or folder nowhere"),
+        (
+            "--plus engine@nowhere --minus engine",
+            "with a folder that is a work tree of git",
+        ),
+        ("--plus config.toml --minus engine", "[--plus] config.toml is not executable"),
+        ("--plus empty --minus engine", "Cargo.toml"),
+        ("--plus engine --minus ./engine", "both sides are the same"),
+        ("--plus engine --minus patch --handicap 0.5", "--handicap"),
+        ("--plus engine --minus patch --sprt 5 0", "ELO0 has to be less than ELO1"),
+        ("--against ./nowhere", "[--against] there is no file nowhere"),
+        ("--against config.toml", "[--against] config.toml is not executable"),
+    ],
+)
+def test_what_no_match_can_be_made_of_is_refused(words, told, project, project_store, ask):
+    staged = stage(project_store, load_space(project / "params.toml"), planned=3)
+    (project / "empty").mkdir()
+    heard = ask("validate", *words.split())
+    assert heard.code == 2, heard.err
+    assert told in heard.err
+    assert "Traceback" not in heard.err
+    assert project_store.matches(staged.run.id) == []
+
+
+def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):
+    (project / "script").write_text(SCRIPT)
+    (project / "script").chmod(0o755)
+    heard = ask("validate", "--plus", "script", "--minus", "engine")
+    assert heard.code == 4
+    assert "script" in heard.err and "Traceback" not in heard.err
+
+
+def test_engines_are_not_built_here_for_machines_of_all_kinds(project, ask):
+    config = project / "config.toml"
+    config.write_text(config.read_text().replace("[build]", '[build]\nwhere = "worker"'))
+    heard = ask("validate", "--plus", "engine", "--minus", "engine2")
+    assert heard.code == 2
+    assert 'where = "worker"' in heard.err
+
+
+def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_it(
+    project, project_store
+):
+    config = load_config(project / "config.toml", {})
+    name, store = config.run.name, project_store
+
+    def chosen(word=None):
+        return run_of_match(config, store, word).name
+
+    run = store.create_run(new_run(name=name))
+    assert chosen() == name
+    store.create_run(new_run(name="other"))
+    assert chosen("other") == "other"
+    store.acquire_master_lease(run.id, "m", LEASE)
+    assert chosen() == f"{name}-matches", "a master moves the run"
+    made = store.run(f"{name}-matches")
+    assert (made.status, made.tunes, dict(made.theta)) == (RunStatus.FINISHED, False, {})
+    store.pause(name, "anna", "enough")
+    assert chosen() == chosen() == f"{name}-matches"
+    assert store.run(None).name == "other", "it is not the newest one of those that tune"
+
+
+def test_a_run_that_tunes_nothing_can_be_looked_at_and_not_be_extended(project, project_store, ask):
+    config = load_config(project / "config.toml", {})
+    name = run_of_match(config, project_store, None).name
+    for words in (("status",), ("report",), ("report", "--json"), ("doctor",), ("replay",)):
+        heard = ask(*words)
+        assert heard.code == 0, heard.err
+    assert f"run {name}: matches of engines" in ask("status").out
+    heard = ask("set", "--iterations", 9)
+    assert (heard.code, "has no parameters" in heard.err) == (1, True)
+    heard = ask("validate")
+    assert (heard.code, "--plus" in heard.err) == (3, True)
