@@ -90,6 +90,8 @@ def test_status_and_patch_are_of_the_commit_of_the_run(
         "commit": first,
         "with_changes": False,
     }
+    assert ask("report", "--html", "report.html").code == 0
+    assert f"source: {repository.address} at v2.1" in (project / "report.html").read_text()
     params = project / "params.toml"
     params.write_text(params.read_text().replace("value = 200", "value = 222"))
     assert "-pub const MARGIN: i32 = 210;" in ask("params", "diff").out

@@ -100,6 +100,8 @@ def test_a_command_follows_when_the_server_is_away_or_the_machine_is_revoked(
     assert running.ended() == DatabaseUnreachable.exit_code
     assert "1 batch could not be reported" in running.log
     over.unlink()
+    assert start("--idle-timeout", "1", "--then", f"touch {over}").ended() != 0
+    over.unlink()  # also if it was never there
     server.is_away = False
     running = start("--then", f"touch {over}")
     running.until(lambda: server.asked("/worker/claim"))
