@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
-from spsa.core.game_settings import MAX_MOVES, MAX_NODES_OF_BATCH, MAX_NPS, MAX_SCALE, GameSettings
+from spsa.core.game_settings import (
+    MAX_MOVES,
+    MAX_NODES_OF_BATCH,
+    MAX_NPS,
+    MAX_SCALE,
+    EngineFile,
+    GameSettings,
+)
 from spsa.core.json_values import HASH, Items, Range, Text
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict, TuningError
@@ -164,11 +171,15 @@ class Touch(Measured, Request[str | None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """One side of a match: the hash of its binary, and the UCI options that are sent to it."""
+    """One side of a match: the hash of its binary, and the UCI options that are sent to it.
+
+    `files` are its own, by the options that take their paths.
+    """
 
     sha256: Sha256
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, EngineFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

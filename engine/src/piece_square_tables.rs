@@ -6,8 +6,58 @@ use crate::types::{Kind, Square};
 
 type Half = [[ScorePair; 4]; 8];
 
+#[cfg(not(feature = "options"))]
 pub fn bonus(kind: Kind, relative_square: Square) -> ScorePair {
     TABLES[kind as usize][relative_square & 63]
+}
+
+#[cfg(feature = "options")]
+pub use loaded::{bonus, load};
+
+/// Tables of a file in the place of those below, by the option `EvalFile`.
+#[cfg(feature = "options")]
+mod loaded {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+    use super::{Kind, Score, ScorePair, Square, TABLES};
+
+    const BYTES: usize = 6 * 8 * 4 * 4;
+    #[allow(clippy::declare_interior_mutable_const)]
+    const NONE: AtomicU32 = AtomicU32::new(0);
+    #[allow(clippy::declare_interior_mutable_const)]
+    const EMPTY: [AtomicU32; 64] = [NONE; 64];
+
+    static LOADED: [[AtomicU32; 64]; 6] = [EMPTY; 6];
+    static IS_LOADED: AtomicBool = AtomicBool::new(false);
+
+    pub fn bonus(kind: Kind, relative_square: Square) -> ScorePair {
+        if !IS_LOADED.load(Relaxed) {
+            return TABLES[kind as usize][relative_square & 63];
+        }
+        let both = LOADED[kind as usize][relative_square & 63].load(Relaxed);
+        (Score::from(both as i16), Score::from((both >> 16) as i16))
+    }
+
+    /// Reads the tables in the order of those below, from the pawn's to the king's. Each bonus is
+    /// two signed numbers of 16 bits, the opening's first, the lower byte first.
+    pub fn load(path: &str) -> Result<(), String> {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        if bytes.len() != BYTES {
+            return Err(format!("it has {} bytes, not {BYTES}", bytes.len()));
+        }
+        let pairs: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+            .collect();
+        for (kind, table) in LOADED.iter().enumerate() {
+            for (square, place) in table.iter().enumerate() {
+                let (rank, file) = (square / 8, square % 8);
+                place.store(pairs[(kind * 8 + rank) * 4 + file.min(7 - file)], Relaxed);
+            }
+        }
+        IS_LOADED.store(true, Relaxed);
+        Ok(())
+    }
 }
 
 static TABLES: [[ScorePair; 64]; 6] =

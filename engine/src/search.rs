@@ -88,6 +88,10 @@ impl Searcher {
     pub fn clear(&mut self) {
         self.table.clear();
         self.history.clear();
+        #[cfg(feature = "options")] // its entries have the bonuses of `EvalFile`
+        {
+            self.pawn_table = PawnTable::new();
+        }
     }
 
     pub fn resize(&mut self, hash_megabytes: usize) {

@@ -13,6 +13,8 @@ use crate::eval::evaluate;
 use crate::movegen::legal_moves;
 use crate::pawns::PawnTable;
 use crate::perft;
+#[cfg(feature = "options")]
+use crate::piece_square_tables;
 use crate::position::Position;
 use crate::search::{Report, Searcher, MATE, MATE_BOUND};
 use crate::time::Limits;
@@ -175,6 +177,12 @@ impl Session {
     }
 
     fn set_option(&mut self, arguments: &[&str]) {
+        #[cfg(feature = "options")]
+        if let ["name", name, "value", path @ ..] = arguments {
+            if name.eq_ignore_ascii_case("evalfile") {
+                return self.load_tables(&path.join(" "));
+            }
+        }
         let text = arguments.join(" ").to_lowercase();
         let text = text.strip_prefix("name ").unwrap_or(&text);
         let (name, value) = text.split_once(" value ").unwrap_or((text, ""));
@@ -188,6 +196,16 @@ impl Session {
             ("hash", Err(_)) => say(&format!("info string not a size: {value}")),
             _ => say(&format!("info string no option {name}")),
         }
+    }
+
+    /// An engine without its tables must not play.
+    #[cfg(feature = "options")]
+    fn load_tables(&mut self, path: &str) {
+        if let Err(reason) = piece_square_tables::load(path) {
+            say(&format!("info string error: EvalFile {path}: {reason}"));
+            std::process::exit(1);
+        }
+        self.order(Order::Clear);
     }
 
     /// A position that cannot be read leaves the old one in place.
@@ -233,7 +251,10 @@ fn introduce() {
     say(&format!("option name Hash type spin default {DEFAULT_HASH} min 1 max {MAX_HASH}"));
     say("option name Clear Hash type button");
     #[cfg(feature = "options")]
-    options::declarations().iter().for_each(|line| say(line));
+    {
+        say("option name EvalFile type string default <empty>");
+        options::declarations().iter().for_each(|line| say(line));
+    }
     say("uciok");
 }
 

@@ -91,7 +91,7 @@ class Builder:
         compiler, recipe = self.compiler, self.compiler.recipe
         compiler.commands.wait(0)
         work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
-        with disk_errors_as_tuning_errors(), _explained(side, rendered.values):
+        with disk_errors_as_tuning_errors(), explained(side, rendered.values):
             compiler.pinned.verify()
             key = compiler.key(rendered)
             with work_copy.locked(compiler.commands.wait):
@@ -148,7 +148,7 @@ def adopt(
 
 
 @contextmanager
-def _explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
+def explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
     """Prefix build errors with the side, and let its values follow."""
     try:
         yield

@@ -49,9 +49,15 @@ class Commands:
             raise BuildCancelled("the build was stopped")
 
     def run(
-        self, argv: Sequence[str], cwd: Path, logs: Path, timeout: float, note: str = ""
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        logs: Path,
+        timeout: float,
+        note: str = "",
+        given: bytes = b"",
     ) -> str:
-        """Run `argv` in `cwd` and return its output, which is also left in `logs`.
+        """Run `argv` in `cwd` with the input `given`; its output, which is also left in `logs`.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
@@ -59,8 +65,13 @@ class Commands:
         """
         logs.mkdir(parents=True, exist_ok=True)
         files, words = (logs / "stdout.log", logs / "stderr.log"), " ".join(argv[:2])
-        with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
-            process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
+        (logs / "stdin").write_bytes(given)
+        with (
+            (logs / "stdin").open("rb") as stdin,
+            files[0].open("wb") as stdout,
+            files[1].open("wb") as stderr,
+        ):
+            process = self._start(argv, cwd, stdin.fileno(), stdout.fileno(), stderr.fileno())
         try:
             process.wait(timeout)
         except subprocess.TimeoutExpired as late:
@@ -83,7 +94,7 @@ class Commands:
             return self.run(argv, cwd, Path(logs), _ANSWER_SECONDS)
 
     def _start(
-        self, argv: Sequence[str], cwd: Path, stdout: int, stderr: int
+        self, argv: Sequence[str], cwd: Path, stdin: int, stdout: int, stderr: int
     ) -> subprocess.Popen[bytes]:
         with self._guard:
             self.wait(0)
@@ -92,7 +103,7 @@ class Commands:
                     argv,
                     cwd=cwd,
                     env=self.environment,
-                    stdin=subprocess.DEVNULL,
+                    stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,

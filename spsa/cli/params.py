@@ -27,7 +27,7 @@ from spsa.config.source import other_values, read_sources, source_lines
 from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import InvalidInput
+from spsa.errors import InvalidInput, NothingToDo
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
@@ -100,6 +100,12 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         chosen, settings = _of_run(config.database.url, run, theta)
         began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
+    if config.delivery.kind == "command":
+        words = " ".join(config.delivery.command)
+        raise NothingToDo(
+            f"there is nothing to patch: `{words}` makes files of the values, which "
+            "`spsa-master params export` prints"
+        )
     if config.delivery.kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))

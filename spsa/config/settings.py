@@ -203,16 +203,23 @@ def _is_inside(path: str) -> bool:
 class DeliverySection(Section):
     """How values get into an engine."""
 
-    kind: Literal["build", "uci"] = "build"
-    """`build` rewrites constants and builds; `uci` sends values by `setoption`"""
+    kind: Literal["build", "uci", "command"] = "build"
+    """`build` rewrites constants and builds; `uci` sends options; `command` makes files"""
     engine: OptionalPath = None
-    """the binary that takes the options; required by `uci`, refused by `build`"""
+    """the binary that takes the options; refused by `build`, required by the others"""
+    command: Texts = ()
+    """with `command`: makes files of the values, as `["python3", "net.py"]` in `source_path`"""
 
     def faults(self) -> Iterator[Found]:
-        if self.kind == "uci" and self.engine is None:
+        if self.kind != "build" and self.engine is None:
             yield ("engine",), "engine is missing", "name the binary that takes the options"
         if self.kind == "build" and self.engine is not None:
             yield ("engine",), 'engine does not go with kind = "build"', 'it needs kind = "uci"'
+        if self.kind == "command" and not self.command:
+            yield ("command",), "command is missing", 'write command = ["python3", "net.py"]'
+        if self.kind != "command" and self.command:
+            found = f'command does not go with kind = "{self.kind}"'
+            yield ("command",), found, 'it needs kind = "command"; what builds is in [build]'
 
 
 class ValidationSection(Section):
@@ -317,8 +324,11 @@ class Sections(Section):
             found = f'target_nps does not go with kind = "{controls[0].kind}" of [time_control]'
             told.append((("games", "target_nps"), found, "remove it: these games need no scale"))
         builds = delivery and delivery.kind == "build"
-        if build and builds and build.source_path is None and engine.source is None:
+        is_pinned = delivery and delivery.kind != "uci"
+        if build and is_pinned and build.source_path is None and engine.source is None:
             remedy = 'write source_path = "../engine", the folder with Cargo.toml or Makefile'
+            if not builds:
+                remedy = 'write source_path = "net", the folder with the program'
             told.append((("build", "source_path"), "source_path is missing", remedy))
         path = engine.source and build and build.source_path
         if path and info.context and not path.is_relative_to(folder_of(info)):
@@ -329,7 +339,7 @@ class Sections(Section):
                 found = 'where = "worker", and nothing is built'
                 told.append((("build", "where"), found, "remove where"))
             if engine.source:
-                found = 'source does not go with kind = "uci" of [delivery]: nothing is built'
+                found = f'source does not go with kind = "{delivery.kind}" of [delivery]'
                 told.append((("engine", "source"), found, "remove source and ref"))
         refuse_all(told, "tables")
         return engine

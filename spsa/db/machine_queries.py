@@ -192,6 +192,7 @@ def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
     yield iteration.minus_sha256, iteration.minus_engine_path
     for sides in (iteration.variants or {}).values():
         yield from ((side["sha256"], side["path"]) for side in sides.values())
+    yield from iteration.side_files.items()
     book = iteration.game_settings.book
     yield book.sha256, book.name
     yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())

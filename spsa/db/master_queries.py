@@ -50,6 +50,8 @@ REFUSED = "level_refused"
 class Sides:
     """The two engines of an iteration, with the UCI options that are sent to them.
 
+    `plus_files` and `minus_files` are by the options that take their paths.
+
     A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
     of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
     there are none for such a key.
@@ -59,9 +61,18 @@ class Sides:
     minus: EngineFile
     plus_options: Mapping[str, str] = field(default_factory=dict)
     minus_options: Mapping[str, str] = field(default_factory=dict)
+    plus_files: Mapping[str, EngineFile] = field(default_factory=dict)
+    minus_files: Mapping[str, EngineFile] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
     variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options_here(self) -> tuple[dict[str, str], dict[str, str]]:
+        """What plus and minus are sent on the machine that has their files."""
+        both = (self.plus_options, self.plus_files), (self.minus_options, self.minus_files)
+        plus, minus = ({**own, **{o: f.path for o, f in files.items()}} for own, files in both)
+        return plus, minus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +269,8 @@ def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
 
 def _write_engines(connection: sa.Connection, sides: Sides) -> None:
     """Insert the engines' rows, or update where their bytes are."""
-    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values())):
+    files = (*sides.plus_files.values(), *sides.minus_files.values())
+    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values()), *files):
         location = {"path": engine.path, "content": engine.content}
         known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
         if not connection.execute(known).rowcount:
@@ -283,16 +295,19 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
         "minus_sha256": sides.minus.sha256,
         "plus_options": dict(sides.plus_options),
         "minus_options": dict(sides.minus_options),
+        "plus_files": _located(sides.plus_files),
+        "minus_files": _located(sides.minus_files),
         "requires": required_pattern(sides.requires),
         "variants": {
-            level: {
-                "plus": {"sha256": plus.sha256, "path": plus.path},
-                "minus": {"sha256": minus.sha256, "path": minus.path},
-            }
+            level: _located({"plus": plus, "minus": minus})
             for level, (plus, minus) in sides.variants.items()
         }
         or None,
     }
+
+
+def _located(files: Mapping[str, EngineFile]) -> dict[str, Any] | None:
+    return {name: {"sha256": one.sha256, "path": one.path} for name, one in files.items()} or None
 
 
 def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:
@@ -308,10 +323,12 @@ def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> i
 def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:
     """The engines of iterations that meet any condition; one query for each uses its index."""
     columns = (Iteration.plus_sha256, Iteration.minus_sha256, Iteration.variants)
+    files = (Iteration.plus_files, Iteration.minus_files)
     found = set()
     for condition in conditions:
-        for plus, minus, variants in connection.execute(select(*columns).where(condition)):
-            others = chain.from_iterable(two.values() for two in (variants or {}).values())
+        for row in connection.execute(select(*columns, *files).where(condition)):
+            plus, minus, variants, *own = row
+            others = chain(*(one.values() for one in (*(variants or {}).values(), *own) if one))
             found |= {plus, minus, *(side["sha256"] for side in others)}
     return found
 

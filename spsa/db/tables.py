@@ -38,7 +38,7 @@ from spsa.lifecycle import BatchStatus, IterationStatus, MachineRole, Purpose, R
 
 
 class EngineFile(Base, kw_only=True):
-    """A published binary; the bytes only if workers get it from here."""
+    """A published binary or file of a side; the bytes only if workers get it from here."""
 
     __tablename__ = "spsa_engine"
 
@@ -183,6 +183,9 @@ class Iteration(Counts, Base, kw_only=True):
     minus_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_engine.sha256"), default=None)
     plus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
     minus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
+    # of one side: sha256 and path by the option that takes it
+    plus_files: Mapped[Mapping[str, Any] | None] = optional()
+    minus_files: Mapped[Mapping[str, Any] | None] = optional()
     game_settings: Mapped[GameSettings]
     timelow_ms: Mapped[int] = mapped_column(default=0)
     timehigh_ms: Mapped[int] = mapped_column(default=0)
@@ -247,6 +250,12 @@ class Iteration(Counts, Base, kw_only=True):
     def measures(self, opponent: str) -> bool:
         """Whether this validation says how strong a theta is against this opponent."""
         return self.opponent == opponent and bool(self.plus_parameters)
+
+    @property
+    def side_files(self) -> dict[str, str]:
+        """Where the files of its sides are, by their hashes."""
+        both = [*(self.plus_files or {}).values(), *(self.minus_files or {}).values()]
+        return {file["sha256"]: file["path"] for file in both}
 
     @property
     def is_played(self) -> bool:

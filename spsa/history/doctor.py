@@ -62,10 +62,14 @@ def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
     """The binaries of open iterations that are neither in the database nor in a file by hash."""
     paths = {engine.sha256: engine.path for engine in store.engines(rows.run.id)}
     for it in rows.iterations.values():
-        for sha256 in () if it.status in terminal(ITERATION) else {it.plus_sha256, it.minus_sha256}:
+        own = {
+            **it.side_files,
+            **{one: paths.get(one, "") for one in (it.plus_sha256, it.minus_sha256)},
+        }
+        for sha256, path in () if it.status in terminal(ITERATION) else own.items():
             try:
                 if store.file(sha256) is None:
-                    verify(Path(paths[sha256]), sha256)
+                    verify(Path(path), sha256)
             except TuningError as error:
                 yield Comparison(it, "the engine", error, "its hash", sha256)
 

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Rendered
+from spsa.builds.side_files import FileMaker
 from spsa.builds.source import Pinned
 from spsa.builds.sources.rewriting import render
 from spsa.core import Builds
@@ -75,6 +76,50 @@ class UciDelivery(Delivery):
 
     def _options(self, values: Values) -> dict[str, str]:
         return {name: str(number) for name, number in self.space.options(values).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDelivery(Delivery):
+    """One binary; a program makes files of the values, whose paths are sent by `setoption`."""
+
+    engine: BuiltEngine
+    maker: FileMaker
+    keep_bytes: bool
+    at_once: int
+    require: tuple[str, ...] = ()
+
+    @property
+    def source_sha256(self) -> str:
+        return self.maker.pinned.sha256
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
+        return Sides(
+            plus=binary,
+            minus=binary,
+            plus_files=self._made("plus", plus),
+            minus_files=self._made("minus", minus),
+            requires=(*self.engine.requires, *self.require),
+        )
+
+    def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
+        return {
+            option: EngineFile(
+                sha256=file.sha256,
+                build_key=file.sha256,
+                target=self.engine.target,
+                size=file.path.stat().st_size,
+                path=str(file.path),
+                content=file.path.read_bytes() if self.keep_bytes else None,
+            )
+            for option, file in self.maker.made(side, values).items()
+        }
+
+    def cancel(self) -> None:
+        self.maker.commands.stop()
+
+    def discard(self, hashes: Collection[str]) -> None:
+        self.maker.store.evict({*hashes} - {self.engine.sha256})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,12 @@ from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, adopt, last_measured
+from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
+from spsa.builds.side_files import FileMaker
+from spsa.builds.smoke import declared_options
 from spsa.builds.source import Pinned, pin
 from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
@@ -26,7 +29,13 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput
 from spsa.files import content
-from spsa.master.delivery import BuildDelivery, Delivery, EngineSource, UciDelivery
+from spsa.master.delivery import (
+    BuildDelivery,
+    CommandDelivery,
+    Delivery,
+    EngineSource,
+    UciDelivery,
+)
 from spsa.master.worker_builds import WorkerDelivery
 from spsa.openings import builtin_book
 
@@ -43,8 +52,9 @@ _DECIDING = {"constants_file", "command", "package", "binary", "flags", "target"
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
     delivery = {"kind": config.delivery.kind, "require": list(config.fleet.require)}
-    if config.delivery.kind == "uci":
-        return {**delivery, "engine": str(config.delivery.engine)}
+    if config.delivery.kind != "build":
+        own = {"command": list(config.delivery.command)} if config.delivery.command else {}
+        return {**delivery, "engine": str(config.delivery.engine), **own}
     return {**delivery, **config.build.model_dump(mode="json", include=_DECIDING)}
 
 
@@ -79,7 +89,7 @@ def source_commit(config: Config) -> SourceCommit | None:
     """The commit that config.toml names, or that the folder of the source has."""
     if config.engine.source is not None:
         return commit_at(config.engine.source, config.engine.ref)
-    return commit_of(source_of(config)) if config.delivery.kind == "build" else None
+    return None if config.delivery.kind == "uci" else commit_of(source_of(config))
 
 
 def delivery_of(
@@ -104,14 +114,27 @@ def delivery_of(
     """
     keep_bytes = config.build.distribute == "database"
     require = tuple(wanted["require"])
-    if wanted["kind"] == "uci":
+    if wanted["kind"] != "build":
         engine = adopt(
             Path(wanted["engine"]),
             config.build.engines_path,
             config.game_settings.engine_arguments,
             _time_controls(config),
         )
-        return UciDelivery(space, engine, keep_bytes, require), ()
+        if wanted["kind"] == "uci":
+            return UciDelivery(space, engine, keep_bytes, require), ()
+        pinned, notes = _pinned(config, wanted, source_sha256, began)
+        maker = FileMaker(
+            pinned=pinned,
+            command=wanted["command"],
+            declared=declared_options(engine.path, config.game_settings.engine_arguments),
+            work=_work(config),
+            store=ArtifactStore(config.build.engines_path.resolve()),
+            timeout=config.build.timeout,
+            commands=Commands(os.environ),
+        )
+        at_once = config.build.at_once or usual_builds()
+        return CommandDelivery(engine, maker, keep_bytes, at_once, require), notes
     if wanted["where"] != "worker":
         store = None
     if store is None:
@@ -209,7 +232,7 @@ def _copy(
 ) -> Pinned:
     """A copy of this source, without files of the tuner that may lie in its folder."""
     cargo, ours = not wanted["command"], [config.path, config.run.params, config.build.engines_path]
-    if not cargo:
+    if wanted.get("binary") and not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
     return pin(source, _work(config), ours, cargo=cargo, sha256=sha256)
 

@@ -194,7 +194,8 @@ class Prober:
     def _built(self, *values: Values) -> tuple[_Engine, _Engine]:
         """The engines with the first and the last of these values."""
         sides = self.delivery.prepare(values[0], values[-1])
-        return _Engine(sides.plus, sides.plus_options), _Engine(sides.minus, sides.minus_options)
+        plus, minus = sides.options_here
+        return _Engine(sides.plus, plus), _Engine(sides.minus, minus)
 
     def _searched(self, value: Number, engine: _Engine) -> Tried:
         """Search every position, each as the first move of a new game.

@@ -93,6 +93,8 @@ def _book_faults(config: Config) -> tuple[Fault, ...]:
 
 def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, or the options of the engine."""
+    if config.delivery.kind == "command":
+        return ()
     if config.delivery.engine is not None:
         arguments = config.game_settings.engine_arguments
         declarations = declared_options(config.delivery.engine, arguments=arguments)

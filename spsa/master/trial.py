@@ -116,7 +116,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         setup = replace(setup, options={**own, **setup.options})
         settings = write(setup).game_settings
         limit = longest_search(settings.time_control)
-        options = {**settings.common_options, **sides.plus_options}
+        options = {**settings.common_options, **sides.options_here[0]}
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
     tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)

@@ -238,6 +238,10 @@ games = 5 -> config.toml:1: [games] games = 5 is not a table
 [delivery] / kind = 'uci' -> [delivery] engine is missing
 [delivery] / engine = 'x' -> engine does not go with kind = "build"
 [delivery] / kind = "uci" / engine = "e" / [build] / where = "worker" -> remove where
+[delivery] / kind = "uci" / engine = "e" / command = ["x"] -> it needs kind = "command"
+[delivery] / kind = "command" / command = ["x"] / [build] / source_path = "x" -> name the binary
+[delivery] / kind = "command" / engine = "e" / [build] / source_path = "x" -> write command = [
+[delivery] / kind = "command" / engine = "e" / command = ["x"] / [build] -> source_path = "net"
 [build] -> [build] source_path is missing
 [engine] / source = "https://u:s3cret@h/x" -> toml:2: [engine] the address holds a password; leave
 [engine] / source = "ext::sh -c x" -> [engine] the address is none of a repository; write https:

@@ -6,7 +6,7 @@ from configuration_page import PAGE, rows, written
 
 from spsa.algorithms import algorithms, rule_entry
 
-MOST_KEYS = 64
+MOST_KEYS = 65
 
 
 def test_the_page_is_made_from_the_models() -> None:

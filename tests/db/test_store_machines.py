@@ -251,16 +251,17 @@ BOOK, NET = hashlib.sha256(b"book").hexdigest(), hashlib.sha256(b"net").hexdiges
 
 
 def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
-    """Of plus and minus, also those for other kinds, of the book and the side files."""
+    """Of plus and minus, also for other kinds and of one side, of the book and the side files."""
     on = stage(store)
     settings = replace(
         TERMS,
         book=Book(name="/books/a.epd", sha256=BOOK),
         engine_files={"EvalFile": EngineFile(path="/nets/a.nnue", sha256=NET)},
     )
-    third, fourth = new_engine("third"), new_engine("fourth")
-    on.open(game_settings=settings, variants={"x86-64-v3": (third, fourth)})
-    names = {PLUS, MINUS, third.sha256, fourth.sha256, BOOK, NET}
+    third, fourth, own, other = (new_engine(name) for name in ("third", "fourth", "own", "other"))
+    files = {"plus_files": {"EvalFile": own}, "minus_files": {"EvalFile": other}}
+    on.open(game_settings=settings, variants={"x86-64-v3": (third, fourth)}, **files)
+    names = {PLUS, MINUS, BOOK, NET, *(one.sha256 for one in (third, fourth, own, other))}
 
     def given(machine):
         asked = (*names, "", "0" * 64)

@@ -175,11 +175,14 @@ def engines_named(*names):
 def test_engines_of_an_old_iteration_are_given_up(store):
     run = stage(store)
     old, level, kept, new = engines_named("old", "level", "kept", "new")
-    run.whole_iteration(plus=old, minus=old, variants={"x86-64-v3": (level, kept)})
-    run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)})
-    assert sorted(store.retire_engines(run.master, 1)) == sorted((level.sha256, old.sha256))
-    left = [store.file(engine.sha256) for engine in (old, level, kept, new)]
-    assert left == [None, None, b"kept", b"new"]
+    net, last = ({"EvalFile": one} for one in engines_named("net", "last"))
+    variants = {"x86-64-v3": (level, kept)}
+    run.whole_iteration(plus=old, minus=old, variants=variants, plus_files=net, minus_files=last)
+    run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)}, plus_files=last)
+    unused = (level, old, net["EvalFile"])
+    assert sorted(store.retire_engines(run.master, 1)) == sorted(one.sha256 for one in unused)
+    left = [store.file(one.sha256) for one in (*unused, last["EvalFile"], kept, new)]
+    assert left == [None, None, None, b"last", b"kept", b"new"]
     assert store.file("0" * 64) is None
 
 

@@ -5,7 +5,7 @@ A file runs only if it hashes to the SHA-256 of its row.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -106,25 +106,24 @@ class JobMaker:
     def specs(self, claim: Claim) -> tuple[EngineSpec, EngineSpec]:
         """Plus and minus of a claim, with the paths of this machine."""
         settings, (plus, minus) = claim.game_settings, self._suited(claim)
-        files = {
-            option: str(self._file(file, claim)) for option, file in settings.engine_files.items()
-        }
-
-        common = {**settings.engine_options, **files}
+        common = {**settings.engine_options, **self._paths(settings.engine_files, claim)}
+        own, others = (
+            {**side.options, **self._paths(side.files, claim)} for side in (claim.plus, claim.minus)
+        )
         first = EngineSpec(
             name="plus",
             path=str(self.path(plus)),
-            options={**common, **claim.plus.options},
+            options={**common, **own},
             arguments=settings.engine_arguments,
         )
         second = replace(
             first,
             name="minus",
             path=str(self.path(minus)),
-            options={**common, **claim.minus.options},
+            options={**common, **others},
         )
         if settings.has_foreign:
-            second = replace(second, options=claim.minus.options, arguments=())
+            second = replace(second, options=others, arguments=())
         return first, second
 
     def _suited(self, claim: Claim) -> tuple[Engine, Engine]:
@@ -144,6 +143,9 @@ class JobMaker:
             named = EngineFile(path=book.name, sha256=book.sha256 or "")
             self._books[book] = load(book, self._file(named, claim) if stored else None)
         return self._books[book]
+
+    def _paths(self, files: Mapping[str, EngineFile], claim: Claim) -> dict[str, str]:
+        return {option: str(self._file(file, claim)) for option, file in files.items()}
 
     def _file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of a book or a side file, which may be beside the claim's binaries."""

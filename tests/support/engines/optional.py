@@ -1,6 +1,8 @@
 """A UCI engine that is tuned by options: it takes any legal move, and which one they decide."""
 
+import json
 import sys
+from pathlib import Path
 
 import chess
 
@@ -20,9 +22,12 @@ def main() -> None:
                 print("id name optional")
                 for name, value in OPTIONS.items():
                     print(f"option name {name} type spin default {value} min 0 max 50")
+                print("option name EvalFile type string default <empty>")
                 print("uciok", flush=True)
             case ["isready"]:
                 print("readyok", flush=True)
+            case ["setoption", "name", "EvalFile", "value", path]:
+                OPTIONS.update(json.loads(Path(path).read_text()))
             case ["setoption", "name", name, "value", value]:
                 OPTIONS[name] = int(value)
             case ["position", "startpos", *moves]:

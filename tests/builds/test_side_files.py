@@ -1,0 +1,79 @@
+"""A program makes the files of a side: what it writes is kept, and what goes wrong is told."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spsa.builds import side_files
+from spsa.builds.artifacts import ArtifactStore
+from spsa.builds.commands import Commands
+from spsa.builds.side_files import FileMaker
+from spsa.builds.source import pin
+from spsa.core.uci_options import Declarations
+from spsa.errors import BuildFailed, TuningError
+
+GOOD = """
+import json, sys
+from pathlib import Path
+found = json.load(sys.stdin)
+Path("EvalFile").write_text(Path(__file__).with_name("base").read_text() + json.dumps(found))
+"""
+
+
+def maker(folder: Path, program: str, timeout: float = 60.0) -> FileMaker:
+    source = folder / "net"
+    source.mkdir()
+    (source / "net.py").write_text(program)
+    (source / "base").write_text("base ")
+    declared = Declarations()
+    declared.read_line("option name EvalFile type string default <empty>")
+    return FileMaker(
+        pinned=pin(source, folder / "work", cargo=False),
+        command=("python3", "net.py"),
+        declared=declared,
+        work=folder / "work",
+        store=ArtifactStore(folder / "engines"),
+        timeout=timeout,
+        commands=Commands({**os.environ, "DATABASE_URL": "s3cret"}),
+    )
+
+
+def test_each_file_is_kept_by_its_hash_and_comes_from_the_pinned_program(tmp_path: Path) -> None:
+    making = maker(tmp_path, GOOD)
+    (tmp_path / "net" / "base").write_text("changed since")
+    first, again = (making.made("plus", {"a": 1.5, "b": -2})["EvalFile"] for _ in "12")
+    assert first.path.read_text() == 'base {"a": 1.5, "b": -2}'
+    assert first.path == again.path == tmp_path / "engines" / first.sha256
+    assert making.made("minus", {"a": 1.25, "b": -2})["EvalFile"].sha256 != first.sha256
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {"pinned"}
+    (making.pinned.path / "base").chmod(0o644)
+    (making.pinned.path / "base").write_text("altered")
+    with pytest.raises(TuningError, match="was altered"):
+        making.made("plus", {})
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys; sys.exit('no net v3')", "ended with 1\nno net v3"),
+        ("import time; time.sleep(60)", "had not ended after 1 seconds"),
+        ("import os; print(os.environ['DATABASE_URL'])", "KeyError: 'DATABASE_URL'"),
+        ("", "wrote no file"),
+        ("import os; os.mkdir('EvalFile')", "'EvalFile', which is no regular file"),
+        ("import os; os.symlink('/etc/passwd', 'EvalFile')", "which is no regular file"),
+        ("open('Evalfil', 'w')", "did you mean 'EvalFile'?); a file is named as the option"),
+        ("open('EvalFile', 'wb').truncate(300_000_000)", "wrote 300,000,000 bytes; the files of"),
+    ],
+)
+def test_what_goes_wrong_is_told_with_the_side_and_its_values(
+    program: str, said: str, tmp_path: Path
+) -> None:
+    making = maker(tmp_path, program, timeout=1.0 if "sleep" in program else 60.0)
+    with pytest.raises(BuildFailed) as failed:
+        making.made("minus", {"a": 1.5})
+    assert said in str(failed.value)
+    assert str(failed.value).startswith("the minus engine: ")
+    assert str(failed.value).endswith("\nIts values: a = 1.5")
+    assert not (tmp_path / "engines").exists()
+    assert side_files.MAX_BYTES < 300_000_000

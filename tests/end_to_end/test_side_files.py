@@ -1,0 +1,154 @@
+"""A program makes a file for each side, which reaches direct and remote workers by its hash."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asking import Store
+from console import Running, call, master, worker
+from served import serve
+from tuner import Tuner, uci_tuner
+
+ROOT = Path(__file__).parents[2]
+WRITES = "import sys; open('EvalFile', 'w').write(sys.stdin.read())"
+
+pytestmark = pytest.mark.slow
+
+
+def by_files(folder: Path, url: str, program: str = WRITES) -> Tuner:
+    """A run of the engine whose choices a file decides."""
+    tuner = uci_tuner(folder, url, iterations=2)
+    tuner.configure('kind = "uci"', 'kind = "command"\ncommand = ["python3", "net.py"]')
+    tuner.configure("[build]", '[build]\nsource_path = "net"')
+    tuner.params = tuner.params.replace('option = "patience"\n', "").replace("[calm]", "[patience]")
+    (folder / "net").mkdir()
+    (folder / "net" / "net.py").write_text(program)
+    tuner.write_files()
+    return tuner
+
+
+def remote(tuner: Tuner) -> Callable[[], Running]:
+    """What starts a worker of a server, which sees no folder of the master."""
+    database = ("--database-url", tuner.url)
+    _, address = serve(tuner.folder, *database)
+    invited = ("workers", "invite", "laptop", "--url", address.rstrip("/"), *database)
+    token = call(master(*invited), tuner.folder).stdout.split("SPSA_TOKEN=")[1].split()[0]
+    home = tuner.folder / "laptop"
+    home.mkdir()
+    words = ("--server", address, "--plain-http", "-c", 1, "--lease", 10, "--once")
+    own = {"SPSA_TOKEN": token, "XDG_CACHE_HOME": str(home)}
+    return lambda: Running(worker(*words), home, **own)
+
+
+@pytest.mark.parametrize("way", ["path", "database", "remote"])
+def test_a_run_is_played_probed_measured_and_replayed(way: str, tmp_path, sqlite_url) -> None:
+    tuner = by_files(tmp_path / "run", sqlite_url)
+    if way == "path":
+        tuner.configure('distribute = "database"', "")
+    if way == "remote":
+        tuner.ask("db", "upgrade")
+        start, running = remote(tuner), tuner.master()
+        tuner.wait_for_work()
+        playing = start()
+        tuner.ends(running, playing)
+    else:
+        tuner.tune()
+    tuner.ask("doctor")
+    with Store(tuner.url) as store:
+        rows = store.iterations(store.run().id)
+        assert store.run().applied == 2 and store.run().source_sha256
+        for it in rows if way != "path" else ():
+            content = store.file(it.minus_files["EvalFile"]["sha256"])
+            assert content and json.loads(content) == it.minus_parameters
+    assert len({it.plus_sha256 for it in rows} | {it.minus_sha256 for it in rows}) == 1
+    replay = worker("--replay", f"{rows[-1].iteration_number}.1")
+    again = call(replay, tuner.folder, DATABASE_URL=tuner.url)
+    assert again.returncode == 0 and "as it was reported" in again.stdout + again.stderr
+    if way == "path":
+        tuner.validate("--games", 4)
+        assert "2 parameters probed, 0 dead" in tuner.ask("probe").stdout
+        assert "nothing to patch" in tuner.ask("params", "diff", code=3).stderr
+
+
+def test_a_file_with_other_bytes_is_not_used(tmp_path, sqlite_url) -> None:
+    tuner = by_files(tmp_path / "run", sqlite_url)
+    tuner.configure('distribute = "database"', "")
+    running = tuner.master()
+    tuner.wait_for_work()
+    with Store(tuner.url) as store:
+        (it, *_) = store.open_iterations(store.run().id)
+    path = Path(it.plus_files["EvalFile"]["path"])
+    path.chmod(0o644)
+    path.write_text('{"boldness": 1, "patience": 1}')
+    playing = tuner.worker()
+    tuner.until(lambda store: store.run().reason)
+    with Store(tuner.url) as store:
+        assert "hashes to" in store.run().reason and it.plus_files["EvalFile"]["sha256"] in (
+            store.run().reason
+        )
+        assert store.totals(store.run().id).tally.games == 0
+    for one in (playing, running):
+        one.terminate()
+        one.wait()
+
+
+def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite_url) -> None:
+    tuner = by_files(tmp_path / "run", sqlite_url, "import sys; sys.exit('no such net: v3')")
+    failed = tuner.ask("run", code=4)
+    assert "no such net: v3" in failed.stderr and "boldness = " in failed.stderr
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(
+    tmp_path, sqlite_url
+) -> None:
+    target = tmp_path / "target"
+    subprocess.run(
+        ["cargo", "build", "--release", "--offline", "--quiet", "--features", "options"],
+        cwd=ROOT / "engine",
+        env=os.environ | {"CARGO_TARGET_DIR": str(target)},
+        check=True,
+    )
+
+    def bench(*options: str) -> str:
+        given = "".join(f"setoption name {one}\n" for one in options) + "bench 7\nquit\n"
+        engine = [target / "release" / "diapason"]
+        done = subprocess.run(engine, input=given, capture_output=True, text=True)
+        return done.stdout.split("\n")[-2].split()[0] if done.returncode == 0 else done.stdout
+
+    text = (ROOT / "engine/src/piece_square_tables.rs").read_text()
+    own, flat, short = (tmp_path / name for name in ("own", "flat", "short"))
+    own.write_bytes(tables(text))
+    flat.write_bytes(bytes(768))
+    short.write_bytes(bytes(764))
+    assert bench(f"EvalFile value {own}") == bench() != bench(f"EvalFile value {flat}")
+    assert "764 bytes, not 768" in bench(f"EvalFile value {short}")
+
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/engines.md").read_text(), re.S)
+    tuner = by_files(tmp_path / "run", sqlite_url, program)
+    tuner.params = "[knight_centre]\nvalue = 14\nmin = -10\nmax = 40\nstep = 4\n"
+    tuner.configure('engine = "optional"', f'engine = "{target / "release" / "diapason"}"')
+    tuner.tune()
+    tuner.ask("doctor")
+    with Store(tuner.url) as store:
+        for it in store.iterations(store.run().id):
+            plus, minus = (
+                store.file(files["EvalFile"]["sha256"]) for files in (it.plus_files, it.minus_files)
+            )
+            assert plus != minus and len(plus) == len(minus) == 768
+
+
+def tables(source: str) -> bytes:
+    """The tables of the engine's source as its file has them."""
+    found = b""
+    for kind in ("PAWN", "KNIGHT", "BISHOP", "ROOK", "QUEEN", "KING"):
+        body = re.search(rf"const {kind}: Half = \[(.*?)\n\];", source, re.S)
+        pairs = re.findall(r"\((-?\d+), (-?\d+)\)", body[1].replace("NONE", "(0, 0)"))
+        found += b"".join(struct.pack("<hh", int(a), int(b)) for a, b in pairs)
+    return found
