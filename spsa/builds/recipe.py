@@ -121,8 +121,9 @@ class Compiler:
             if entry.link is None:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
         recipe = self.recipe
-        self._run(recipe.command, work_copy)
         executable = work_copy.tree / (recipe.binary or "")
+        executable.parent.mkdir(parents=True, exist_ok=True)  # an old binary may be all it holds
+        self._run(recipe.command, work_copy)
         if not executable.is_file():
             raise BuildFailed(
                 f"`{' '.join(recipe.command)}` ended without making {recipe.binary}; "

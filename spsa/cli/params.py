@@ -113,8 +113,10 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     source = source_of(config, began)
     texts = read_sources(space, source, config.build.constants_file, config.run.params)
     rendered = render(space, values, texts)
-    patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
-    echo_raw("".join(patches))
+    patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
+    echo_raw(patch)
+    if not patch:
+        echo("an empty patch: the source has these values already", err=True)
 
 
 def _checked(config: Config) -> Space:

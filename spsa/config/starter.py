@@ -49,7 +49,6 @@ _GUARDED = re.compile(
 )
 """What is compiled only if a define of C or a feature of cargo asks for it."""
 _OPTIONS = re.compile(r"(?m)^(?!\s*(?:#|use\b|mod\b)).*(?i:uci|spin\b|option(?![:<(]|al))")
-_CALLED = re.compile(r"\w+(?=\()")
 _RANGE = re.compile(r"(?m)^\s*(\w+)\([\w:\[\]]+(?:, *-?[\d.]+){2}(?:\),|, *-?\d)")
 """A call that gives a name a range, with a value or as a row."""
 
@@ -106,7 +105,7 @@ def _switches(root: Path) -> list[str]:
     found = {
         _switch(guarded["feature"], guarded["define"], texts)
         for guarded in _GUARDED.finditer(whole)
-        if _OPTIONS.search(guarded[0]) or makers.intersection(_CALLED.findall(guarded[0]))
+        if _OPTIONS.search(guarded[0]) or makers.intersection(re.findall(r"\w+(?=\()", guarded[0]))
     }
     return sorted(found - {""})
 

@@ -239,6 +239,13 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern: Bench) 
     assert state(tern.source) == before
 
 
+def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern: Bench) -> None:
+    tern.write("bin/tern", "stale")
+    command = ("sh", "-c", "ls -A bin >&2; exit 7")
+    with pytest.raises(BuildFailed, match=r"ended with 7\n\nall of"):
+        tern.builder(command=command, binary="bin/tern").build_one("plus", tern_with(TEMPO_BONUS=9))
+
+
 @pytest.mark.slow
 def test_nothing_that_an_earlier_make_left_is_used(tmp_path: Path) -> None:
     # no rule of the Makefile mentions params.h: make alone would keep the objects of the first

@@ -122,6 +122,7 @@ option name LMR Base type spin default 75 min 30 max 150
 option name razor-margin type spin default 300 min -2147483648 max 2147483647
 option name RAZOR_margin type spin default 40 min 10 max 80
 option name contempt type spin default 0 min -50 max 50
+option name Level type spin default 0 min 0 max 12
 option name odd type spin default 9 min 10 max 80
 option name Move Overhead type spin default 10 min 0 max 5000
 option name LMRDivisor type string default 2.25
@@ -152,7 +153,7 @@ def uci(engine):
 
 def test_an_engines_options_become_parameters(uci, ask):
     said = ask("init", "--no-try", "--engine", uci).err
-    assert "skipped 3, an option of the protocol" in said and "no number: set it" in said
+    assert "skipped 4, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
     params = tomllib.loads(Path("params.toml").read_text())
     assert {name: tuple(one.values()) for name, one in params.items()} == {
@@ -166,7 +167,7 @@ def test_an_engines_options_become_parameters(uci, ask):
             f"its author has {-(2**31)} to {2**31 - 1}",
         ),
         "razor_margin_2": (40, 10, 80, 4, "RAZOR_margin"),
-        "lmr_divisor": (2.25, 1.125, 4.5, 0.2025, "LMRDivisor"),
+        "lmr_divisor": (2.25, 1.125, 4.5, 0.10125, "LMRDivisor"),
         "nmp_depth": (3, 1, 6, 1, "NMPDepth"),
     }
     assert ask("params", "show").code == 0
@@ -178,6 +179,7 @@ def test_an_engines_options_become_parameters(uci, ask):
 def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(uci, ask):
     Path("listed").write_text(
         "LMR Base, int, 75, 40, 120, 7.5, 0.002\nLMRDivisor, float, 2.25, 1, 4, 0.25, 0.002\n"
+        "Hash, int, 16, 1, 1024, 10, 0.002\nRAZOR_margin, int, 40, 30, 45, 10, 0.002\n"
     )
     uci.write_text(uci.read_text().replace("cat listed", f"cat {Path('listed').resolve()}"))
     assert ask("init", "--no-try", "--engine", uci).code == 0
@@ -185,6 +187,7 @@ def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(uci, as
     assert {name: tuple(one.values()) for name, one in tomllib.loads(text).items()} == {
         "lmr_base": (75, 40, 120, 7.5, "LMR Base", "int"),
         "lmr_divisor": (2.25, 1.0, 4.0, 0.25, "LMRDivisor", "float"),
+        "razor_margin_2": (40, 30, 45, 1, "RAZOR_margin", "int"),
     }
     assert "# (the author declares the ranges of others)\n# [nmp_depth]" in text
     assert ask("params", "show").code == 0
@@ -217,6 +220,8 @@ def test_arguments_of_an_engine_are_kept(uci, ask):
 
 def test_faults_of_params_and_source_come_in_one_round(engine, ask):
     assert ask("init", "--no-try", "engine").code == 0
+    unchanged = ask("params", "diff")
+    assert unchanged.out == "" and "the source has these values already" in unchanged.err
     config, params = Path("config.toml"), Path("params.toml")
     usual = config.read_text()
     params.write_text(

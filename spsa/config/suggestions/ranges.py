@@ -32,8 +32,6 @@ _MAX_IN_ROW, _MAX_LISTED = 8, 32
 
 _PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
 """What knights, bishops, rooks and queens count, and a pawn does not."""
-_LEAST_OF_PIECE = 50
-"""A piece in centipawns has more; in another unit it has less."""
 
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
 _LONGEST_TABLE = 64
@@ -144,7 +142,7 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
     table = _of_table(found)
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
-        is_piece = abs(element.number) > _LEAST_OF_PIECE and against.of_piece(name)
+        is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
         guess = around(
             _own_name(name, place),
             element.number,
@@ -290,8 +288,9 @@ def _as_listed(one: Suggested, line: re.Match[str]) -> Suggested:
     read = float if is_real else int
     bounds = (read(low), read(high))
     found = _declared_range(one.name, read(value), bounds, real=is_real, limit=inf)
-    option = {key: text for key, text in one.keys.items() if key == "option"}
-    return replace(found, step=step or found.step, keys={**option, "type": line["type"]})
+    keys = {**{key: one.keys[key] for key in one.keys if key == "option"}, "type": line["type"]}
+    found = replace(found, keys=keys, step=step if 0 < step <= (high - low) / 2 else found.step)
+    return found.opposed(against.to_declared(line["name"]))
 
 
 def _of_option(option: Declared, taken: set[str]) -> Suggested:
