@@ -204,7 +204,7 @@ def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(uci, as
 )
 def test_what_is_no_engine_with_options_is_refused(uci, arguments, code, said, ask):
     dull = Path("dull")
-    dull.write_text("#!/bin/sh\necho uciok; echo readyok; read -r line\n")
+    dull.write_text("#!/bin/sh\necho uciok; echo readyok; cat >/dev/null\n")
     dull.chmod(0o755)
     heard = ask("init", "--no-try", *arguments)
     assert heard.code == code and said in heard.err and not Path("config.toml").exists()
