@@ -197,6 +197,8 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
 
 
 MAKE = '[build] / source_path = "a" / command = ["make"]'
+FOUR = "[games] / games_per_iteration = 4"
+TC = '[[time_control]] / kind = "nodes"'
 TWO = 'where = "worker" / levels = ["x86-64-v2", "x86-64"]'
 # lines of config.toml, and what is said of them
 FAULTS = r"""
@@ -215,6 +217,21 @@ FAULTS = r"""
 [time_control] / kind = 'nodes' / low = 9 / high = 8 -> low 9 is more than high 8
 [time_control] / kind = 'depth' / low = 1001 -> low = 1001 is too large; use at most 1000
 [time_control] / kind = 'clock' / timelow = 3 / high = 3 -> it needs kind = "nodes" or "depth"
+[time_control] / share = 2 -> [time_control] share is of several time controls; remove it, or
+time_control = [] -> there are 0 time controls; write at least one table
+time_control = [5] -> [time_control] time_control = [5] is not a table
+FOUR / TC / low = 1 / TC -> config.toml:6: [time_control] low is missing; give
+FOUR / TC / low = 1 / TC / low = 2 / sahre = 1 -> toml:9: [time_control] unknown key 'sahre'; did
+FOUR / TC / low = 1 / TC / low = 0 -> config.toml:8: [time_control] low = 0 is refused
+FOUR / TC / low = 1 / TC / low = 1 -> config.toml:6: [time_control] nodes=1 is there twice
+FOUR / TC / low = 1 / weight = 2 / TC / low = 2 -> toml:7: [time_control] weight is missing
+FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> 2: [games] games_per_iteration = 4 cannot
+FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> whole pairs; write games_per_iteration = 6
+TC / low = 1 / TC / low = 2 -> config.toml:1: [time_control] games_per_iteration = 150 cannot be d
+TC / low = 1 / TC / low = 2 -> write games_per_iteration = 148 or 152 in [games]
+TC / low = 1 / share = 0.3333 / TC / low = 2 / share = 0.12345 -> use small whole numbers as shares
+[games] / target_nps = 5 / games_per_iteration = 4 / TC / low = 1 / TC / low = 2 -> these games need
+[validation] / time_control = { kind = "depth", low = 5, share = 2 } -> and a match has one; remove
 [spsa] / gama = 0.1 -> config.toml:2: [spsa] gama
 [spsa] / max_iteration = 5 -> did you mean "max_iterations"?
 [spsa] / algorithm = 'sgd' -> [spsa] algorithm
@@ -268,7 +285,8 @@ MAKE / binary = "x" / TWO -> several levels and no {level} in command
 @pytest.mark.parametrize("case", FAULTS.strip().splitlines())
 def test_what_is_wrong_is_said_with_line_section_and_remedy(write, case):
     lines, said = case.split(" -> ")
-    lines = lines.replace("MAKE", MAKE).replace("TWO", TWO)
+    for name, written in {"MAKE": MAKE, "TWO": TWO, "FOUR": FOUR, "TC": TC}.items():
+        lines = lines.replace(name, written)
     build = "" if "[build]" in lines or "'uci'" in lines else BUILD
     (found,) = faults(write("\n".join((*lines.split(" / "), build))))
     assert said in found
