@@ -130,17 +130,22 @@ class Match:
             f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
-            end = "" if test["accepted"] is None else f": {test['accepted']:+g}"
+            answer = "not decided"
+            if test["accepted"] is not None:
+                answer = f"{test['hypothesis']} accepted: {test['accepted']:+g}"
             hypotheses = f"{test['elo0']:+g} and {test['elo1']:+g}"
-            yield f"test of normalised Elo {hypotheses}: LLR {decided(test)}{end}"
+            bounds = f"({test['lower']:.2f} to {test['upper']:.2f})"
+            yield (
+                f"test of normalised Elo {hypotheses}: LLR {test['llr']:+.2f} {bounds}, {answer}"
+            )
 
 
-def decided(test: Mapping[str, Any] | None) -> str:
-    """`+2.96 (-2.94 to 2.94), H1 accepted`: the LLR of a sequential test, and its answer."""
+def ratio(test: Mapping[str, Any] | None) -> str:
+    """`+2.96 (-2.94, 2.94) H1`: the LLR of a sequential test, its bounds, what it accepts."""
     if test is None:
         return ""
-    answer = ", not decided" if test["accepted"] is None else f", {test['hypothesis']} accepted"
-    return f"{test['llr']:+.2f} ({test['lower']:.2f} to {test['upper']:.2f}){answer}"
+    bounds = f"({test['lower']:.2f}, {test['upper']:.2f})"
+    return f"{test['llr']:+.2f} {bounds} {test['hypothesis'] or ''}".strip()
 
 
 MATCHES = View(
@@ -160,7 +165,9 @@ MATCHES = View(
         Column("target_games", "", "iteration.target_games"),
         Column("nelo", "", lambda match: nelo(match.tally)),
         Column("los", "", lambda match: los(match.tally)),
-        Column("sprt", "LLR", "test", decided, kind="text", rank=3, note="with its bounds"),
+        Column(
+            "sprt", "LLR", "test", ratio, kind="text", rank=1, note="its bounds, and its answer"
+        ),
     ),
     empty="No validation has been played: `spsa-master validate` plays the tuned values against "
     "the start.",

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from asking import Store
-from console import compete
+from console import ROOT, compete
 from repositories import git
 from tuner import ENGINE, bundled
 
@@ -17,6 +17,16 @@ pytestmark = [
 ]
 
 QUEEN = re.compile(r"(QUEEN|ROOK)_VALUE_PAIR: ScorePair = \(\d+, \d+\)")
+
+
+MATCHES = ROOT / "docs" / "matches.md"
+
+
+def form(text):
+    """The lines without figures and names; of a table its headings."""
+    lines = [line for line in text.splitlines() if not re.match(r"run |\d+ ", line)]
+    plain = [re.sub(r"\S+ at \w+( \(\w+\))?", "x", line) for line in lines]
+    return [re.sub(r"[+-]?\d[\d.,]*", "#", " ".join(line.split()[1:])) for line in plain]
 
 
 @pytest.fixture
@@ -53,20 +63,22 @@ def played(store):
 
 
 def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
-    sides = ("--plus", repository, "--minus", f"{repository}@weak")
+    sides = ("--plus", "../engine", "--minus", "../engine@weak")
     first = tester.start("validate", *sides, "--sprt", 0, 100)
     tester.until(lambda store: store.find_run("small-matches"))
     worker = tester.worker("--drain", 0)
     tester.until(lambda store: played(store) >= 2)
     first.kill()
     first.ended()
-    tester.ends(tester.start("validate", *sides, "--sprt", 0, 100))
+    told = tester.ask("validate", *sides, "--sprt", 0, 100).stdout
+    shown = MATCHES.read_text(encoding="utf-8").partition("$ spsa-master validate --plus")[2]
+    assert form(told) == form(shown.partition("```")[0].partition("\n")[2])
     status = tester.ask_json("status")
     (match,) = status["validations"]
     assert (status["run"], match["status"]) == ("small-matches", "complete")
     assert (match["sprt"]["hypothesis"], match["sprt"]["llr"] > 2.9) == ("H1", True)
     commit = git(repository, "rev-parse", "weak")
-    assert match["compared"]["against"] == f"{repository} at weak ({commit[:10]})"
+    assert match["compared"]["against"] == f"../engine at weak ({commit[:10]})"
     assert git(repository, "rev-parse", "main")[:10] in match["compared"]["theta"]
     assert "H1 accepted" in tester.ask("status").stdout
     events = tester.ask_json("report")["events"]
