@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from console import call, master, write_project
+from console import CONFIG, ROOT, call, master, write_project
 from listening import MailServer, Webhook, listening
 
 from spsa.config import load_config
@@ -178,6 +178,17 @@ def test_addresses_come_from_the_environment_first(tmp_path: Path) -> None:
     assert "d.example" not in repr(direct)
     with pytest.raises(InvalidInput, match="name a file with an address on each line"):
         config(tmp_path, SPSA_NOTIFY_URLS_FILE=str(tmp_path / "none"))
+
+
+def test_doctor_says_what_the_docs_show(tmp_path: Path) -> None:
+    if "CI" not in os.environ:
+        pytest.importorskip("apprise")
+    write_project(tmp_path, f'{CONFIG}[notify]\ncommand = "cat"\n')
+    with listening(Webhook(200)) as hook:
+        urls = f"{hook.url} mailto://127.0.0.1:1?from=a@example.org&to=b@example.org"
+        done = call(master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=urls)
+    said = done.stdout.replace(hook.shown, "https://discord.com/...")
+    assert f"$ spsa-master doctor --notify\n{said}```" in (ROOT / "docs/page.md").read_text()
 
 
 def test_doctor_sends_a_test_to_each_address(tmp_path: Path) -> None:
