@@ -22,7 +22,7 @@ from spsa.errors import DatabaseUnreachable, InvalidInput, TablesMissing, Tuning
 from spsa.files import MAX_TEXT, cache_folder, content, private_folder
 from spsa.output import echo
 from spsa.protocol import WorkerInfo, WorkerStore, is_loopback
-from spsa.text import NAME_LENGTH, printable
+from spsa.text import NAME_LENGTH, plural, printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.database_client import RECONNECT, DatabaseClient
 from worker.batches.jobs import JobMaker
@@ -193,7 +193,7 @@ class Service:
     def _play(self, store: WorkerStore, builds: WorkerStore, updates: Updates) -> int:
         """Play with `store`; `builds` is for the thread that builds."""
         settings = self._settings
-        log.info("plays for %s, %d games at a time", store.where, settings.concurrency)
+        log.info("plays for %s, %s at a time", store.where, plural(settings.concurrency, "game"))
         tune_interpreter()
         with (
             Pool(settings.concurrency, self._limits) as pool,
