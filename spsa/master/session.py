@@ -84,16 +84,9 @@ def differences(
         if isinstance(here, Mapping) and isinstance(there, Mapping):
             yield from differences(here, there, f"{within}{name}.")
         elif here != there:
-            said = [_named(part) for part in (here, there)]
+            said = ["one" if isinstance(part, Mapping) else part for part in (here, there)]
             own, new = ("none" if part is None else part for part in said)
             yield f"{within}{name}: the run has {own}, the files say {new}"
-
-
-def _named(value: Any) -> Any:
-    """A table is one, and an array of tables is how many it has."""
-    if isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
-        return len(value)
-    return "one" if isinstance(value, Mapping) else None if value == [] else value
 
 
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:

@@ -290,6 +290,8 @@ def _edited(
     wanted = settings_from(config, settings.planned_iterations)
     wanted = replace(wanted, origin=settings.origin, source=settings.source)
     here, there = ({**one.to_json(), **one.game_settings.to_json()} for one in (settings, wanted))
+    for values, one in ((here, settings), (there, wanted)):
+        values["time_controls"] = " and ".join(map(str, one.game_settings.time_controls)) or None
     changeable = ("max_iterations", "priority", "share")
     here |= {name: getattr(run, name) for name in ("algorithm", *changeable)}
     there |= {"algorithm": config.spsa.algorithm, "max_iterations": config.spsa.max_iterations}

@@ -94,6 +94,26 @@ def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, stor
     )
 
 
+def test_other_time_controls_of_the_files_are_named(project: Path, store: Store) -> None:
+    one = '[time_control]\nkind = "nodes"\nlow = 150\n'
+    two = f"[{one}".replace("]", "]]") + f"share = 3\n[{one}".replace("]", "]]").replace("5", "6")
+
+    def notes(controls: str) -> tuple[str, ...]:
+        write_project(project, CONFIG.replace(one, controls))
+        found = prepare(load_config(project / "config.toml", {}), store)
+        opened(store, found)
+        return found.notes
+
+    assert notes(two) == ()
+    (said, *_) = notes(two.replace("share = 3", "share = 1"))
+    assert said == (
+        "config.toml: time_controls: the run has nodes=150, share 3 and nodes=160, share 1, "
+        "the files say nodes=150, share 1 and nodes=160, share 1"
+    )
+    (said, *_) = notes(one)
+    assert said.endswith("nodes=160, share 1, the files say none")
+
+
 def test_a_run_of_an_unknown_rule_is_said(
     project: Path, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
