@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.formats import duration, plus_minus
+from spsa.report.matches import ratio
 from spsa.report.status import Status, building, open_match, players
 from spsa.text import plural
 
@@ -65,11 +66,14 @@ def headline(status: Status) -> str:
     """`run first: running, 3 of 100 iterations, 24 games, mixture, seed 42; 2 alarms`."""
     run, alarms = status.run, len(status.alarms)
     match = open_match(status)
-    what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
-    if not run.tunes:
-        return f"run {run.name}: matches of engines" + (", one is played now" if match else "")
+    what = "matches of engines"
+    if run.tunes:
+        what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
     if match is not None:
         what += f", a validation of {plural(match.target_games, 'game')}"
+        what += f", LLR {ratio(test)}" if (test := status.validations[-1].test) else ""
+    if not run.tunes:
+        return f"run {run.name}: {what}"
     told = f"run {run.name}: {run.status}, {what}, {plural(status.games.games, 'game')}"
     told += f", {run.algorithm}, seed {run.seed}"
     return told + (f"; {plural(alarms, 'alarm')}" if alarms else "")

@@ -84,7 +84,7 @@ def test_a_run_that_tunes_nothing_can_be_looked_at_and_not_be_extended(project, 
     for words in (("status",), ("report",), ("report", "--json"), ("doctor",), ("replay",)):
         heard = ask(*words)
         assert heard.code == 0, heard.err
-    assert f"run {name}: matches of engines" in ask("status").out
+    assert f"run {name}: matches of engines\n" in ask("status").out
     heard = ask("set", "--iterations", 9)
     assert (heard.code, "has no parameters" in heard.err) == (1, True)
     heard = ask("validate")

@@ -130,6 +130,10 @@ def test_the_answer_of_a_test_of_two_engines_names_both(staged):
     assert len(told) == len(answer) == 1
     assert answer[0].endswith("H1 accepted: -100")
     assert record(MATCHES, match)["sprt"]["hypothesis"] == "H1"
+    goes_on = new_validation(compared=replace(compared, sprt=(0.0, 5.0)), **values)
+    staged.store.open_iteration(staged.master, goes_on)
+    first, *_ = sentences(status(staged.store, staged.now()))
+    assert "a validation of 8 games, LLR +0.00 (-2.94, 2.94), " in first
 
 
 def test_words_and_numbers_name_the_thetas_of_the_run(staged):
