@@ -11,6 +11,7 @@ edits these starts.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, floor, inf
 from statistics import median
 
@@ -164,8 +165,11 @@ def _of_table(found: Numbers) -> str:
     """Why a number of so many is not suggested; a pair counts as one in its row."""
     if len(found) > _MAX_LISTED:
         return against.LONG_TABLE
-    if [one.number for one in found.values() if one.number] in _PHASES:
+    numbers = [one.number for one in found.values()]
+    if [number for number in numbers if number] in _PHASES:
         return against.PHASE
+    if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
+        return against.NUMBERED
     places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
     is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
