@@ -197,8 +197,7 @@ def to_number(element: Element, *, computed: bool = False) -> str:
 
 def of_piece(name: str) -> bool:
     """Whether a constant of this name is what pieces are worth."""
-    known = words(name)
-    return _holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", known[-2:]) and len(known) < 5
+    return _holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", words(name)[-2:])
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -3,9 +3,8 @@
 The author may have declared them, in the source or as UCI options. In a source that is recognised
 by its shape, whatever the macro or the class is called: a number that lies between the next two.
 
-Any other number does not show what a step of it is worth in Elo. A step is therefore as large as
-authors declare for such numbers, and the range goes from half the value to twice it. A person
-edits these starts.
+Any other number does not show what a step of it is worth in Elo. Its step is as large as authors
+declare for such numbers, its range goes from half the value to twice it. A person edits these.
 """
 
 import re
@@ -109,10 +108,8 @@ def around(
     A small weight in centipawns may change its sign, and a large one has a smaller step.
     """
     size = abs(value)
-    if real:
-        step = (_PART if size <= 1 else _PART_OVER_ONE) * size
-    else:
-        step = round(size / 12 + 1.5) if size >= 10 else 1
+    whole = round(size / 12 + 1.5) if size >= 10 else 1
+    step = (_PART if size <= 1 else _PART_OVER_ONE) * size if real else whole
     if centipawns:
         step = max(2, round(min(_PART * size, 10 + size / 64)))
     low, high = _bounds(value, step, real=real)
@@ -236,9 +233,8 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     limit = inf if of_table else _LIMIT_OF_TYPE
     found = _declared_range(called, element.number, element.beside, real=element.real, limit=limit)
     found = replace(found, keys={"constant": str(place), **found.keys})
-    is_fixed = element.beside[0] == element.beside[1]
-    reasons = (against.to_declared(called, element.maker), against.LEFT_OUT if is_fixed else "")
-    return _within(found, element).opposed(*reasons)
+    fixed = against.LEFT_OUT if element.beside[0] == element.beside[1] else ""
+    return _within(found, element).opposed(against.to_declared(called, element.maker), fixed)
 
 
 def _declared_range(
