@@ -61,9 +61,7 @@ def play(folder: Path) -> None:
     )
     try:
         (folder / "run.log").write_text(shell("spsa-master run 2>&1", folder / "tuning"))
-        (folder / "match.log").write_text(
-            shell("spsa-master validate --games 200", folder / "tuning")
-        )
+        shell("spsa-master validate --games 200", folder / "tuning")
     finally:
         worker.terminate()
         worker.wait()
@@ -99,11 +97,8 @@ def transcripts() -> Iterator[tuple[str, str]]:
 
 def output_of(command: str, folder: Path) -> str:
     """What a command shows in the played folder, without spaces at the ends of lines."""
-    if command.startswith("spsa-master validate"):
-        found = (folder / "match.log").read_text()
-    else:
-        found = shell(command, folder / "tuning")
-    return "".join(f"{line.rstrip()}\n" for line in found.rstrip().splitlines())
+    found = shell(command, folder / "tuning").rstrip()
+    return "".join(f"{line.rstrip()}\n" for line in found.splitlines())
 
 
 def write(folder: Path, before: Mapping[str, str]) -> None:
