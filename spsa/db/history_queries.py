@@ -135,20 +135,22 @@ class HistoryQueries(Database):
     def games_by_time_control(self, run: Run, iteration_id: int | None = None) -> "Parts":
         """What the batches of each time control brought, of a run with several; else nothing.
 
-        Of all its tuning iterations, or of one.
+        Of all its tuning iterations, or of one; zeros where all of them are purged.
         """
         found: dict[int, list[Tally]] = {}
         if not (count := len(run.game_settings.time_controls)):
             return found
         mine = (Iteration.run_id == run.id, Iteration.purpose == Purpose.TUNE)
         one = () if iteration_id is None else (Batch.iteration_id == iteration_id,)
-        played = (Batch.status == BatchStatus.DONE, Batch.time_control < count)
-        group = (Batch.iteration_id, Batch.time_control)
+        was_played = Batch.status.in_((BatchStatus.DONE, BatchStatus.PURGED))
+        played = (was_played, Batch.time_control < count)
+        group = (Batch.iteration_id, Batch.time_control, Batch.status)
         sums = select(*group, *sums_of(Batch, COUNTS)).join(Iteration).group_by(*group)
         with self._read() as connection:
             for row in connection.execute(sums.where(*mine, *one, *played)):
                 parts = found.setdefault(row.iteration_id, [Tally()] * count)
-                parts[row.time_control] = tally_of(row)
+                if row.status is BatchStatus.DONE:
+                    parts[row.time_control] = tally_of(row)
         return found
 
     def time_control_games(

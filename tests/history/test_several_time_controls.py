@@ -60,10 +60,12 @@ def test_theta_is_the_replay_of_the_parts(store, sql, algorithm):
     assert again.outcome() == one.outcome()
 
 
-def test_a_purge_takes_its_games_out_of_their_time_control(store, sql):
+@pytest.mark.parametrize("of_all", [False, True])
+def test_a_purge_takes_its_games_out_of_their_time_control(store, sql, of_all):
     tested = RunUnderTest(store, iterations=6, game_settings=TWO)
     before = moved(tested)
-    planned = plan(store, tested.now(), tested.tuning, Selection(worker=BAD))
+    selection = Selection() if of_all else Selection(worker=BAD)
+    planned = plan(store, tested.now(), tested.tuning, selection)
     carry_out(store, tested.tuning, planned, "me@here", "bad memory")
     assert bits(tested.now().theta) != bits(before.theta)
     healthy(tested, sql)
