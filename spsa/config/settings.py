@@ -47,7 +47,7 @@ from spsa.text import closest, is_printable
 
 DEFAULT_ALGORITHM = "mixture"
 MAX_PRIORITY = 1000
-MAX_ADDRESS = 4096
+MAX_ADDRESS, MAX_ADDRESSES = 4096, 20
 MIN_SHARE, MAX_SHARE = 1e-6, 1e6
 
 
@@ -253,11 +253,12 @@ class ValidationSection(Section):
 
 def _addresses(given: object) -> object:
     """A list of texts; no message quotes one, because who knows it can write there."""
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(one, str) and is_printable(one, MAX_ADDRESS) for one in given
-    ):
-        raise refusal("urls is not a list of texts", 'write urls = ["https://..."]')
-    return tuple(given)
+    found = given if isinstance(given, list | tuple) else [None]
+    known = all(isinstance(one, str) and is_printable(one, MAX_ADDRESS) for one in found)
+    if not known or len(found) > MAX_ADDRESSES:
+        at_most = f"urls is not a list of texts, {MAX_ADDRESSES} at most"
+        raise refusal(at_most, 'write urls = ["https://..."]')
+    return tuple(found)
 
 
 class NotifySection(Section):
@@ -265,9 +266,7 @@ class NotifySection(Section):
 
     command: Text = ""
     """a shell command that gets each message on its standard input"""
-    urls: Annotated[tuple[str, ...], BeforeValidator(_addresses), Field(max_length=20)] = Field(
-        (), repr=False
-    )
+    urls: Annotated[tuple[str, ...], BeforeValidator(_addresses)] = Field((), repr=False)
     """webhooks (`https://`), and what else apprise knows; SPSA_NOTIFY_URLS goes before it"""
     after: Annotated[float, Field(ge=0.0, le=86_400.0)] = 60.0
     """seconds that an alarm lasts before it is reported, and is gone before it is over"""

@@ -146,6 +146,7 @@ def test_a_mail_arrives_by_apprise(tmp_path: Path) -> None:
         ('["unheard://s3cret"]', "address 1 of urls (unheard://...)"),
         ('"https://s3cret"', "urls is not a list of texts"),
         ('["https://s3cret\\n"]', "urls is not a list of texts"),
+        (str(21 * ["https://s3cret"]), "urls is not a list of texts, 20 at most"),
         ('[{ s3cret = "x" }]', "urls is not a list of texts"),
     ],
 )
