@@ -90,7 +90,13 @@ class MatchDelivery(Delivery):
             return self.plus.prepare(plus, minus)
         one, other = self.plus.prepare(plus, plus), self.minus.prepare(minus, minus)
         words = tuple(sorted({*one.requires, *other.requires}))
-        return replace(one, minus=other.minus, minus_options=other.minus_options, requires=words)
+        return replace(
+            other,
+            plus=one.plus,
+            plus_options=one.plus_options,
+            plus_files=one.plus_files,
+            requires=words,
+        )
 
     def cancel(self) -> None:
         self.plus.cancel()

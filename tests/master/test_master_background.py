@@ -103,10 +103,16 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
     assert rounds(tested) == []
 
 
+class WithFiles(FixedDelivery):
+    def prepare(self, plus, minus):
+        sides, file = super().prepare(plus, minus), {"EvalFile": new_engine("net")}
+        return replace(sides, plus_files=file, minus_files=file)
+
+
 def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_too(store):
     settings = replace(TERMS, minus=MinusSettings(handicap=4, foreign=True))
     plan = replace(PLAN, game_settings=settings, against="stockfish (1a2b)")
-    delivery, made = FixedDelivery(), BuiltEngine("key", "0" * 64, 9, Path("/bin/true"), "x", None)
+    made = BuiltEngine("key", "0" * 64, 9, Path("/bin/true"), "x", None)
     other = NamedEngine(
         name="stockfish (1a2b)",
         sha256=made.sha256,
@@ -116,7 +122,7 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
         options={"Threads": "1"},
     )
     tested = RunUnderTest(store, iterations=7, in_flight=1)
-    tested.delivery = MatchDelivery(plus=delivery, minus=other)
+    tested.delivery = MatchDelivery(plus=WithFiles(), minus=other)
     able = store.register_worker(new_worker(provides=("fast", "linux")))
     tested.master(FakeSleep(lambda: play(store, able)), background=plan).run()
     played = rounds(tested)
@@ -128,6 +134,7 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
             {},
         )
         assert it.plus_sha256 == new_engine(f"{dict(it.plus_parameters)}").sha256
+        assert it.plus_files and it.minus_files is None
         assert it.opponent == "stockfish (1a2b), handicap 4"
         assert it.requires == "% fast % linux %"
     tuned = store.iterations(tested.run.id, purpose=Purpose.TUNE)
