@@ -114,7 +114,8 @@ class Status:
     @property
     def source(self) -> SourceCommit | None:
         """The commit of the engine's source, if git knows one."""
-        found = self.run.settings.get("source")
+        with as_written("a column `settings`"):
+            found = self.run.settings.get("source")
         return None if found is None else SourceCommit.from_json(found)
 
     @property
