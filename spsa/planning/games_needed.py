@@ -114,7 +114,7 @@ ITERATIONS_PER_ONE_IN_FLIGHT = 100
 """How many planned iterations a run needs for each one in flight.
 
 In shorter runs results come too late for the steps of a rule and gain less:
-`benches.papers compare --depth 1,8`, docs/methods.md.
+`benches.papers compare --depth 1,8`, docs/operations.md.
 """
 
 

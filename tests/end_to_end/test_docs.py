@@ -98,13 +98,6 @@ def test_its_columns_exist(doc):
         assert column in columns[table], (table, column)
 
 
-def test_the_columns_that_operations_watches_exist(sql):
-    rows = re.findall(r"`(spsa_\w+_stats)`: ([^|;]+)", DOCS["operations.md"].read_text())
-    assert rows
-    for view, columns in rows:
-        sql(f"SELECT {columns.replace('`', '')} FROM {view}")  # noqa: S608 - of our own page
-
-
 def test_the_guide_to_methods_is_short_and_names_every_rule():
     text = DOCS["methods.md"].read_text(encoding="utf-8")
     assert all(f"`{rule}`" in text for rule in algorithms())
