@@ -132,9 +132,10 @@ def _tuned_and_measured(held: HeldRun, prepared: Prepared) -> Iteration | None:
     """The match at the end; None when the demo was interrupted."""
     if tune(held, prepared) is None:
         return None
-    run, games = held.store.run(prepared.run.name), held.config.validation.games
-    held.console.print(f"tuned; now {games} games of the tuned values against the start")
-    return play_match(held, run, measurement(held.config, run), games)
+    run = held.store.run(prepared.run.name)
+    match = measurement(held.config, run)
+    held.console.print(f"tuned; now {match.games} games of the tuned values against the start")
+    return play_match(held, run, match)
 
 
 def _show(store: Store, run: Run, match: Iteration, folder: Path, seconds: float) -> None:

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
 from types import FrameType
@@ -28,10 +28,9 @@ from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import WORK
 from spsa.master.loop import Master
-from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
+from spsa.master.match_engines import MatchDelivery, foreign_engine
 from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
@@ -194,15 +193,10 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
 
     background, delivery = None, prepared.delivery
     if (wanted := held.config.validation).every:
-        game_settings, engine = _opponent(held.config, prepared.run)
-        background = BackgroundPlan(
-            every=wanted.every,
-            share=wanted.share,
-            game_settings=game_settings,
-            against=None if engine is None else engine.name,
-        )
-        if engine is not None:
-            delivery = MatchDelivery(plus=delivery, minus=engine)
+        match = measurement(held.config, prepared.run)
+        background = BackgroundPlan(every=wanted.every, share=wanted.share, match=match)
+        if match.minus is not None:
+            delivery = MatchDelivery(plus=delivery, minus=match.minus)
 
     with sole_writer(held.config, name), Progress(held.console, store, prepared.run) as progress:
         project(store.run(name))
@@ -222,81 +216,48 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         return ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
-    """The two sides of a match, and how they play: thetas, or engines that a person named.
-
-    A side with an engine has no values. Plus is a theta that holds the results through `k`; None:
-    all that are applied.
-    """
-
-    sides: PlayedValues
-    game_settings: GameSettings
-    compared: Compared = field(default_factory=Compared)
-    k: int | None = None
-    plus: NamedEngine | None = None
-    minus: NamedEngine | None = None
-
-
-def measurement(config: Config, run: Run) -> Contest:
+def measurement(config: Config, run: Run) -> ValidationMatch:
     """The tuned values against what [validation] says: the start, or another engine."""
-    space, (game_settings, engine) = Space.from_json(run.space), _opponent(config, run)
-    return Contest(
-        sides=PlayedValues(
-            plus=space.playable(run.theta),
-            minus=space.playable(run.start_theta) if engine is None else {},
-        ),
-        game_settings=game_settings,
-        compared=Compared() if engine is None else Compared(against=engine.name),
-        minus=engine,
-    )
-
-
-def play_match(held: HeldRun, run: Run, contest: Contest, games: int) -> Iteration | None:
-    """Play a match of a run, or go on with the same one.
-
-    None when it was stopped before the end.
-    """
-    settings, delivery = _prepared(held, run, contest)
-    match = ValidationMatch(
-        sides=contest.sides,
-        settings=settings,
-        game_settings=contest.game_settings,
-        asked=contest.compared,
-        games=games,
-        k=contest.k,
-    )
-    with Progress(held.console, held.store, run) as shown:
-        return validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
-
-
-def _prepared(held: HeldRun, run: Run, contest: Contest) -> tuple[RunSettings, Delivery]:
-    """How the batches of a match are made, and its engines."""
-    config = held.config
-    if contest.plus is not None and contest.minus is not None:
-        settings = RunSettings.from_json(run.settings, run.game_settings)
-        if not run.tunes:
-            settings = replace(settings_from(config), game_settings=run.game_settings)
-        return settings, MatchDelivery(plus=contest.plus, minus=contest.minus)
-    prepared = reopened(config, held.store, run)
-    if contest.minus is None:
-        return prepared.settings, prepared.delivery
-    delivery = MatchDelivery(plus=prepared.delivery, minus=contest.minus)
-    return prepared.settings, delivery
-
-
-def _opponent(config: Config, run: Run) -> tuple[GameSettings, NamedEngine | None]:
-    """How the matches of [validation] are played, and the engine that it names."""
-    wanted, settings = config.validation, validation_game_settings(config, run.game_settings)
-    if wanted.against is None:
-        return settings, None
+    space, wanted, engine = Space.from_json(run.space), config.validation, None
+    game_settings = validation_game_settings(config, run.game_settings)
 
     def refused(found: str, remedy: str) -> InvalidInput:
         fault = (("validation", "against"), found, remedy)
         return InvalidInput(read_document(config.path).faults([fault]))
 
-    engine = foreign_engine(config, settings, wanted.against, refused)
-    return with_minus(settings, wanted.handicap, foreign=True), engine
+    if wanted.against is not None:
+        engine = foreign_engine(config, game_settings, wanted.against, refused)
+        game_settings = with_minus(game_settings, wanted.handicap, foreign=True)
+    return ValidationMatch(
+        sides=PlayedValues(
+            plus=space.playable(run.theta),
+            minus=space.playable(run.start_theta) if engine is None else {},
+        ),
+        settings=match_settings(config, run),
+        game_settings=game_settings,
+        asked=Compared() if engine is None else Compared(against=engine.name),
+        games=wanted.games,
+        minus=engine,
+    )
+
+
+def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | None:
+    """Play a match of a run, or go on with the same one.
+
+    None when it was stopped before the end.
+    """
+    delivery = match.plus or reopened(held.config, held.store, run).delivery
+    if match.minus is not None:
+        delivery = MatchDelivery(plus=delivery, minus=match.minus)
+    with Progress(held.console, held.store, run) as shown:
+        return validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
+
+
+def match_settings(config: Config, run: Run) -> RunSettings:
+    """How the batches of a match are made; where nothing is tuned, config.toml says so."""
+    if run.tunes:
+        return RunSettings.from_json(run.settings, run.game_settings)
+    return replace(settings_from(config), game_settings=run.game_settings)
 
 
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:

@@ -100,7 +100,7 @@ def run(
                 if ended is None:
                     return 130
                 tuned = store.run(tuned.name)
-                if ended is RunStatus.FINISHED and (games := config.validation.games):
-                    play_match(held, tuned, measurement(config, tuned), games)
+                if ended is RunStatus.FINISHED and config.validation.games:
+                    play_match(held, tuned, measurement(config, tuned))
         terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
     return 0

@@ -10,9 +10,9 @@ import click
 
 from spsa.cli.common import Within, json_option, run_option, with_config
 from spsa.cli.held_run import (
-    Contest,
     held_run,
     interruptible,
+    match_settings,
     play_match,
     validation_game_settings,
     with_minus,
@@ -25,6 +25,7 @@ from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
+from spsa.master.validation import ValidationMatch
 from spsa.output import echo, echo_json
 from spsa.report.matches import MATCHES, Match, is_theta, named_theta
 from spsa.report.notify import addresses
@@ -135,18 +136,18 @@ def validate(
     ):
         if is_of_engines:
             chosen = run_of_match(config, store, run)
-            contest = _of_engines(config, chosen, given)
+            match = _of_engines(config, chosen, wanted, given)
         else:
             chosen = store.run(run)
-            contest = _of_thetas(config, store, chosen, given)
-        compared, own, also = contest.compared, contest.game_settings, given["also"]
-        echo(f"{compared.theta} against {compared.against}, in run {chosen.name}", err=True)
+            match = _of_thetas(config, store, chosen, wanted, given)
+        asked, own, also = match.asked, match.game_settings, given["also"]
+        echo(f"{asked.theta} against {asked.against}, in run {chosen.name}", err=True)
         with (
             held_run(store, config, chosen, console, stopping) as held,
             watching(config, held.master_lease, chosen.name, told),
         ):
             for settings in (own, own.under(also)) if also else (own,):
-                row = play_match(held, chosen, replace(contest, game_settings=settings), wanted)
+                row = play_match(held, chosen, replace(match, game_settings=settings))
                 if row is None:
                     return 130
                 played.append(row)
@@ -164,7 +165,7 @@ def _asks_for_engines(given: Mapping[str, Any]) -> bool:
     return all(named)
 
 
-def _of_engines(config: Config, run: Run, given: Mapping[str, Any]) -> Contest:
+def _of_engines(config: Config, run: Run, games: int, given: Mapping[str, Any]) -> ValidationMatch:
     """The match of two engines that the command line names."""
     base = run.game_settings if run.tunes else config.game_settings
     settings, handicap = validation_game_settings(config, base), given["handicap"]
@@ -175,16 +176,20 @@ def _of_engines(config: Config, run: Run, given: Mapping[str, Any]) -> Contest:
     if plus.sha256 == minus.sha256 and handicap == 1.0:
         found = f"both sides are the same: {plus.name}"
         raise InvalidInput.of("validate", "--minus", found, "name another engine, or a --handicap")
-    return Contest(
+    return ValidationMatch(
         sides=PlayedValues({}, {}),
+        settings=match_settings(config, run),
         game_settings=with_minus(settings, handicap, foreign=False),
-        compared=Compared(theta=plus.name, against=minus.name, sprt=given["sprt"]),
+        asked=Compared(theta=plus.name, against=minus.name, sprt=given["sprt"]),
+        games=games,
         plus=plus,
         minus=minus,
     )
 
 
-def _of_thetas(config: Config, store: Store, run: Run, given: Mapping[str, Any]) -> Contest:
+def _of_thetas(
+    config: Config, store: Store, run: Run, games: int, given: Mapping[str, Any]
+) -> ValidationMatch:
     """The match of a theta against another one, or against another program."""
     settings, against = validation_game_settings(config, run.game_settings), given["against"]
     engine, values = None, dict[str, float]()
@@ -198,10 +203,12 @@ def _of_thetas(config: Config, store: Store, run: Run, given: Mapping[str, Any])
         refused = partial(InvalidInput.of, "validate", "--against")
         engine = foreign_engine(config, settings, Path(against), refused)
         against = engine.name
-    return Contest(
+    return ValidationMatch(
         sides=PlayedValues(plus=plus, minus=values),
+        settings=match_settings(config, run),
         game_settings=with_minus(settings, given["handicap"], foreign=engine is not None),
-        compared=Compared(theta=given["theta"], against=against, sprt=given["sprt"]),
+        asked=Compared(theta=given["theta"], against=against, sprt=given["sprt"]),
+        games=games,
         k=k,
         minus=engine,
     )

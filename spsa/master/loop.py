@@ -100,7 +100,7 @@ class Master:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
         self._build_threads = BuildThreads(self.delivery, self.usual_build)
         self._pacer = Pacer(self.settings, self._build_threads)
-        self._background = Background(self.background, self.settings, self._build_threads)
+        self._background = Background(self.background, self._build_threads)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; returns its status, or None when stopped before that.

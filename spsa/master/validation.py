@@ -28,6 +28,7 @@ from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import upkeep
 from spsa.master.delivery import BuildThreads, Delivery
+from spsa.master.match_engines import NamedEngine
 from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log
 from spsa.planning.games_needed import evenly
 
@@ -36,10 +37,10 @@ _ROUNDS_OPEN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationMatch:
-    """A match of two points of a run's space, in batches as its tuning has them.
+    """A match of two thetas, or of engines that a person named, in batches as `settings` has them.
 
-    `games` are its games; of a sequential test the most that it may take. `settings` are those of
-    the run. Plus is a theta that holds the results through `k`; None: all that are applied.
+    `games` are its games; of a sequential test the most that it may take. A side with an engine
+    has no values. Plus is a theta that holds the results through `k`; None: all that are applied.
     """
 
     sides: PlayedValues
@@ -48,6 +49,8 @@ class ValidationMatch:
     asked: Compared = field(default_factory=Compared)
     games: int = 0
     k: int | None = None
+    plus: NamedEngine | None = None
+    minus: NamedEngine | None = None
 
     @property
     def compared(self) -> Compared:
@@ -228,14 +231,13 @@ class _Validation:
 class BackgroundPlan:
     """Measure theta after every `every` results, by `share` games for each game of the tuning.
 
-    It is measured against the start, or `against` the engine of this name, with which the delivery
-    answers for a side without values; then the start is measured, too.
+    `match` says how and against what. Against a named engine, with which the delivery answers for
+    a side without values, the start is measured, too.
     """
 
     every: int
     share: float
-    game_settings: GameSettings
-    against: str | None = None
+    match: ValidationMatch
 
     def games(self, k: int, per_iteration: int) -> int:
         """The games beside iteration k: whole pairs that add up to the share."""
@@ -248,7 +250,6 @@ class Background:
     """The background validations of one master; without a plan it plays none."""
 
     plan: BackgroundPlan | None
-    settings: RunSettings
     build_threads: BuildThreads
     _k: int = 0  # the result whose theta is measured now
     _match: ValidationMatch | None = None
@@ -258,29 +259,21 @@ class Background:
         """Build the engines of the theta that is to be measured, unless that has begun."""
         if self.plan is None:
             return
-        k, against = run.applied // self.plan.every * self.plan.every, self.plan.against
-        if k == self._k and (self._match is not None or against is None):
+        k, match = run.applied // self.plan.every * self.plan.every, self.plan.match
+        if k == self._k and (self._match is not None or match.sides.minus):
             return
         if self._building is not None:
             self._building.cancel()
-        theta, space = store.theta_path(run.id, [k])[0].theta, Space.from_json(run.space)
-        start = space.playable(run.start_theta) if against is None else {}
-        sides = PlayedValues(space.playable(theta), start)
-        compared = Compared(theta=str(k), against=against or "start", background=True)
-        self._match = ValidationMatch(
-            sides=sides,
-            settings=self.settings,
-            game_settings=self.plan.game_settings,
-            asked=compared,
-            k=k,
-        )
-        self._k, self._building = k, self.build_threads.start(sides)
+        theta = Space.from_json(run.space).playable(store.theta_path(run.id, [k])[0].theta)
+        asked = replace(match.asked, theta=str(k), background=True)
+        self._match = replace(match, sides=replace(match.sides, plus=theta), asked=asked, k=k)
+        self._k, self._building = k, self.build_threads.start(self._match.sides)
 
     def round_beside(self, run: Run, k: int) -> NewIteration | None:
         """The round that is opened together with iteration k, if there is one."""
         if self.plan is None or self._match is None or self._building is None:
             return None
-        games = self.plan.games(k, self.settings.games_per_iteration)
+        games = self.plan.games(k, self._match.settings.games_per_iteration)
         if not games or not self._building.done():
             return None
         if (error := self._building.exception()) is not None:

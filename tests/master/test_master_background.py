@@ -7,22 +7,25 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from builders import TERMS, new_engine, new_worker, play
-from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest
+from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.core.game_settings import MinusSettings
-from spsa.db.tables import Iteration
+from spsa.core.params import PlayedValues
+from spsa.db.tables import Compared, Iteration
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
-from spsa.master.validation import BackgroundPlan
+from spsa.master.validation import BackgroundPlan, ValidationMatch
 from spsa.master.verdict import opponent_of
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
-PLAN = BackgroundPlan(every=2, share=0.5, game_settings=TERMS)
+SIDES = PlayedValues({}, {"margin": 50, "ratio": 0.3, "still": 50})
+MATCH = ValidationMatch(sides=SIDES, settings=settings(1, 7), game_settings=TERMS)
+PLAN = BackgroundPlan(every=2, share=0.5, match=MATCH)
 
 
 def finished(store, **over):
@@ -76,7 +79,7 @@ def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_
 
 @pytest.mark.parametrize(("share", "games"), [(0.05, 8), (0.25, 40), (1.0, 160)])
 def test_rounds_add_up_to_the_share(share, games):
-    plan = BackgroundPlan(every=1, share=share, game_settings=TERMS)
+    plan = replace(PLAN, every=1, share=share)
     beside = [plan.games(k, GAMES) for k in range(1, 21)]
     assert all(one % 2 == 0 for one in beside)
     assert sum(beside) == games
@@ -110,8 +113,9 @@ class WithFiles(FixedDelivery):
 
 
 def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_too(store):
-    settings = replace(TERMS, minus=MinusSettings(handicap=4, foreign=True))
-    plan = replace(PLAN, game_settings=settings, against="stockfish (1a2b)")
+    terms = replace(TERMS, minus=MinusSettings(handicap=4, foreign=True))
+    asked, sides = Compared(against="stockfish (1a2b)"), PlayedValues({}, {})
+    match = replace(MATCH, sides=sides, game_settings=terms, asked=asked)
     made = BuiltEngine("key", "0" * 64, 9, Path("/bin/true"), "x", None)
     other = NamedEngine(
         name="stockfish (1a2b)",
@@ -124,7 +128,7 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
     tested = RunUnderTest(store, iterations=7, in_flight=1)
     tested.delivery = MatchDelivery(plus=WithFiles(), minus=other)
     able = store.register_worker(new_worker(provides=("fast", "linux")))
-    tested.master(FakeSleep(lambda: play(store, able)), background=plan).run()
+    tested.master(FakeSleep(lambda: play(store, able)), background=replace(PLAN, match=match)).run()
     played = rounds(tested)
     assert sorted({it.opened_on for it in played}) == [0, 2, 4, 6]
     for it in played:
