@@ -56,28 +56,24 @@ json_option: Option = click.option(
 )
 
 
-def with_url(command: Command) -> Command:
-    """Call a command with the database's URL."""
-
+def _with(found: Callable[[str | None, str | None], object], command: Command) -> Command:
     @config_option
     @url_option
     @wraps(command)
     def called(config: str | None, database_url: str | None, **given: Any) -> Any:
-        return command(database_of(config, database_url), **given)
+        return command(found(config, database_url), **given)
 
     return called
+
+
+def with_url(command: Command) -> Command:
+    """Call a command with the database's URL."""
+    return _with(database_of, command)
 
 
 def with_config(command: Command) -> Command:
     """Call a command with the configuration."""
-
-    @config_option
-    @url_option
-    @wraps(command)
-    def called(config: str | None, database_url: str | None, **given: Any) -> Any:
-        return command(settings(config, database_url), **given)
-
-    return called
+    return _with(settings, command)
 
 
 def with_store(command: Command) -> Command:

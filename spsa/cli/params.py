@@ -23,14 +23,14 @@ from spsa.cli.common import (
 from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
 from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
-from spsa.config.source import other_values, read_sources, source_lines
+from spsa.config.source import other_values, source_lines
 from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.files import write_whole
 from spsa.live_display import working
-from spsa.master.delivery_setup import source_of
+from spsa.master.delivery_setup import sources_of
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
 from spsa.report.matches import ThetaChoice, chosen_theta
@@ -73,9 +73,7 @@ def show(config: Config, as_json: bool) -> None:
         return
     lines, others = None, {}  # the values are options
     if config.delivery.kind == "build":
-        texts = read_sources(
-            space, source_of(config), config.build.constants_file, config.run.params
-        )
+        texts = sources_of(config, space)
         lines, others = source_lines(space, texts), other_values(space, texts)
     terminal().print(
         space_table(space, lines, {name: there for name, (there, _) in others.items()})
@@ -101,17 +99,12 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "command":
-        words = " ".join(config.delivery.command)
-        raise NothingToDo(
-            f"there is nothing to patch: `{words}` makes files of the values, which "
-            "`spsa-master params export` prints"
-        )
+        raise NothingToDo("there is nothing to patch: `params export` prints the values")
     if config.delivery.kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
         return
-    source = source_of(config, began)
-    texts = read_sources(space, source, config.build.constants_file, config.run.params)
+    texts = sources_of(config, space, began)
     rendered = render(space, values, texts)
     patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw(patch)

@@ -1,6 +1,5 @@
 """`spsa-master report`: all that is known of a run, to show, to send and to compute with."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +51,10 @@ def report(
         found = look(store, run)
     written = [] if html is None else [_page(found, html)]
     if folder is not None:
-        written += _exported(folder, csv_files(store, run))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in csv_files(store, run).items():
+            write_whole(folder / name, content)
+            written.append(folder / name)
     echo(*(f"wrote {path}" for path in written), err=as_json)
     if as_json:
         echo_json(report_json(found))
@@ -70,10 +72,3 @@ def _page(found: "Report", file: Path) -> Path:
         content = page(found).encode()
     write_whole(file, content)
     return file
-
-
-def _exported(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        write_whole(folder / name, content)
-    return [folder / name for name in contents]

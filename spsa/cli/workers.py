@@ -14,15 +14,14 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
-from spsa.report.machines import MACHINES, MachineReport, compared_machines
+from spsa.report.machines import MACHINES, compared_machines
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
 from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 if TYPE_CHECKING:
     from spsa.db import Store
-    from spsa.db.history_queries import WorkerShare
-    from spsa.db.tables import Machine, Run
+    from spsa.db.tables import Machine
 
 _PLACEHOLDER = "https://YOUR-SERVER"
 _URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")
@@ -45,7 +44,9 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
     """
     with working("comparing the machines"):
         has_run = run is not None or bool(store.run_overviews())
-        shares, compared = _played(store, store.run(run)) if has_run else ((), ())
+        chosen = store.run(run) if has_run else None
+        compared = compared_machines(store, chosen) if chosen else ()
+        shares = store.worker_shares(chosen.id) if chosen else ()
         found, machines = fleet(store, shares, compared), store.machines()
     if as_json:
         echo_json({"workers": records(WORKERS, found), "machines": records(_MACHINES, machines)})
@@ -56,10 +57,6 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
         terminal().print(TextTable(MACHINES, compared), *said, sep="\n")
     for line in _without_workers(machines, {one.worker.host for one in found}):
         echo(line)
-
-
-def _played(store: "Store", run: "Run") -> "tuple[Sequence[WorkerShare], Sequence[MachineReport]]":
-    return store.worker_shares(run.id), compared_machines(store, run)
 
 
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))

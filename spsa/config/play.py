@@ -34,9 +34,6 @@ _KEYS = {
 }
 """The keys that go with each kind."""
 
-OF_SEVERAL = ("share", "weight")
-"""The keys that go with several time controls."""
-
 Seconds = Annotated[float, Field(ge=0.001, le=core.MAX_SECONDS)]
 """At least one millisecond, the unit of UCI."""
 Seconds0 = Annotated[float, Field(ge=0.0, le=core.MAX_SECONDS)]
@@ -62,10 +59,6 @@ class TimeControlSection(Section):
     """nodes or depth of a move, required by `nodes` and `depth`; a depth is 1,000 at most"""
     high: Count | None = None
     """the same; by default `low`"""
-    share: Annotated[float, Field(ge=0.001, le=1000.0)] = 1.0
-    """of several: their games are in proportion to it"""
-    weight: Annotated[float | None, Field(ge=0.001, le=1000.0)] = None
-    """of several: what a pair counts for the rule; by default as much as it teaches"""
 
     @property
     def limits(self) -> core.TimeControl:
@@ -86,7 +79,8 @@ class TimeControlSection(Section):
         return self.timelow, self.timehigh
 
     def faults(self) -> Iterator[Found]:
-        for key in sorted(self.model_fields_set - _KEYS[self.kind] - {"kind", *OF_SEVERAL}):
+        known = set().union(*_KEYS.values())
+        for key in sorted(self.model_fields_set & known - _KEYS[self.kind]):
             needs = " or ".join(f'"{kind}"' for kind, keys in _KEYS.items() if key in keys)
             yield (key,), f'{key} does not go with kind = "{self.kind}"', f"it needs kind = {needs}"
         is_counted, (low, high) = _KEYS[self.kind] is _COUNTS, self._range
@@ -99,6 +93,15 @@ class TimeControlSection(Section):
         if self.kind is core.TimeKind.DEPTH and high > core.MAX_DEPTH:
             key = "low" if self.high is None else "high"
             yield (key,), f"{key} = {high} is too large", f"use at most {core.MAX_DEPTH}"
+
+
+class SharedTimeControlSection(TimeControlSection):
+    """What limits a move or a game."""
+
+    share: Annotated[float, Field(ge=0.001, le=1000.0)] = 1.0
+    """of several: their games are in proportion to it"""
+    weight: Annotated[float | None, Field(ge=0.001, le=1000.0)] = None
+    """of several: what a pair counts for the rule; by default as much as it teaches"""
 
 
 MAX_TIME_CONTROLS = 8
@@ -114,7 +117,7 @@ def _array(written: object) -> object:
 
 
 TimeControls = Annotated[
-    tuple[TimeControlSection, ...], Field(strict=False), BeforeValidator(_array)
+    tuple[SharedTimeControlSection, ...], Field(strict=False), BeforeValidator(_array)
 ]
 
 
@@ -128,8 +131,7 @@ def _book(name: str, info: ValidationInfo) -> str:
     return str(path)
 
 
-MAX_GAMES = 1_000_000  # of an iteration
-Games = Annotated[int, Field(ge=2, le=MAX_GAMES), AfterValidator(even)]
+Games = Annotated[int, Field(ge=2, le=1_000_000), AfterValidator(even)]
 
 
 class GamesSection(Section):
@@ -172,16 +174,10 @@ class GamesSection(Section):
 
 
 def time_control_faults(
-    several: Sequence[TimeControlSection], games: GamesSection | None
+    several: Sequence[SharedTimeControlSection], games: GamesSection | None
 ) -> Iterator[Found]:
     """What is wrong between them, by paths that begin at the file; `games` if those are right."""
     at: list[Key] = [("time_control", nth(i)) for i in range(len(several))]
-    if len(several) == 1:
-        for key in OF_SEVERAL:
-            if key in several[0].model_fields_set:
-                remedy = "remove it, or write two tables [[time_control]]"
-                yield ("time_control", key), f"{key} is of several time controls", remedy
-        return
     limits = [one.limits for one in several]
     for i, same in enumerate(limits):
         if same in limits[:i]:
@@ -193,17 +189,12 @@ def time_control_faults(
     if games is not None:
         wrote = "games_per_iteration" in games.model_fields_set
         place: Key = ("games", "games_per_iteration") if wrote else at[0]
-        yield from _share_faults([one.share for one in several], games.games_per_iteration, place)
-
-
-def _share_faults(shares: Sequence[float], games: int, key: Key) -> Iterator[Found]:
-    whole = 2 * sum(whole_parts(shares))
-    if games % whole:
-        near = (games - games % whole, games - games % whole + whole)
-        possible = [str(n) for n in near if 0 < n <= MAX_GAMES]
-        found = f"games_per_iteration = {games} cannot be divided by the shares in whole pairs"
-        use = f"write games_per_iteration = {' or '.join(possible)} in [games]"
-        yield key, found, use if possible else "use small whole numbers as shares, as 1 and 2"
+        whole = 2 * sum(whole_parts([one.share for one in several]))
+        if (written := games.games_per_iteration) % whole:
+            found = (
+                f"games_per_iteration = {written} cannot be divided by the shares in whole pairs"
+            )
+            yield place, found, f"use a multiple of {whole} in [games], or other shares, as 1 and 2"
 
 
 def _option(name: str) -> str:

@@ -146,15 +146,14 @@ def _place(error: ErrorDetails, data: Any) -> tuple[Key, object]:
     for part in error["loc"]:
         if isinstance(part, int) and isinstance(data, dict):
             continue  # one table is read like an array of one
+        name = str(part)
         if isinstance(part, int) and isinstance(data, list) and isinstance(data[part], dict):
-            path.append(nth(part))
-            data = data[part]
-            continue
-        part = str(part)
-        if not isinstance(data, dict) or (part not in data and error["type"] != "missing"):
+            name = nth(part)
+            data = {name: data[part]}
+        if not isinstance(data, dict) or (name not in data and error["type"] != "missing"):
             break
-        path.append(part)
-        data = data.get(part)
+        path.append(name)
+        data = data.get(name)
     return tuple(path), data
 
 

@@ -19,7 +19,6 @@ from spsa.algorithms import rule_entry, settings_faults
 from spsa.builds.requirements import WORD, Level
 from spsa.config.document import Found, shown
 from spsa.config.play import (
-    OF_SEVERAL,
     AdjudicationSection,
     EngineSection,
     GamesSection,
@@ -245,10 +244,6 @@ class ValidationSection(Section):
             yield ("handicap",), found, remedy
         if "share" in self.model_fields_set and not self.every:
             yield ("share",), "share is of validations in the background", "add every = 100"
-        own = self.time_control
-        for key in own.model_fields_set.intersection(OF_SEVERAL) if own else ():
-            found = f"{key} is of several time controls, and a match has one"
-            yield ("time_control", key), found, f"remove {key}"
 
 
 def _addresses(given: object) -> object:
@@ -326,8 +321,6 @@ class Sections(Section):
         is_pinned = delivery and delivery.kind != "uci"
         if build and is_pinned and build.source_path is None and engine.source is None:
             remedy = 'write source_path = "../engine", the folder with Cargo.toml or Makefile'
-            if not builds:
-                remedy = 'write source_path = "net", the folder with the program'
             told.append((("build", "source_path"), "source_path is missing", remedy))
         path = engine.source and build and build.source_path
         if path and info.context and not path.is_relative_to(folder_of(info)):

@@ -29,7 +29,6 @@ from spsa.db.base import (
     time_from_now,
 )
 from spsa.db.database import Database, rows
-from spsa.db.run_queries import keep_file
 from spsa.db.tables import EngineFile, Machine, Worker
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
@@ -125,11 +124,6 @@ class BuildQueries(Database):
         active = select(Worker, Machine).join(Machine, Machine.name == Worker.host).where(*present)
         with self._read() as connection, Session(connection) as session:
             return [(worker, machine) for worker, machine in session.execute(active)]
-
-    def keep_archive(self, sha256: str, content: bytes) -> None:
-        """Keep the archive of a source for the workers, unless it is there."""
-        with self._write() as connection:
-            keep_file(connection, sha256, content)
 
     def order_build(
         self,

@@ -123,7 +123,7 @@ class RunQueries(Database):
             return rows(connection, select(Run).where(Run.id == run_id))[0]
 
     def keep_files(self, files: Mapping[str, bytes]) -> None:
-        """Keep more books and side files, by their hashes, for the workers."""
+        """Keep archives, books and side files by their hashes, unless they are there."""
         with self._write() as connection:
             for sha256, content in files.items():
                 keep_file(connection, sha256, content)

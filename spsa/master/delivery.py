@@ -5,9 +5,9 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from spsa.builds.artifacts import BuiltEngine
@@ -65,13 +65,10 @@ class UciDelivery(Delivery):
     require: tuple[str, ...] = ()
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
-        return Sides(
-            plus=binary,
-            minus=binary,
+        return replace(
+            of_one_binary(self.engine, self.require, keep_bytes=self.keep_bytes),
             plus_options=self._options(plus),
             minus_options=self._options(minus),
-            requires=(*self.engine.requires, *self.require),
         )
 
     def _options(self, values: Values) -> dict[str, str]:
@@ -93,13 +90,10 @@ class CommandDelivery(Delivery):
         return self.maker.pinned.sha256
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
-        return Sides(
-            plus=binary,
-            minus=binary,
+        return replace(
+            of_one_binary(self.engine, self.require, keep_bytes=self.keep_bytes),
             plus_files=self._made("plus", plus),
             minus_files=self._made("minus", minus),
-            requires=(*self.engine.requires, *self.require),
         )
 
     def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
@@ -174,6 +168,12 @@ def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:
         path=str(engine.path),
         content=engine.path.read_bytes() if keep_bytes else None,
     )
+
+
+def of_one_binary(engine: BuiltEngine, require: Sequence[str], *, keep_bytes: bool) -> Sides:
+    """Two sides that are the same, until they get their values."""
+    row = new_engine(engine, keep_bytes=keep_bytes)
+    return Sides(plus=row, minus=row, requires=(*engine.requires, *require))
 
 
 ASSUMED_SECONDS = 30.0

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from spsa.algorithms.tuning import tuning
-from spsa.builds.artifacts import ArtifactStore, BuiltEngine
+from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import adopt
 from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address
 from spsa.builds.recipe import Rendered
@@ -25,9 +25,9 @@ from spsa.core.uci_options import CHESS960, Declarations, whole_option
 from spsa.db import Store
 from spsa.db.master_queries import Sides
 from spsa.db.tables import Run
-from spsa.errors import InvalidInput, TuningError
+from spsa.errors import InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery, Values, new_engine
+from spsa.master.delivery import Delivery, Values, of_one_binary
 from spsa.master.delivery_setup import folder_in_source, shared_files, source_builder
 from spsa.master.session import settings_from
 from spsa.text import NAME_LENGTH, printable
@@ -56,15 +56,8 @@ class NamedEngine(Delivery):
     options: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        engine = self.make()
-        row = new_engine(engine, keep_bytes=self.keep_bytes)
-        return Sides(
-            plus=row,
-            minus=row,
-            plus_options=self.options,
-            minus_options=self.options,
-            requires=(*engine.requires, *self.require),
-        )
+        sides = of_one_binary(self.make(), self.require, keep_bytes=self.keep_bytes)
+        return replace(sides, plus_options=self.options, minus_options=self.options)
 
     def cancel(self) -> None:
         self.stop()
@@ -103,7 +96,7 @@ class MatchDelivery(Delivery):
         self.minus.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
-        self.plus.discard(hashes)
+        self.plus.discard({*hashes} - {self.minus.sha256})
 
 
 def named_engine(config: Config, settings: GameSettings, text: str, side: str) -> NamedEngine:
@@ -194,18 +187,10 @@ def _of_binary(
     _refuse_unlike_machines(config)
     folder, controls = config.build.engines_path, [one.time_control for one in settings.played]
     engine = adopt(path, folder, arguments, controls)
-
-    def make() -> BuiltEngine:
-        stored = ArtifactStore(folder.resolve()).find(engine.build_key)
-        found = stored or adopt(path, folder, arguments, controls)
-        if found.sha256 != engine.sha256:
-            raise TuningError(f"{path} has changed since the match began; begin another one")
-        return found
-
     return NamedEngine(
         name=printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH),
         sha256=engine.sha256,
-        make=make,
+        make=lambda: engine,
         keep_bytes=config.build.distribute == "database",
         require=config.fleet.require,
     )

@@ -118,7 +118,7 @@ class WorkerDelivery(Delivery):
 
     def _ordered(self, kind: Kind, plus: Rendered, minus: Rendered) -> BuildOrder:
         if not self._archive_kept:
-            self.store.keep_archive(self.source_sha256, archive_of(self.source.pinned))
+            self.store.keep_files({self.source_sha256: archive_of(self.source.pinned)})
             self._archive_kept = True
         order = BuildOrder(
             kind=kind,

@@ -217,7 +217,6 @@ FAULTS = r"""
 [time_control] / kind = 'nodes' / low = 9 / high = 8 -> low 9 is more than high 8
 [time_control] / kind = 'depth' / low = 1001 -> low = 1001 is too large; use at most 1000
 [time_control] / kind = 'clock' / timelow = 3 / high = 3 -> it needs kind = "nodes" or "depth"
-[time_control] / share = 2 -> [time_control] share is of several time controls; remove it, or
 time_control = [] -> there are 0 time controls; write at least one table
 time_control = [5] -> [time_control] time_control = [5] is not a table
 FOUR / TC / low = 1 / TC -> config.toml:6: [time_control] low is missing; give
@@ -226,12 +225,12 @@ FOUR / TC / low = 1 / TC / low = 0 -> config.toml:8: [time_control] low = 0 is r
 FOUR / TC / low = 1 / TC / low = 1 -> config.toml:6: [time_control] nodes=1 is there twice
 FOUR / TC / low = 1 / weight = 2 / TC / low = 2 -> toml:7: [time_control] weight is missing
 FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> 2: [games] games_per_iteration = 4 cannot
-FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> whole pairs; write games_per_iteration = 6
+FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> whole pairs; use a multiple of 6
 TC / low = 1 / TC / low = 2 -> config.toml:1: [time_control] games_per_iteration = 150 cannot be d
-TC / low = 1 / TC / low = 2 -> write games_per_iteration = 148 or 152 in [games]
-TC / low = 1 / share = 0.3333 / TC / low = 2 / share = 0.12345 -> use small whole numbers as shares
+TC / low = 1 / TC / low = 2 -> use a multiple of 4 in [games]
+TC / low = 1 / share = 0.3333 / TC / low = 2 / share = 0.12345 -> or other shares, as 1 and 2
 [games] / target_nps = 5 / games_per_iteration = 4 / TC / low = 1 / TC / low = 2 -> these games need
-[validation] / time_control = { kind = "depth", low = 5, share = 2 } -> and a match has one; remove
+[validation] / time_control = { kind = "depth", low = 5, share = 2 } -> unknown key 'share'
 [spsa] / gama = 0.1 -> config.toml:2: [spsa] gama
 [spsa] / max_iteration = 5 -> did you mean "max_iterations"?
 [spsa] / algorithm = 'sgd' -> [spsa] algorithm
@@ -258,7 +257,7 @@ games = 5 -> config.toml:1: [games] games = 5 is not a table
 [delivery] / kind = "uci" / engine = "e" / command = ["x"] -> it needs kind = "command"
 [delivery] / kind = "command" / command = ["x"] / [build] / source_path = "x" -> name the binary
 [delivery] / kind = "command" / engine = "e" / [build] / source_path = "x" -> write command = [
-[delivery] / kind = "command" / engine = "e" / command = ["x"] / [build] -> source_path = "net"
+[delivery] / kind = "command" / engine = "e" / command = ["x"] / [build] -> source_path is missing
 [build] -> [build] source_path is missing
 [engine] / source = "https://u:s3cret@h/x" -> toml:2: [engine] the address holds a password; leave
 [engine] / source = "ext::sh -c x" -> [engine] the address is none of a repository; write https:

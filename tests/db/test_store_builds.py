@@ -34,8 +34,8 @@ class Orders:
     def __init__(self, store, sql):
         self.store, self.sql, self.asked = store, sql, 0
         self.sha256 = hashlib.sha256(ARCHIVE).hexdigest()
-        store.keep_archive(self.sha256, ARCHIVE)
-        store.keep_archive(self.sha256, ARCHIVE)
+        store.keep_files({self.sha256: ARCHIVE})
+        store.keep_files({self.sha256: ARCHIVE})
         self.order()
 
     def order(self, key="k" * 64):

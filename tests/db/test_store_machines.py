@@ -280,7 +280,7 @@ def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
 
 def test_a_machine_that_builds_is_given_the_source(store):
     archive = hashlib.sha256(b"archive").hexdigest()
-    store.keep_archive(archive, b"archive")
+    store.keep_files({archive: b"archive"})
     store.order_build("k", ("builds",), archive, {"a": 1}, max_attempts=2)
     worker = store.register_worker(new_worker(host="a", provides=("builds",)))
     assert store.place_of("a", archive) is None

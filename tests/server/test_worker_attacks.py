@@ -319,7 +319,7 @@ def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run: Scene) -> 
     content, claim = b"an engine" * 100_000, run.good.claimed()
     sha256 = claim.plus.sha256
     run.sql("UPDATE spsa_engine SET bytes = :bytes WHERE sha256 = :sha", bytes=content, sha=sha256)
-    run.store.keep_archive(HASH, b"the source of another")
+    run.store.keep_files({HASH: b"the source of another"})
     path = f"/worker/files/{sha256}"
     assert run.bad.get(path).refusal == (403, "not_permitted")
     for _ in range(2):

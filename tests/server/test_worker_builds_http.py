@@ -26,7 +26,7 @@ class Orders:
     def __init__(self, store: Store, url: str, sql: Any) -> None:
         self.store, self.url, self.sql = store, url, sql
         self.archive = hashlib.sha256(ARCHIVE).hexdigest()
-        store.keep_archive(self.archive, ARCHIVE)
+        store.keep_files({self.archive: ARCHIVE})
         self.order()
         self.one = Machine(store, url, "one", MachineRole.BUILDER)
         self.two = Machine(store, url, "two", MachineRole.BUILDER)

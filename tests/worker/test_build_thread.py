@@ -44,7 +44,7 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
         (source / "margin").write_text("50")
         pinned = pin(source, tmp_path / "work", cargo=False)
         sha256 = pinned.sha256
-        sqlite_store.keep_archive(sha256, archive_of(pinned))
+        sqlite_store.keep_files({sha256: archive_of(pinned)})
         plus, minus = (Rendered({"margin": n}, {"margin": int(n)}) for n in ("55", "45"))
         order = BuildOrder(
             kind=("linux",),
