@@ -18,7 +18,7 @@ from spsa.builds.commands import Commands
 from spsa.core import Column
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.files import MAX_TEXT, cache_folder, content, private_folder, remove_old, write_whole
-from spsa.text import closest, without_passwords
+from spsa.text import without_passwords
 
 DEFAULT_REF = "HEAD"
 
@@ -151,21 +151,15 @@ def resolve(address: str, ref: str) -> str:
 
 def _asked(address: str, ref: str) -> str:
     """The commit that a ref of the repository names, by git's own order of precedence."""
-    told = _refs(address, "--", address, ref, f"{ref}^{{}}")
+    words = "ls-remote", "--", address, ref, f"{ref}^{{}}"
+    lines = _git(_home(), *words, address=address).splitlines()
+    told = {name: commit for commit, name in map(str.split, lines)}
     for before in ("", "refs/", "refs/tags/", "refs/heads/"):
         for name in (f"{before}{ref}^{{}}", f"{before}{ref}"):  # a tag's commit, then itself
             if name in told:
                 return told[name]
-    listed = _refs(address, "--heads", "--tags", "--refs", "--", address)
-    near = closest(ref, (name.split("/", 2)[2] for name in listed))
-    remedy = f'did you mean "{near}"?' if near else "name one, or a commit by its whole hash"
-    raise InvalidInput.of(shown(address), "ref", f'it has no branch or tag "{ref}"', remedy)
-
-
-def _refs(address: str, *words: str) -> dict[str, str]:
-    """The refs of a repository, by name."""
-    lines = _git(_home(), "ls-remote", *words, address=address).splitlines()
-    return {name: found for found, name in map(str.split, lines)}
+    found, remedy = f'it has no branch or tag "{ref}"', "name one, or a commit by its whole hash"
+    raise InvalidInput.of(shown(address), "ref", found, remedy)
 
 
 def _laid_out(address: str, commit: str) -> Path:

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from math import inf
 from types import FrameType
 
 import click
 from rich.console import Console
 
-from spsa.config.document import read_document
+from spsa.config.document import refused
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
 from spsa.core import Builds
@@ -99,8 +100,7 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
             if (other := lock.read_text()) != me:
                 found = f"{path} is written by the master of {other}"
                 remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
-                fault = (("run", "params"), found, remedy)
-                raise InvalidInput(read_document(config.path).faults([fault])) from None
+                raise refused(config.path, ("run", "params"), found, remedy) from None
         yield
 
 
@@ -221,12 +221,9 @@ def measurement(config: Config, run: Run) -> ValidationMatch:
     space, wanted, engine = Space.from_json(run.space), config.validation, None
     game_settings = validation_game_settings(config, run.game_settings)
 
-    def refused(found: str, remedy: str) -> InvalidInput:
-        fault = (("validation", "against"), found, remedy)
-        return InvalidInput(read_document(config.path).faults([fault]))
-
     if wanted.against is not None:
-        engine = foreign_engine(config, game_settings, wanted.against, refused)
+        here = partial(refused, config.path, ("validation", "against"))
+        engine = foreign_engine(config, game_settings, wanted.against, here)
         game_settings = with_minus(game_settings, wanted.handicap, foreign=True)
     return ValidationMatch(
         sides=PlayedValues(

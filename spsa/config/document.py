@@ -63,6 +63,11 @@ class Document:
         return next((self.lines[outer] for outer in around if outer in self.lines), None)
 
 
+def refused(path: Path, key: Key, found: str, remedy: str) -> InvalidInput:
+    """The error for what was found at a key of a file that was read before."""
+    return InvalidInput(read_document(path).faults([(key, found, remedy)]))
+
+
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput if it is missing or not valid TOML."""
     text = file_text(path)

@@ -22,12 +22,12 @@ from spsa.builds.requirements import provided
 from spsa.builds.side_files import FileMaker
 from spsa.builds.smoke import declared_options
 from spsa.builds.source import Pinned, pin
+from spsa.config.document import refused
 from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
 from spsa.core.game_settings import TimeControl
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.errors import InvalidInput
 from spsa.files import content
 from spsa.master.delivery import (
     BuildDelivery,
@@ -69,13 +69,13 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
     if address is None:
         if path is None:
             remedy = "name the folder that holds the engine's Cargo.toml"
-            raise InvalidInput.of(config.path, "build.source_path", "is missing", remedy)
+            raise refused(config.path, ("build", "source_path"), "source_path is missing", remedy)
         return path
     folder, commit = checkout(address, ref)
     inside = folder_in_source(config)
     if not (folder / inside).is_dir():
         found, remedy = f"{commit} has no folder {inside}", "write its path from the top of that"
-        raise InvalidInput.of(config.path, "build.source_path", found, remedy)
+        raise refused(config.path, ("build", "source_path"), found, remedy)
     return folder / inside
 
 
@@ -261,7 +261,7 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
     if levels and not possible:
         found = f"this machine, which tests the binaries, has only {', '.join(here)}"
         remedy = f"leave out {', '.join(levels)}, or build on a machine that has them"
-        raise InvalidInput.of(config.path, "build.levels", found, remedy)
+        raise refused(config.path, ("build", "levels"), found, remedy)
     return {**wanted, "levels": possible[-1:]}
 
 

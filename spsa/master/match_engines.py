@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from spsa.algorithms.tuning import tuning
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import adopt
 from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address
 from spsa.builds.recipe import Rendered
 from spsa.builds.smoke import declared_options
 from spsa.config import missing_files
-from spsa.config.settings import DEFAULT_ALGORITHM, Config
-from spsa.core import derived_seed
+from spsa.config.document import refused as refused_at
+from spsa.config.settings import Config, SpsaSection
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations, whole_option
@@ -30,6 +29,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery, Values, of_one_binary
 from spsa.master.delivery_setup import folder_in_source, shared_files, source_builder
 from spsa.master.session import settings_from
+from spsa.master.start import new_row, new_tuning
 from spsa.text import NAME_LENGTH, printable
 
 _SHORT = 10  # digits of a hash in a name
@@ -178,7 +178,7 @@ def _refuse_options(options: Mapping[str, str], declared: Declarations, refused:
 def _refuse_unlike_machines(config: Config) -> None:
     if config.build.where == "worker":
         found = 'where = "worker", and an engine that is named is for one kind of machine'
-        raise InvalidInput.of(config.path, "build.where", found, 'use where = "master" for it')
+        raise refused_at(config.path, ("build", "where"), found, 'use where = "master" for it')
 
 
 def _of_binary(
@@ -220,22 +220,6 @@ def run_of_match(config: Config, store: Store, name: str | None) -> Run:
 
 def _without_parameters(config: Config, store: Store, name: str) -> Run:
     """A run that has tuned all it has: nothing."""
-    seed = derived_seed(name, store.clock()) if config.run.seed is None else config.run.seed
-    pairs = config.games.pairs
-    rules = tuning(Space(()), DEFAULT_ALGORITHM, {}, iterations=1, pairs=pairs, seed=seed)
-    theta, state = rules.start()
-    return Run(
-        name=name,
-        status=RunStatus.FINISHED,
-        finished_at=store.clock(),
-        seed=seed,
-        algorithm=DEFAULT_ALGORITHM,
-        settings=replace(settings_from(config, 1), rule={}).to_json(),
-        space=Space(()).to_json(),
-        game_settings=config.game_settings,
-        max_iterations=0,
-        theta=theta,
-        state=state,
-        priority=config.run.priority,
-        share=config.run.share,
-    )
+    plain = config.model_copy(update={"spsa": SpsaSection()})
+    row = new_row(plain, settings_from(plain), new_tuning(plain, Space(())), name)
+    return replace(row, status=RunStatus.FINISHED, finished_at=store.clock(), max_iterations=0)

@@ -154,14 +154,14 @@ def _created(
     """Create the run that the files describe, instead of `old`, which has opened no iteration."""
     settings = settings_from(config)
     if origin is None:
-        rules, begins = _tuning(config, space, seed), _elsewhere(config, space)
+        rules, begins = new_tuning(config, space, seed), _elsewhere(config, space)
     else:
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
     delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
     settings = replace(settings, source=source_commit(config))
     run = store.create_run(
-        _row(config, settings, rules, delivery, name),
+        new_row(config, settings, rules, name, delivery.source_sha256),
         files=shared_files(config),
         replacing=None if old is None else old.id,
         origin=settings.origin,
@@ -180,9 +180,10 @@ def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
     return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()
 
 
-def _row(
-    config: Config, settings: RunSettings, rules: Tuning, delivery: Delivery, name: str
+def new_row(
+    config: Config, settings: RunSettings, rules: Tuning, name: str, source: str | None = None
 ) -> Run:
+    """The row of a new run, whose source has this hash."""
     theta, state = rules.start()
     return Run(
         name=name,
@@ -191,7 +192,7 @@ def _row(
         settings=settings.to_json(),
         space=rules.space.to_json(),
         game_settings=config.game_settings,
-        source_sha256=delivery.source_sha256,
+        source_sha256=source,
         max_iterations=config.spsa.max_iterations,
         theta=theta,
         state=state,
@@ -201,7 +202,7 @@ def _row(
     )
 
 
-def _tuning(config: Config, space: Space, seed: int | None) -> Tuning:
+def new_tuning(config: Config, space: Space, seed: int | None = None) -> Tuning:
     """The tuning of a new run; without a seed here and in the files, one is drawn."""
     return tuning(
         space,
@@ -228,7 +229,7 @@ def _begun(
         then = theta_at(store, parent, before, origin.k)
         theta, state = then.theta, then.state
     theta = {p.name: theta[p.name] for p in before.space.active}
-    rules = _tuning(config, _at_theta(space, theta), seed)
+    rules = new_tuning(config, _at_theta(space, theta), seed)
     if config.spsa.algorithm == parent.algorithm:
         rules = rules.forked(before, state, origin.doubt)
     else:

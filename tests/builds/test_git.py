@@ -93,7 +93,6 @@ def test_submodules_are_part_of_a_checkout(repository, tmp_path):
 @pytest.mark.parametrize(
     ("ref", "said"),
     [
-        ("mian", 'it has no branch or tag "mian"; did you mean "main"?'),
         ("feature", 'it has no branch or tag "feature"; name one, or a commit by its whole hash'),
         ("a" * 40, f"it has no commit {'a' * 40}; "),
         ("--upload-pack=x", '"--upload-pack=x" is no name of a commit; '),

@@ -118,7 +118,7 @@ def test_a_repository_without_the_folder_is_refused(
 ) -> None:
     config = project / "config.toml"
     config.write_text(config.read_text().replace('"core"', '"kern"'))
-    with pytest.raises(InvalidInput, match=r"build.source_path\] .* has no folder kern; write"):
+    with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* has no folder kern; write"):
         prepared(project, project_store)
 
 

@@ -174,7 +174,7 @@ def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_o
     found = prepared(project, store, iterations=4, in_flight=1, rule="")
     (project / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "e"\n')
     config = load_config(project / "config.toml", {})
-    with pytest.raises(InvalidInput, match=r"source_path\] is missing"):
+    with pytest.raises(InvalidInput, match=r"\[build\] source_path is missing"):
         delivery_of(config, found.tuning.space, found.settings.delivery, None)
 
 
