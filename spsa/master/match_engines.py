@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import adopt
-from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address
+from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address, shown
 from spsa.builds.recipe import Rendered
 from spsa.builds.smoke import declared_options
 from spsa.config import missing_files
@@ -125,7 +125,9 @@ def named_engine(config: Config, settings: GameSettings, text: str, side: str) -
     _refuse_unlike_machines(config)
     builder = source_builder(config, folder)
     sha256 = builder.compiler.pinned.sha256
-    name = text if commit is None else _shown(commit, text)
+    name = text
+    if commit is not None:  # with the place as it was written
+        name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
     if place.is_dir():  # which may hold files that are no part of its commit
         name = f"{name} ({sha256[:_SHORT]})"
     return NamedEngine(
@@ -136,11 +138,6 @@ def named_engine(config: Config, settings: GameSettings, text: str, side: str) -
         require=config.fleet.require,
         stop=builder.cancel,
     )
-
-
-def _shown(commit: SourceCommit, text: str) -> str:
-    """The commit with the place as it was written."""
-    return str(replace(commit, place=text.removesuffix(f"@{commit.ref}")))
 
 
 def foreign_engine(

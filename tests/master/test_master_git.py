@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from asking import Store
 from console import CONFIG, ROOT, SOURCE, Ask
-from repositories import Repository, git
+from repositories import Repository, git, served
 from shell import Shell
 
 from spsa.builds.git import resolve
 from spsa.config import load_config
 from spsa.errors import InvalidInput
+from spsa.master.match_engines import named_engine
 from spsa.master.start import Prepared, prepare
 
 
@@ -120,6 +121,16 @@ def test_a_repository_without_the_folder_is_refused(
     config.write_text(config.read_text().replace('"core"', '"kern"'))
     with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* has no folder kern; write"):
         prepared(project, project_store)
+
+
+def test_a_token_in_an_address_is_no_part_of_an_engines_name(
+    repository: Repository, project: Path
+) -> None:
+    config = load_config(project / "config.toml", {})
+    with served(project) as server:
+        address = server.replace("://", "://t0ken@") + "/engine.git"
+        found = named_engine(config, config.game_settings, f"{address}@v2.1", "plus")
+    assert found.name.startswith(f"{server}/engine.git at v2.1 (") and "t0ken" not in str(found)
 
 
 def test_init_writes_address_and_ref(repository: Repository, project: Path, ask: Ask) -> None:
