@@ -14,7 +14,6 @@ from spsa.config import load_config
 from spsa.config.play import TimeControlSection
 from spsa.config.settings import Config
 from spsa.config.starter import (
-    EngineFiles,
     Setup,
     read_source,
     setup_of_binary,
@@ -23,7 +22,7 @@ from spsa.config.starter import (
     starter_params,
 )
 from spsa.config.suggestions import Selection, select, suggest_options
-from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
+from spsa.errors import BuildFailed, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.trial import Trial, try_engine
@@ -194,8 +193,8 @@ def _of_source(source: str, folder: Path) -> _Start:
     engine = read_source(place)
     chosen = select(engine.texts)
     if not chosen.active:
-        _refuse_unread(engine)
-        raise NothingToDo(f"{engine.root} has no number that can be tuned")
+        unread = "".join(f"; skipped {file}: {why}" for file, why in engine.unread.items())
+        raise NothingToDo(f"{engine.root} has no number that can be tuned{unread}")
     written = engine.root.relative_to(place) if by_git else _seen_from(engine.root, folder)
     setup = setup_of_source(written, chosen.constants_file, engine.build)
     if by_git:
@@ -208,16 +207,6 @@ def _of_source(source: str, folder: Path) -> _Start:
         )
     params = starter_params(chosen.suggestions, chosen.functions)
     return _Start(setup, params, chosen, tuple(notes))
-
-
-def _refuse_unread(engine: EngineFiles) -> None:
-    """What is not read may hold the constants."""
-    remedy = "save it as UTF-8, and split what is too long"
-    if faults := [
-        Fault(file=str(engine.root / name), line=None, name="SOURCE", found=found, remedy=remedy)
-        for name, found in engine.unread.items()
-    ]:
-        raise InvalidInput(faults)
 
 
 def _skipped(chosen: Selection) -> Iterator[str]:

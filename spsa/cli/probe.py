@@ -10,7 +10,7 @@ import click
 from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
-from spsa.core.params import Number, Parameter, Space
+from spsa.core.params import Number, Parameter
 from spsa.live_display import working
 from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
@@ -53,7 +53,9 @@ def probe(
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    wanted = _wanted(space, only)
+    if unknown := sorted(set(only) - {p.name for p in space.active}):
+        raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
+    wanted = [p for p in space.active if not only or p.name in only]
     openings = _openings(config, _GAMES)
     with temporary_delivery(config, space) as delivery:
         limit = None if nodes is None else limit_of_nodes(nodes)
@@ -114,12 +116,6 @@ def _progress(name: str, done: int, count: int, each: float | None) -> str:
     """`3 of 151: MARGIN, 12m 20s to go`, by the mean seconds of one so far."""
     left = "" if each is None else f", {duration(each * (count - done))} to go"
     return f"{done + 1} of {count}: {name}{left}"
-
-
-def _wanted(space: Space, only: Sequence[str]) -> list[Parameter]:
-    if unknown := sorted(set(only) - {p.name for p in space.active}):
-        raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
-    return [p for p in space.active if not only or p.name in only]
 
 
 def _openings(config: Config, count: int) -> tuple[str, ...]:

@@ -83,12 +83,6 @@ def _server_url(_context: click.Context, _option: click.Parameter, url: str | No
     return url and url.rstrip("/")
 
 
-def _is_open(url: str) -> bool:
-    """Whether a token would cross a network unencrypted."""
-    parts = urlsplit(url)
-    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
-
-
 @workers.command()
 @with_store
 @click.argument("name", callback=_name)
@@ -108,8 +102,9 @@ def invite(store: "Store", name: str, may_build: bool, url: str | None) -> None:
     if url is None:
         echo(f"put the address of your server in place of {_PLACEHOLDER}", err=True)
     flags = " --build" if may_build else ""
-    if url is not None and _is_open(url):
-        flags += " --plain-http"
+    parts = urlsplit(url or _PLACEHOLDER)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        flags += " --plain-http"  # the token crosses a network unencrypted
     echo(
         f"curl -fO {server}/worker.pyz && "
         f"SPSA_TOKEN={token} python3 worker.pyz --server {server}{flags}"

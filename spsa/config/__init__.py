@@ -8,7 +8,7 @@ from spsa.config.document import Found, Key, read_document
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
 from spsa.config.space import readable_space
-from spsa.core.game_settings import Book, EngineFile, GameSettings, TimeControlShare
+from spsa.core.game_settings import Book, EngineFile, GameSettings, Scale, TimeControlShare
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
@@ -67,7 +67,7 @@ def _game_settings(tables: Sections) -> GameSettings:
             plies=games.plies,
             chess960=games.chess960,
         ),
-        scale=games.scale,
+        scale=None if games.target_nps is None else Scale(target_nps=games.target_nps),
         engine_options=chess960 | engine.options,
         engine_arguments=engine.arguments,
         engine_files={

@@ -159,10 +159,6 @@ class GamesSection(Section):
         """Game pairs in an iteration."""
         return self.games_per_iteration // 2
 
-    @property
-    def scale(self) -> core.Scale | None:
-        return None if self.target_nps is None else core.Scale(target_nps=self.target_nps)
-
     def faults(self) -> Iterator[Found]:
         size, most = self.batch_size, self.games_per_iteration
         if size > most:

@@ -263,13 +263,8 @@ def _section(name: str, table: Table) -> str:
             about = model.model_fields[key].description or ""
             lines += [f"# {line}" for line in wrap(about, _WIDTH - 2)]
             value = getattr(model.model_construct(), key) if value is None else value
-        lines.append(f"{key} = {_toml(value)}")
+        lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")  # TOML reads it, too
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    """A value as JSON, which TOML reads, too."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 _PARAMS_HEAD = """\

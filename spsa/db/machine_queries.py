@@ -188,11 +188,7 @@ def _workers_of(machine: str) -> sa.Select[int]:
 
 def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
     """The hashes and places of all that a machine needs to play an iteration."""
-    yield iteration.plus_sha256, iteration.plus_engine_path
-    yield iteration.minus_sha256, iteration.minus_engine_path
-    for sides in (iteration.variants or {}).values():
-        yield from ((side["sha256"], side["path"]) for side in sides.values())
-    yield from iteration.side_files.items()
+    yield from iteration.files.items()
     book = iteration.game_settings.book
     yield book.sha256, book.name
     yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())

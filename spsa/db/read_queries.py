@@ -20,7 +20,6 @@ from spsa.db.tables import (
     NOT_PURGED,
     WAS_PLAYED_AGAIN,
     Batch,
-    EngineFile,
     Event,
     Iteration,
     Run,
@@ -248,12 +247,6 @@ class ReadQueries(Database):
         """The current time of the database."""
         with self._read() as connection:
             return connection.execute(select(time_from_now(0))).scalar_one()
-
-    def engines(self, run_id: int) -> list[EngineFile]:
-        """The binaries that a run's iterations use, without their bytes."""
-        sides = (Iteration.plus_sha256, Iteration.minus_sha256)
-        used = sa.union(*(select(side).where(Iteration.run_id == run_id) for side in sides))
-        return self._rows(select(EngineFile).where(EngineFile.sha256.in_(used)))
 
     def workers(self) -> list[WorkerRow]:
         """All workers with their sums, the most recently seen first."""

@@ -252,10 +252,11 @@ class Iteration(Counts, Base, kw_only=True):
         return self.opponent == opponent and bool(self.plus_parameters)
 
     @property
-    def side_files(self) -> dict[str, str]:
-        """Where the files of its sides are, by their hashes."""
-        both = [*(self.plus_files or {}).values(), *(self.minus_files or {}).values()]
-        return {file["sha256"]: file["path"] for file in both}
+    def files(self) -> dict[str, str]:
+        """Where its binaries and the files of its sides are, by their hashes."""
+        named = [self.plus_files, self.minus_files, *(self.variants or {}).values()]
+        own = {self.plus_sha256: self.plus_engine_path, self.minus_sha256: self.minus_engine_path}
+        return own | {f["sha256"]: f["path"] for files in named if files for f in files.values()}
 
     @property
     def is_played(self) -> bool:

@@ -60,13 +60,8 @@ def _different(compared: Iterable[Comparison], tolerance: float = 0.0) -> list[s
 
 def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
     """The binaries of open iterations that are neither in the database nor in a file by hash."""
-    paths = {engine.sha256: engine.path for engine in store.engines(rows.run.id)}
     for it in rows.iterations.values():
-        own = {
-            **it.side_files,
-            **{one: paths.get(one, "") for one in (it.plus_sha256, it.minus_sha256)},
-        }
-        for sha256, path in () if it.status in terminal(ITERATION) else own.items():
+        for sha256, path in () if it.status in terminal(ITERATION) else it.files.items():
             try:
                 if store.file(sha256) is None:
                     verify(Path(path), sha256)

@@ -86,7 +86,7 @@ def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
     tester.ask("doctor")
 
     with Store(tester.url) as store:
-        paths = {engine.path for engine in store.engines(store.run(None).id)}
+        paths = {path for it in store.iterations(store.run(None).id) for path in it.files.values()}
     binary = sorted(paths)[0]
     handicap = ("validate", "--plus", binary, "--minus", binary, "--games", 4, "--handicap", 4)
     tester.ends(tester.start(*handicap))
