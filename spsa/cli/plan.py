@@ -56,17 +56,19 @@ _RUNS = 20  # the youngest of a database, which are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What past runs tell, None where they tell nothing.
+    """What past runs tell, None or nothing where they tell nothing.
 
-    `tally` is of games with the same time controls, from `book`, which took `seconds` together, and
-    `parts` those of each; `builds` are the seconds of an iteration's builds by the same command.
+    `parts` are the games of each of the same time controls, from `book`; `builds` are the seconds
+    of an iteration's builds by the same command.
     """
 
-    tally: Tally | None = None
-    seconds: float = 0.0
     parts: Sequence[TimeControlGames] = ()
     book: Book | None = None
     builds: float | None = None
+
+    @property
+    def tally(self) -> Tally:
+        return sum((one.tally for one in self.parts), Tally())
 
 
 def measured(config: Config) -> Measured:
@@ -87,19 +89,13 @@ def _of_runs(store: Store, config: Config) -> Measured:
     same = (run for run in runs if run.settings.get("delivery") == delivery)
     builds = ((run.builds or Builds()).usual for run in same)
     return replace(
-        next((one for one in alike if one.tally and one.tally.games >= MIN_GAMES), Measured()),
+        next((one for one in alike if one.tally.games >= MIN_GAMES), Measured()),
         builds=next((seconds for seconds in builds if seconds is not None), None),
     )
 
 
 def _of_games(store: Store, run: Run) -> Measured:
-    parts = store.time_control_games(run.id)
-    return Measured(
-        tally=sum((one.tally for one in parts), Tally()),
-        seconds=sum(one.seconds for one in parts),
-        parts=parts,
-        book=run.game_settings.book,
-    )
+    return Measured(parts=store.time_control_games(run.id), book=run.game_settings.book)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +135,13 @@ def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, t
         openings=_openings(config, assumed, past),
         elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
         seed=_SEED,
-        time_controls=time_control_costs(
-            config.game_settings,
-            config.games.games_per_iteration,
-            _seconds_of_each(config, past, seconds),
+        time_controls=tuple(
+            time_control_costs(
+                config.game_settings,
+                config.games.games_per_iteration,
+                seconds,
+                _seconds_of_each(config, past),
+            )
         ),
     )
     return inputs, (
@@ -195,9 +194,9 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
     seconds: float | None
     if assumed.game_seconds is not None:
         seconds, how = assumed.game_seconds, "as you say"
-    elif past.tally is not None:
-        games = past.tally.games
-        seconds, how = past.seconds / games, f"measured over {games:,} games"
+    elif games := past.tally.games:
+        seconds = sum(one.seconds for one in past.parts) / games
+        how = f"measured over {games:,} games"
     else:
         nps = measured_here(config, NODES_PER_SECOND)
         settings = config.game_settings
@@ -225,35 +224,31 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
     return USUAL_BUILD_SECONDS, (found,)
 
 
-def _seconds_of_each(config: Config, past: Measured, mean: float | None) -> list[float | None]:
-    """Seconds of a game by time control, of which all games together take `mean`."""
+def _seconds_of_each(config: Config, past: Measured) -> list[float | None]:
+    """Seconds of a game by time control."""
     settings, nps = config.game_settings, measured_here(config, NODES_PER_SECOND) or _USUAL_NPS
     if len(past.parts) == len(settings.played):
         return [one.seconds / one.tally.games for one in past.parts]
-    usual = mean_game_seconds(settings, USUAL_PLIES, nps)
-    found = [game_seconds(one.time_control, USUAL_PLIES, nps) for one in settings.played]
-    return [mean * (one or 0.0) / usual if mean and usual else None for one in found]
+    return [game_seconds(one.time_control, USUAL_PLIES, nps) for one in settings.played]
 
 
 def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:
-    tally = past.tally
     if assumed.draws is not None:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
-    if tally is None:
+    if not (pairs := past.tally.pairs):
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
     # of several time controls as their results are weighed
     known = sum(one.tally.pairs / null_variance(one.tally) for one in past.parts)
-    draws = min(max(1 - tally.pairs / known / 2, 0.0), 0.99)
-    by = f"by the spread of {tally.pairs:,} pairs"
-    return draws, f"as noisy as {draws:.0%} draws, {by}: measured"
+    draws = min(max(1 - pairs / known / 2, 0.0), 0.99)
+    return draws, f"as noisy as {draws:.0%} draws, by the spread of {pairs:,} pairs: measured"
 
 
 def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
     """What the draw rate says of the run's book; None if no games were played from it."""
     if assumed.draws is not None:
         return Openings.of(assumed.draws)
-    if past.tally is None or past.book != config.game_settings.book:
+    if not past.tally.games or past.book != config.game_settings.book:
         return None
     return Openings.of(past.tally.draws / past.tally.games, null_variance(past.tally))
 

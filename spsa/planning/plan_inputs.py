@@ -1,6 +1,6 @@
 """What is planned: a run's files, what is known or assumed of its games, and how long they take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
@@ -104,22 +104,23 @@ class TimeControlCost:
 
 
 def time_control_costs(
-    settings: GameSettings, games: int, seconds: Sequence[float | None]
-) -> tuple[TimeControlCost, ...]:
-    """The costs of an iteration of so many games; nothing for a single time control."""
-    if not settings.time_controls:
-        return ()
-    each = games_by_share(games, settings.shares, 0)
-    whole = sum(n * one for n, one in zip(each, seconds, strict=True) if one)
-    return tuple(
-        TimeControlCost(
+    settings: GameSettings, games: int, mean: float | None, each: Sequence[float | None]
+) -> Iterator[TimeControlCost]:
+    """The costs of so many games that take `mean` seconds; nothing for a single time control.
+
+    The seconds of `each` say how they differ.
+    """
+    played = games_by_share(games, settings.shares, 0) if settings.time_controls else []
+    times = [n * one if one else None for n, one in zip(played, each, strict=False)]
+    whole = sum(filter(None, times)) if mean and None not in times else 0.0
+    for control, n, time in zip(settings.time_controls, played, times, strict=True):
+        part = time / whole if time and whole else None
+        yield TimeControlCost(
             time_control=str(control.time_control),
             games=n,
-            seconds=one,
-            part=one and n * one / whole,
+            seconds=part and mean and part * mean * games / n,
+            part=part,
         )
-        for control, n, one in zip(settings.time_controls, each, seconds, strict=True)
-    )
 
 
 def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:

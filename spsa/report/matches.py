@@ -6,12 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from spsa.algorithms.time_controls import TimeControlSums
-from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written
 from spsa.core.params import Space, Values
 from spsa.core.scoring import Tally, los, nelo
 from spsa.db import Store
-from spsa.db.history_queries import TimeControlGames
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
@@ -232,41 +230,29 @@ TIME_CONTROLS = View(
 
 def time_controls(
     store: Store, run: Run, matches: Sequence[Iteration]
-) -> tuple[TimeControlStatus, ...]:
+) -> Iterator[TimeControlStatus]:
     """The games by time control, with those of the last of `matches` against the start.
 
     Nothing for a run with one time control.
     """
-    if not run.game_settings.time_controls:
-        return ()
     own, sums = run.game_settings, time_control_sums(run)
-    weights = sums.weights_of_pairs(own.weights) if sums else ()
-    found = [*_by_time_control(own, Purpose.TUNE, store.time_control_games(run.id), weights)]
-    start = ThetaChoice.START
+    if not own.time_controls:
+        return
+    start, weights = ThetaChoice.START, sums.weights_of_pairs(own.weights) if sums else ()
     told = [one for one in matches if one.measures(start) and one.game_settings.time_controls]
-    for match in told[-1:]:
-        games = store.time_control_games(run.id, match.match_number)
-        found += _by_time_control(match.game_settings, Purpose.VALIDATE, games)
-    return tuple(found)
-
-
-def _by_time_control(
-    settings: GameSettings,
-    purpose: Purpose,
-    games: Iterable[TimeControlGames],
-    weights: Sequence[float] = (),
-) -> Iterator[TimeControlStatus]:
-    played = {one.time_control: one for one in games}
-    for number, one in enumerate(settings.time_controls):
-        its = played.get(number)
-        yield TimeControlStatus(
-            limits=str(one.time_control),
-            purpose=purpose,
-            share=one.share / sum(settings.shares),
-            tally=its.tally if its else Tally(),
-            seconds=its.seconds if its else 0.0,
-            weight=weights[number] if weights else None,
-        )
+    last = ((Purpose.VALIDATE, one.game_settings, one.match_number) for one in told[-1:])
+    for purpose, settings, match in ((Purpose.TUNE, own, None), *last):
+        played = {one.time_control: one for one in store.time_control_games(run.id, match)}
+        for number, one in enumerate(settings.time_controls):
+            its = played.get(number)
+            yield TimeControlStatus(
+                limits=str(one.time_control),
+                purpose=purpose,
+                share=one.share / sum(settings.shares),
+                tally=its.tally if its else Tally(),
+                seconds=its.seconds if its else 0.0,
+                weight=weights[number] if weights and match is None else None,
+            )
 
 
 def time_control_sums(run: Run) -> TimeControlSums | None:

@@ -250,7 +250,7 @@ def status(store: Store, run: Run) -> Status:
         opponent=opponent_of(matches),
         earlier=_earlier_run(store, run, overviews),
         builds=_builds(run, overviews),
-        time_controls=time_controls(store, run, matches),
+        time_controls=tuple(time_controls(store, run, matches)),
     )
 
 
