@@ -76,7 +76,11 @@ def status(
     if (watch or every) and (with_events or voids is not None or (watch and every)):
         raise click.UsageError("--watch, --all, and --events with --voids exclude each other")
     if every:
-        _list(store, as_json)
+        standings = store.run_overviews()
+        if as_json:
+            echo_json({"runs": records(RUNS, standings)})
+        else:
+            terminal().print(TextTable(RUNS, standings))
         return
     if watch:
         _watch(store, store.run(run).name, interval, as_json)
@@ -115,14 +119,6 @@ def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
         echo(f"`spsa-master status --voids {place(games[-1])}` shows the last one")
     else:
         echo(f"run {run.name} has no void games")
-
-
-def _list(store: "Store", as_json: bool) -> None:
-    standings = store.run_overviews()
-    if as_json:
-        echo_json({"runs": records(RUNS, standings)})
-    else:
-        terminal().print(TextTable(RUNS, standings))
 
 
 def _watch(store: "Store", name: str, interval: float, as_json: bool) -> None:

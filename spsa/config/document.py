@@ -30,10 +30,6 @@ def nth(number: int) -> str:
     return f"#{number}"
 
 
-def _named(key: Key) -> Key:
-    return tuple(part for part in key if not part.startswith("#"))
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file that parses. `lines` maps the path of a table or key to its line, from 1."""
@@ -49,7 +45,7 @@ class Document:
             Fault(
                 file=str(self.path),
                 line=self._line(key),
-                name=".".join(_named(key[:-1] or key)) or self.path.name,
+                name=".".join(p for p in key[:-1] or key if p[:1] != "#") or self.path.name,
                 found=what,
                 remedy=remedy,
             )

@@ -84,7 +84,9 @@ def _register(
 ) -> protocol.RegisteredWorker:
     """Insert or update the worker's row."""
     facts = {**to_json(info), "provides": protocol.provided_text(info.provides)}
-    facts |= {name: _keys(getattr(info, name)) for name in ("only_runs", "not_runs")}
+    for name in ("only_runs", "not_runs"):  # as keys, which both databases can search
+        names = dict.fromkeys(getattr(info, name), True)
+        facts[name] = json.dumps(names) if names else None
     own = machine or _own_machine(connection, info)
     execute(connection, "register.lock", machine=own)
     execute(connection, "register.forget", machine=own, name=info.name)
@@ -187,11 +189,6 @@ _ANSWERS: Mapping[type, Callable[[sa.Connection, Any], Any]] = {
 }
 
 _DETAILS_KEPT = 64
-
-
-def _keys(names: Sequence[str]) -> str | None:
-    """Names as the keys of a JSON object, which both databases can search."""
-    return json.dumps(dict.fromkeys(names, True)) if names else None
 
 
 def _own_machine(connection: sa.Connection, info: protocol.WorkerInfo) -> str:

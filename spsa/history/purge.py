@@ -9,6 +9,7 @@ was applied and without everything that has been purged since.
 
 from spsa.algorithms.tuning import Tuning
 from spsa.core.params import Space
+from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Purge, Run
@@ -31,7 +32,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     held, lost = results_of(store, run, run.applied), {one.iteration_id for one in matches}
     if not any(it.id in lost for it in held.iterations):
         return PurgePlan(run=run, selection=selection, matches=matches)
-    _, *updates = replay(tuning, held.without(matches))
+    _, *updates = replay(tuning, held.changed(matches, Tally.without))
     return PurgePlan(
         run=run,
         selection=selection,

@@ -32,27 +32,18 @@ class Results:
     iterations: Sequence[Iteration]
     parts: Parts = field(default_factory=dict)
 
-    def played(self, iteration: Iteration) -> PlayedGames:
-        """The played values and the games of one of them."""
-        return games_of(iteration, self.parts.get(iteration.id, ()))
-
-    def without(self, lost: Iterable[ReportedResult]) -> "Results":
-        """The same without these games."""
-        return self._changed(lost, Tally.without)
-
-    def with_more(self, found: Iterable[ReportedResult]) -> "Results":
-        """The same with these games as well."""
-        return self._changed(found, Tally.__add__)
-
-    def _changed(
+    def changed(
         self, results: Iterable[ReportedResult], change: Callable[[Tally, Tally], Tally]
     ) -> "Results":
+        """The same with these games as well, by `Tally.__add__`, or without them."""
         iterations = {it.id: it for it in self.iterations}
         parts = {row: list(each) for row, each in self.parts.items()}
         for one in results:
             if one.iteration_id in iterations:
                 it = iterations[one.iteration_id]
-                iterations[it.id] = _with_tally(it, change(it.tally, one.tally))
+                tally = change(it.tally, one.tally)
+                counts: dict[str, Any] = {**counts_of(tally), "games_played": tally.games}
+                iterations[it.id] = replace(it, **counts)
             if one.iteration_id in parts:
                 own, number = parts[one.iteration_id], one.time_control
                 own[number] = change(own[number], one.tally)
@@ -82,13 +73,8 @@ def results_of(store: Store, run: Run, k: int) -> Results:
 
 def counted_after(purges: int, results: Results, purged: Iterable[ReportedResult]) -> Results:
     """The results with the games that counted after this number of purges."""
-    return results.with_more(one for one in purged if one.purge > purges and not one.played_again)
-
-
-def _with_tally(iteration: Iteration, tally: Tally) -> Iteration:
-    """The same iteration with these games."""
-    counts: dict[str, Any] = {**counts_of(tally), "games_played": tally.games}
-    return replace(iteration, **counts)
+    later = (one for one in purged if one.purge > purges and not one.played_again)
+    return results.changed(later, Tally.__add__)
 
 
 def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
@@ -97,7 +83,8 @@ def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
     last = Update(k=0, theta=theta, state=state, delta={}, estimates=tuning.estimates(state))
     yield last
     for iteration in results.iterations:
-        yield (last := _after(tuning, last, results.played(iteration)))
+        games = games_of(iteration, results.parts.get(iteration.id, ()))
+        yield (last := _after(tuning, last, games))
 
 
 def _after(tuning: Tuning, before: Update, games: PlayedGames) -> Update:

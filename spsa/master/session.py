@@ -219,10 +219,11 @@ class Pacer:
         if settings.iterations_in_flight != AUTO:
             return Pacing(in_flight=settings.iterations_in_flight)
         most = in_flight_limit(settings.planned_iterations)
+        usual = mean_game_seconds(settings.game_settings, USUAL_PLIES, _ASSUMED_NPS)
         games_needed = GamesNeeded(
             # or leased batches, if they are more because some wait at their worker
             slots=max(self._games_at_once(view), view.leased_batches),
-            game_seconds=view.game_seconds or self._assumed_seconds(),
+            game_seconds=view.game_seconds or usual or _ASSUMED_SECONDS,
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,
             build_seconds=builds.seconds,
@@ -250,7 +251,3 @@ class Pacer:
         """A game takes a slot for each thread of an engine."""
         threads = whole_option(self.settings.game_settings.engine_options, "Threads")
         return view.active_slots // max(1, threads)
-
-    def _assumed_seconds(self) -> float:
-        settings = self.settings.game_settings
-        return mean_game_seconds(settings, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
