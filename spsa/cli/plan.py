@@ -84,8 +84,8 @@ def measured(config: Config) -> Measured:
 
 def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
-    controls, delivery = config.game_settings.played, delivery_settings(config)
-    alike = (_of_games(store, run) for run in runs if run.game_settings.played == controls)
+    own, delivery = config.game_settings, delivery_settings(config)
+    alike = (_of_games(store, run) for run in runs if own.plays_as(run.game_settings))
     same = (run for run in runs if run.settings.get("delivery") == delivery)
     builds = ((run.builds or Builds()).usual for run in same)
     return replace(
@@ -202,7 +202,7 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         settings = config.game_settings
         seconds = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
         how = f"{USUAL_PLIES:.0f} plies assumed"
-        if any(one.time_control.kind is TimeKind.NODES for one in settings.played):
+        if any(one.kind is TimeKind.NODES for one in settings.played):
             known = "assumed" if nps is None else "as `init` measured"
             how += f", at {nps or _USUAL_NPS:,.0f} nodes a second {known}"
     if seconds is None:
@@ -229,7 +229,7 @@ def _seconds_of_each(config: Config, past: Measured) -> list[float | None]:
     settings, nps = config.game_settings, measured_here(config, NODES_PER_SECOND) or _USUAL_NPS
     if len(past.parts) == len(settings.played):
         return [one.seconds / one.tally.games for one in past.parts]
-    return [game_seconds(one.time_control, USUAL_PLIES, nps) for one in settings.played]
+    return [game_seconds(one, USUAL_PLIES, nps) for one in settings.played]
 
 
 def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:

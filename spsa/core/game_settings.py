@@ -259,14 +259,14 @@ class GameSettings(Column):
         return self.minus is not None and self.minus.foreign
 
     @property
-    def played(self) -> tuple[TimeControlShare, ...]:
+    def played(self) -> tuple[TimeControl, ...]:
         """All its time controls, also if that is one."""
-        return self.time_controls or (TimeControlShare(time_control=self.time_control),)
+        return tuple(one.time_control for one in self.time_controls) or (self.time_control,)
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The shares of several time controls; none of a single one."""
-        return tuple(one.share for one in self.time_controls)
+        """The share of each of them."""
+        return tuple(one.share for one in self.time_controls) or (1.0,)
 
     @property
     def weights(self) -> tuple[float | None, ...]:
@@ -276,7 +276,11 @@ class GameSettings(Column):
     @property
     def limits(self) -> str:
         """`10+0.1`; of several time controls `10+0.1 and 60+0.6`."""
-        return " and ".join(str(one.time_control) for one in self.played)
+        return " and ".join(map(str, self.played))
+
+    def plays_as(self, other: "GameSettings") -> bool:
+        """Whether both have the same time controls, and as many games of each."""
+        return (self.played, self.shares) == (other.played, other.shares)
 
     def under(self, time_control: TimeControl) -> "GameSettings":
         """The same under one time control."""

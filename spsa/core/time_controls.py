@@ -43,9 +43,9 @@ def assigned(
     """The games of each batch, and the number of its time control from 0.
 
     The time controls come in a random order that the seed decides. A batch is cut in two where its
-    time control has fewer games left. Without shares there is one time control.
+    time control has fewer games left.
     """
-    left = games_by_share(sum(batches), shares or (1.0,), seed)
+    left = games_by_share(sum(batches), shares, seed)
     waiting, drawn = deque(batches), 0
     while waiting:
         games, chosen = waiting.popleft(), _drawn(left, derived_seed(seed, drawn))

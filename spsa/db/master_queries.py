@@ -221,7 +221,7 @@ def _open(
     _write_engines(connection, sides)
     _write_refused(connection, run.id, sides.refused)
     settings = new.row.game_settings
-    timed = [one.time_control for one in settings.played if not one.time_control.reproducible]
+    timed = [one for one in settings.played if not one.reproducible]
     is_validation = new.row.purpose is Purpose.VALIDATE
     values = {
         "run_id": run.id,

@@ -346,6 +346,6 @@ def claim_of(
     own = {name: getattr(batch, name) for name in _OF_BATCH} | to_json(request)
     settings: GameSettings = details["game_settings"]
     with as_written("a column `time_control`"):
-        own["game_settings"] = settings.under(settings.played[batch.time_control].time_control)
+        own["game_settings"] = settings.under(settings.played[batch.time_control])
     own |= {"batch_id": batch.id, "pairs": batch.games // 2}
     return protocol.Claim(**{**details, **own})

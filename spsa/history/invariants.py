@@ -133,8 +133,7 @@ def _time_controls(rows: RunRows) -> Iterator[Comparison]:
         for batch in rows.of(it):
             games[batch.time_control] += batch.games
         seed = derived_seed(rows.run.seed, "time_control", it.iteration_number)
-        shares = it.game_settings.shares or (1.0,)
-        right = dict(enumerate(games_by_share(it.target_games, shares, seed)))
+        right = dict(enumerate(games_by_share(it.target_games, it.game_settings.shares, seed)))
         found = {number: games[number] for number in sorted(games.keys() | right.keys())}
         yield Comparison(it, "games by time control", found, "by their shares", right)
 

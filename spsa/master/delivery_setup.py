@@ -25,7 +25,6 @@ from spsa.builds.source import Pinned, pin
 from spsa.config.document import refused
 from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
-from spsa.core.game_settings import TimeControl
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.files import content
@@ -125,7 +124,7 @@ def delivery_of(
             Path(wanted["engine"]),
             config.build.engines_path,
             config.game_settings.engine_arguments,
-            _time_controls(config),
+            config.game_settings.played,
         )
         if wanted["kind"] == "uci":
             return UciDelivery(space, engine, keep_bytes, require), ()
@@ -280,13 +279,9 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recip
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=True if len(wanted["levels"]) > 1 else config.build.bench,
-        time_controls=_time_controls(config),
+        time_controls=config.game_settings.played,
         options=config.game_settings.engine_options,
     )
-
-
-def _time_controls(config: Config) -> tuple[TimeControl, ...]:
-    return tuple(one.time_control for one in config.game_settings.played)
 
 
 def usual_builds() -> int:

@@ -182,8 +182,7 @@ def _of_binary(
     config: Config, path: Path, arguments: tuple[str, ...], settings: GameSettings, text: str
 ) -> NamedEngine:
     _refuse_unlike_machines(config)
-    folder, controls = config.build.engines_path, [one.time_control for one in settings.played]
-    engine = adopt(path, folder, arguments, controls)
+    engine = adopt(path, config.build.engines_path, arguments, settings.played)
     return NamedEngine(
         name=printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH),
         sha256=engine.sha256,

@@ -55,8 +55,8 @@ class ValidationMatch:
     @property
     def compared(self) -> Compared:
         """What is compared, with the time control if it is another one than the run's."""
-        here, own = self.game_settings, self.settings.game_settings
-        same = (here.time_control, here.time_controls) == (own.time_control, own.time_controls)
+        here = self.game_settings
+        same = here.plays_as(self.settings.game_settings)
         return replace(self.asked, time_control=None if same else here.limits)
 
     def is_decided(self, rounds: Sequence[Iteration]) -> bool:

@@ -81,12 +81,11 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
 
 def mean_game_seconds(settings: GameSettings, plies: float, nps: float | None) -> float | None:
     """The same of all games together, whose time controls have their shares."""
-    found = [game_seconds(one.time_control, plies, nps) for one in settings.played]
-    shares = [one.share for one in settings.played]
+    found = [game_seconds(one, plies, nps) for one in settings.played]
     if any(seconds is None for seconds in found):
         return None
-    both = zip(found, shares, strict=True)
-    return sum(seconds * share for seconds, share in both if seconds) / sum(shares)
+    both = zip(found, settings.shares, strict=True)
+    return sum(seconds * share for seconds, share in both if seconds) / sum(settings.shares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,4 +57,4 @@ def test_no_time_control_always_comes_last():
 
 
 def test_one_time_control_leaves_batches_as_they_are():
-    assert list(assigned([10, 10, 4], (), 5)) == [(10, 0), (10, 0), (4, 0)]
+    assert list(assigned([10, 10, 4], (1.0,), 5)) == [(10, 0), (10, 0), (4, 0)]
