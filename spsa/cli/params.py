@@ -106,10 +106,8 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         return
     texts = sources_of(config, space, began)
     rendered = render(space, values, texts)
-    patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
-    echo_raw(patch)
-    if not patch:
-        echo("an empty patch: the source has these values already", err=True)
+    patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
+    echo_raw("".join(patches))
 
 
 def _checked(config: Config) -> Space:

@@ -1,6 +1,5 @@
 """`spsa-master probe`: what each parameter changes, before any game is played."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -11,13 +10,13 @@ from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
 from spsa.core.params import Number, Parameter
-from spsa.live_display import working
+from spsa.live_display import counting, working
 from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.formats import by, duration, number, percent
+from spsa.report.formats import by, number, percent
 from spsa.report.table import Column, TextTable, View, records, terminal
 from spsa.text import plural
 
@@ -72,12 +71,11 @@ def probe(
         probed = list(_dead_groups(prober, wanted, start))
         dead = {one.parameter.name for one in probed}
         living = [parameter for parameter in wanted if parameter.name not in dead]
-        began = time.monotonic()
-        for done, parameter in enumerate(living):
-            each = (time.monotonic() - began) / done if done else None
-            echo(_progress(parameter.name, done, len(living), each), err=True)
-            with working(f"probing {parameter.name}"):
+        with counting("probing", len(living)) as advance:
+            for n, parameter in enumerate(living, start=1):
+                echo(f"{n} of {len(living)}: {parameter.name}", err=True)
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
+                advance(1)
     proposed = proposed_steps(probed)
     if as_json:
         told = {
@@ -110,12 +108,6 @@ def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> I
                 err=True,
             )
         yield from dead
-
-
-def _progress(name: str, done: int, count: int, each: float | None) -> str:
-    """`3 of 151: MARGIN, 12m 20s to go`, by the mean seconds of one so far."""
-    left = "" if each is None else f", {duration(each * (count - done))} to go"
-    return f"{done + 1} of {count}: {name}{left}"
 
 
 def _openings(config: Config, count: int) -> tuple[str, ...]:

@@ -125,7 +125,8 @@ def validate(
     run: if a master moves the run of config.toml, or there is none, they play in NAME-matches.
     """
     is_of_engines, told = _asks_for_engines(given), addresses(config)
-    wanted = _in_pairs(games or (_MAX_GAMES if given["sprt"] else config.validation.games or 1000))
+    wanted = games or (_MAX_GAMES if given["sprt"] else config.validation.games or 1000)
+    wanted += wanted % 2  # games come in pairs
     console = terminal(stderr=True)
     played: list[Iteration] = []
     if is_of_engines:
@@ -223,9 +224,3 @@ def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:
     terminal().print(TextTable(MATCHES, matches))
     for match in matches:
         echo(*match.sentences())
-
-
-def _in_pairs(games: int) -> int:
-    if games % 2:
-        echo(f"note: games come in pairs: {games + 1:,} are played, not {games:,}", err=True)
-    return games + games % 2

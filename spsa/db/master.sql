@@ -25,3 +25,6 @@ SELECT f.machine, f.batch_id, f.sha256, f.reason,
 -- name: failures.played
 SELECT w.host, count(*) AS batches FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id
  WHERE b.iteration_id IN :iteration_ids AND b.status = 'done' GROUP BY w.host;
+
+-- name: keep_file
+INSERT INTO spsa_file (sha256, bytes) VALUES (:sha256, :content) ON CONFLICT DO NOTHING;

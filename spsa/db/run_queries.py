@@ -1,7 +1,6 @@
 """The queries with which a person changes a run: start, pause, resume, stop, extend."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,7 +8,7 @@ from sqlalchemy import delete, func, or_, select, update
 
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.tables import BatchFailure, Event, Iteration, Run, StoredFile
+from spsa.db.tables import BatchFailure, Event, Iteration, Run
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, RUN, IterationStatus, RunStatus
 from spsa.text import plural
@@ -87,8 +86,6 @@ def abandon(connection: sa.Connection, run_id: int, *of: sa.ColumnElement[bool])
     return connection.execute(abandoned).rowcount > 0
 
 
-NO_FILES: Mapping[str, bytes] = MappingProxyType({})
-
 STARTING_SECONDS = 10.0
 """How long a new run waits for the master that created it to acquire its lease."""
 
@@ -96,18 +93,10 @@ STARTING_SECONDS = 10.0
 class RunQueries(Database):
     """What a person may do with a run."""
 
-    def create_run(
-        self,
-        new: Run,
-        *,
-        files: Mapping[str, bytes] = NO_FILES,
-        replacing: int | None = None,
-        origin: Mapping[str, Any] | None = None,
-    ) -> Run:
+    def create_run(self, new: Run, *, replacing: int | None = None) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
-        `files` are its book and side files by hash, if workers get them from here; `origin` is
-        where it starts, for its event. IllegalTransition: a run of this name exists.
+        IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
             if replacing is not None and connection.scalar(_unopened(replacing).with_for_update()):
@@ -116,17 +105,15 @@ class RunQueries(Database):
             run_id = add(connection, new)
             begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
             connection.execute(update(Run).where(Run.id == run_id).values(begun))
-            for sha256, content in files.items():
-                keep_file(connection, sha256, content)
-            detail = {"seed": new.seed, **(origin or {})}
+            detail = {"seed": new.seed, **(new.settings.get("origin") or {})}
             write_event(connection, run_id, "start", "master", detail)
             return rows(connection, select(Run).where(Run.id == run_id))[0]
 
     def keep_files(self, files: Mapping[str, bytes]) -> None:
         """Keep archives, books and side files by their hashes, unless they are there."""
         with self._write() as connection:
-            for sha256, content in files.items():
-                keep_file(connection, sha256, content)
+            for sha256, content in sorted(files.items()):  # others may lock the same rows
+                execute(connection, "keep_file", sha256=sha256, content=content)
 
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""
@@ -201,12 +188,6 @@ def _change(
     if new := {name: value for name, value in columns.items() if value != getattr(run, name)}:
         connection.execute(update(Run).where(Run.id == run.id).values(new))
         write_event(connection, run.id, kind, actor, new)
-
-
-def keep_file(connection: sa.Connection, sha256: str, content: bytes) -> None:
-    """Keep a book, a side file or an archive for the workers, unless it is there."""
-    if connection.scalar(select(StoredFile.sha256).where(StoredFile.sha256 == sha256)) is None:
-        add(connection, StoredFile(sha256=sha256, content=content))
 
 
 def _unopened(run_id: int) -> sa.Select[Any]:

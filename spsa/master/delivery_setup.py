@@ -119,6 +119,7 @@ def delivery_of(
     """
     keep_bytes = config.build.distribute == "database"
     require = tuple(wanted["require"])
+    at_once = config.build.at_once or usual_builds()
     if wanted["kind"] != "build":
         engine = adopt(
             Path(wanted["engine"]),
@@ -138,7 +139,6 @@ def delivery_of(
             timeout=config.build.timeout,
             commands=Commands(os.environ),
         )
-        at_once = config.build.at_once or usual_builds()
         return CommandDelivery(engine, maker, keep_bytes, at_once, require), notes
     if wanted["where"] != "worker":
         store = None
@@ -150,7 +150,6 @@ def delivery_of(
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
-    at_once = config.build.at_once or usual_builds()
     builder = _builder(config, pinned, wanted, _work(config), at_once)
     return BuildDelivery(source, builder, keep_bytes, require), notes
 

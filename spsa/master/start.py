@@ -160,12 +160,9 @@ def _created(
         settings = replace(settings, origin=origin.to_json())
     delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
     settings = replace(settings, source=source_commit(config))
-    run = store.create_run(
-        new_row(config, settings, rules, name, delivery.source_sha256),
-        files=shared_files(config),
-        replacing=None if old is None else old.id,
-        origin=settings.origin,
-    )
+    store.keep_files(shared_files(config))
+    row = new_row(config, settings, rules, name, delivery.source_sha256)
+    run = store.create_run(row, replacing=None if old is None else old.id)
     notes = (*begins, *more)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 

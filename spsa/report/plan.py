@@ -141,22 +141,24 @@ def space_table(
         other = f"source has {others[p.name]:g}" if p.name in others else ""
         return ", ".join(filter(None, ("" if p.active else "frozen", other)))
 
-    def place(p: Parameter) -> str:
-        return str(p.place.location)
-
-    def source(p: Parameter) -> str:
-        return "{}: {}".format(*lines[p.name]) if lines else ""
-
-    of_options = Column("option", "option", kind="name", rank=3)
+    where = Column("option", "option", kind="name", rank=3)
+    if lines is not None:
+        where = Column("place", "place", "place.location", kind="name", rank=3)
     columns = (
         Column("name", "name", kind="name"),
         Column("value", "value"),
         Column("minimum", "min"),
         Column("maximum", "max"),
         Column("step", "step"),
-        of_options if lines is None else Column("place", "place", place, kind="name", rank=3),
+        where,
         Column("group", "group", kind="text", rank=4),
-        Column("source", "source", source, kind="text", rank=2),
+        Column(
+            "source",
+            "source",
+            lambda p: "{}: {}".format(*lines[p.name]) if lines else "",
+            kind="text",
+            rank=2,
+        ),
         Column("active", "state", state, kind="word", rank=1),
     )
     return TextTable(View("parameters", columns), space.parameters)

@@ -17,7 +17,6 @@ from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare,
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Sides
-from spsa.db.run_queries import NO_FILES
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.history.replay import games_of
@@ -280,7 +279,7 @@ def stage(
     applied: int = 0,
     *,
     planned: int = 0,
-    files: Mapping[str, bytes] = NO_FILES,
+    files: Mapping[str, bytes] | None = None,
     **over,
 ) -> Stage:
     """A started run, its master "m1", and the worker "machine-1".
@@ -289,7 +288,8 @@ def stage(
     space it is one that only rows know (see `new_run`).
     """
     run = tunable_run(space, planned or max(applied, 1), **over) if space else new_run(**over)
-    run = store.create_run(run, files=files)
+    store.keep_files(files or {})
+    run = store.create_run(run)
     master = store.acquire_master_lease(run.id, "m1", LEASE)
     staged = Stage(store, run, master, store.register_worker(new_worker()))
     for _ in range(applied):
