@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from spsa.algorithms.tuning import problem_of
-from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND
+from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, last_measured
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
 from spsa.core import Builds
@@ -20,7 +20,7 @@ from spsa.db.history_queries import TimeControlGames
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
-from spsa.master.delivery_setup import delivery_settings, measured_here, usual_builds
+from spsa.master.delivery_setup import delivery_settings, usual_builds, work_folder
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.planning.games_needed import cut, in_flight_limit
@@ -198,7 +198,7 @@ def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | 
         seconds = sum(one.seconds for one in past.parts) / games
         how = f"measured over {games:,} games"
     else:
-        nps = measured_here(config, NODES_PER_SECOND)
+        nps = last_measured(work_folder(config), NODES_PER_SECOND)
         settings = config.game_settings
         seconds = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
         how = f"{USUAL_PLIES:.0f} plies assumed"
@@ -218,7 +218,7 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
         return assumed.build_seconds, ()
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
-    if (seconds := measured_here(config, BUILD_SECONDS)) is not None:
+    if (seconds := last_measured(work_folder(config), BUILD_SECONDS)) is not None:
         return seconds, (f"two builds take {seconds:.3g} s, as the last one here: measured",)
     found = f"two builds take {USUAL_BUILD_SECONDS:g} s: assumed (--build-seconds)"
     return USUAL_BUILD_SECONDS, (found,)
@@ -226,10 +226,10 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
 
 def _seconds_of_each(config: Config, past: Measured) -> list[float | None]:
     """Seconds of a game by time control."""
-    settings, nps = config.game_settings, measured_here(config, NODES_PER_SECOND) or _USUAL_NPS
+    settings, nps = config.game_settings, last_measured(work_folder(config), NODES_PER_SECOND)
     if len(past.parts) == len(settings.played):
         return [one.seconds / one.tally.games for one in past.parts]
-    return [game_seconds(one, USUAL_PLIES, nps) for one in settings.played]
+    return [game_seconds(one, USUAL_PLIES, nps or _USUAL_NPS) for one in settings.played]
 
 
 def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:

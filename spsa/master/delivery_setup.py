@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
-from spsa.builds.builder import Builder, adopt, last_measured
+from spsa.builds.builder import Builder, adopt
 from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
 from spsa.builds.recipe import Recipe
@@ -134,7 +134,7 @@ def delivery_of(
             pinned=pinned,
             command=wanted["command"],
             declared=declared_options(engine.path, config.game_settings.engine_arguments),
-            work=_work(config),
+            work=work_folder(config),
             store=ArtifactStore(config.build.engines_path.resolve()),
             timeout=config.build.timeout,
             commands=Commands(os.environ),
@@ -150,14 +150,16 @@ def delivery_of(
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
-    builder = _builder(config, pinned, wanted, _work(config), at_once)
+    builder = _builder(config, pinned, wanted, work_folder(config), at_once)
     return BuildDelivery(source, builder, keep_bytes, require), notes
 
 
 def source_builder(config: Config, source: Path) -> Builder:
     """Builds the engine in another folder as [build] says, in work copies of its own."""
     wanted = _possible_here(config, config.build.model_dump(mode="json", include=_DECIDING))
-    return _builder(config, _copy(config, source, wanted), wanted, _work(config) / "matches", 1)
+    return _builder(
+        config, _copy(config, source, wanted), wanted, work_folder(config) / "matches", 1
+    )
 
 
 def _builder(
@@ -177,17 +179,12 @@ def _builder(
 @contextmanager
 def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
     """A delivery whose engines are in a folder of their own, which is removed at the end."""
-    work = _work(config)
+    work = work_folder(config)
     work.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
         build = config.build.model_copy(update={"engines_path": Path(folder)})
         own = config.model_copy(update={"build": build})
         yield delivery_of(own, space, delivery_settings(own), None)[0]
-
-
-def measured_here(config: Config, what: str) -> float | None:
-    """The seconds of two builds, of a run, `probe` or `init`, or the speed that `init` measured."""
-    return last_measured(_work(config), what)
 
 
 def shared_files(config: Config) -> dict[str, bytes]:
@@ -238,7 +235,7 @@ def _copy(
     cargo, ours = not wanted["command"], [config.path, config.run.params, config.build.engines_path]
     if wanted.get("binary") and not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
-    return pin(source, _work(config), ours, cargo=cargo, sha256=sha256)
+    return pin(source, work_folder(config), ours, cargo=cargo, sha256=sha256)
 
 
 def _commits(config: Config, began: SourceCommit | None) -> Iterator[str]:
@@ -263,7 +260,8 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
     return {**wanted, "levels": possible[-1:]}
 
 
-def _work(config: Config) -> Path:
+def work_folder(config: Config) -> Path:
+    """The folder for what is made of this config.toml."""
     return config.path.resolve().parent / WORK
 
 

@@ -18,7 +18,7 @@ from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput
-from spsa.master.delivery_setup import WORK, temporary_delivery
+from spsa.master.delivery_setup import temporary_delivery, work_folder
 from spsa.master.start import checked_space
 
 _MOST_TRIES = 6
@@ -96,7 +96,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
     tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
-    work = config.path.resolve().parent / WORK
+    work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
     if tried.nodes:
         keep_measured(work, NODES_PER_SECOND, tried.nodes_per_second)
@@ -139,7 +139,7 @@ def _likeliest(names: list[str]) -> list[str]:
 
 def _executables(config: Config) -> Iterator[str]:
     """The programs that the last build left in its copy, as `binary` names them, newest first."""
-    tree = config.path.resolve().parent / WORK / "plus" / "tree"
+    tree = work_folder(config) / "plus" / "tree"
     found = (Path(folder, name) for folder, _, names in os.walk(tree) for name in names)
     programs = [path for path in found if _is_program(path)]
     for path in sorted(programs, key=lambda path: -path.stat().st_mtime):

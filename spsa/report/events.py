@@ -139,10 +139,6 @@ class News:
     found: str
     advice: str
 
-    @staticmethod
-    def key_of(event: Event) -> tuple[Any, Any]:
-        return event.detail.get("kind"), event.detail.get("subject")
-
 
 ALARMS = View("alarms", values("kind", "subject", "found", "advice"))
 

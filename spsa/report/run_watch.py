@@ -170,7 +170,8 @@ class RunWatch:
         self._tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
 
     def _record_news(self, run: Run, found: Iterator[News]) -> None:
-        told = {News.key_of(one) for one in self._store.events(run.id, _MAX_EVENTS, kinds=[NEWS])}
+        events = self._store.events(run.id, _MAX_EVENTS, kinds=[NEWS])
+        told = [(event.detail.get("kind"), event.detail.get("subject")) for event in events]
         for one in found:
             if (one.kind, one.subject) not in told:
                 self._store.record(self._master_lease, [(NEWS, record(ALARMS, one))])
