@@ -99,15 +99,3 @@ def test_a_fork_begins_without_sums():
     forked = rules.forked(rules, update.state, 1.0)
     assert "time_controls" not in forked.begun[1]
     assert not forked.sums(forked.begun[1]).pairs.any()
-
-
-def test_opposite_pulls_are_told_apart_from_noise():
-    rng, sums = np.random.default_rng(3), TimeControlSums.nothing(2, 2)
-    for _ in range(200):
-        difference = rng.choice([-2.0, 2.0], 2)
-        lead = 0.03 * np.array([difference[0], -difference[0]])
-        chances = np.clip(np.array(SHARP) + np.outer(lead, PAIR_RESULTS) / 2, 0.01, None)
-        counts = np.array([rng.multinomial(10, p / p.sum()) for p in chances])
-        sums = sums.after(counts, difference)
-    assert sums.deviations[0, 0] > 4.0 and sums.deviations[1, 0] < -4.0
-    assert (np.abs(sums.deviations[:, 1]) < 3.0).all()

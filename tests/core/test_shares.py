@@ -54,7 +54,3 @@ def test_no_time_control_always_comes_last():
     last = Counter(order[-1] for order in orders)
     assert set(last) == {0, 1, 2} and min(last.values()) > 60
     assert len({tuple(order) for order in orders}) > 290
-
-
-def test_one_time_control_leaves_batches_as_they_are():
-    assert list(assigned([10, 10, 4], (1.0,), 5)) == [(10, 0), (10, 0), (4, 0)]
