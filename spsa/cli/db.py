@@ -88,11 +88,10 @@ def _send_test(config: Config) -> int:
         raise NothingToDo('config.toml names no one: write urls = ["https://..."] into [notify]')
     text = text_of(config.run.name, ["test: messages about this run arrive here"])
     for one in told:
+        said = "sent"
         try:
             one.send(Message(run=config.run.name, kind="test", text=text))
         except NotSent as error:
-            failed = True
-            echo(f"{one.shown}: not sent: {error}")
-        else:
-            echo(f"{one.shown}: sent")
+            failed, said = True, f"not sent: {error}"
+        echo(f"{one.shown}: {said}")
     return int(failed)

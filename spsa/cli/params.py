@@ -30,7 +30,7 @@ from spsa.db import Store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.files import write_whole
 from spsa.live_display import working
-from spsa.master.delivery_setup import sources_of
+from spsa.master.delivery_setup import source_texts
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
 from spsa.report.matches import ThetaChoice, chosen_theta
@@ -73,7 +73,7 @@ def show(config: Config, as_json: bool) -> None:
         return
     lines, others = None, {}  # the values are options
     if config.delivery.kind == "build":
-        texts = sources_of(config, space)
+        texts = source_texts(config, space)
         lines, others = source_lines(space, texts), other_values(space, texts)
     terminal().print(
         space_table(space, lines, {name: there for name, (there, _) in others.items()})
@@ -91,10 +91,10 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
+    chosen, began = space, None
     if run is None:
         _refuse_theta(theta)
-    chosen, began = space, None
-    if run is not None:
+    else:
         chosen, settings = _of_run(config.database.url, run, theta)
         began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
@@ -104,7 +104,7 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
         return
-    texts = sources_of(config, space, began)
+    texts = source_texts(config, space, began)
     rendered = render(space, values, texts)
     patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw("".join(patches))

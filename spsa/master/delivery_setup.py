@@ -78,7 +78,7 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
     return folder / inside
 
 
-def sources_of(config: Config, space: Space, began: SourceCommit | None = None) -> dict[str, str]:
+def source_texts(config: Config, space: Space, began: SourceCommit | None = None) -> dict[str, str]:
     """The texts of the files that hold parameters, see `read_sources`."""
     folder, constants = source_of(config, began), config.build.constants_file
     return read_sources(space, folder, constants, config.run.params)

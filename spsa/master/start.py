@@ -23,7 +23,7 @@ from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, Inval
 from spsa.history.replay import theta_at
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of, shared_files, source_commit, sources_of
+from spsa.master.delivery_setup import delivery_of, shared_files, source_commit, source_texts
 from spsa.master.session import RunSettings, differences, settings_from, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
@@ -94,7 +94,7 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
         arguments = config.game_settings.engine_arguments
         declarations = declared_options(config.delivery.engine, arguments=arguments)
         return check_against_engine(space, declarations, config)
-    return check_against_source(space, sources_of(config, space), str(config.run.params))
+    return check_against_source(space, source_texts(config, space), str(config.run.params))
 
 
 def prepare(
@@ -171,7 +171,7 @@ def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
     """A note about values that are not those of the source."""
     if config.delivery.engine is not None:
         return ()
-    others = other_values(space, sources_of(config, space))
+    others = other_values(space, source_texts(config, space))
     told = [f"{name} at {own:g} ({there:g})" for name, (there, own) in others.items()]
     named = ", ".join([*told[:4], *["..."] * (len(told) > 4)])
     return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()

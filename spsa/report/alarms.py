@@ -103,8 +103,8 @@ def of_time_controls(run: Run, sums: TimeControlSums | None) -> Iterator[Alarm]:
     The interval is wider for more parameters and more pairs of time controls (Bonferroni).
     """
     limits = [str(one.time_control) for one in run.game_settings.time_controls]
-    names = [p.name for p in Space.from_json(run.space).active] if sums else []
-    if sums is None or run.applied < _MIN_PULLS or not names:
+    names = [p.name for p in Space.from_json(run.space).active]
+    if sums is None or run.applied < _MIN_PULLS:
         return
     chance = _OUTSIDE / (len(names) * comb(len(limits), 2))
     most = NormalDist().inv_cdf(1 - chance / 2)
