@@ -114,7 +114,8 @@ def checkout_of(text: str) -> tuple[Path, SourceCommit]:
         found = _git(here, "rev-parse", "--verify", f"{commit}^{{commit}}")
         top, inside = (_git(here, "rev-parse", f"--show-{x}") for x in ("toplevel", "prefix"))
     except BuildFailed as error:
-        raise InvalidInput.of(text, "source", _last_line(error), remedy) from None
+        told = _last_line(error).replace("Needed a single revision", f'no commit "{commit}"')
+        raise InvalidInput.of(text, "source", told, remedy) from None
     return _laid_out(top, found) / inside, SourceCommit(place=str(here), ref=commit, commit=found)
 
 

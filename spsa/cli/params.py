@@ -99,7 +99,9 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "command":
-        raise NothingToDo("there is nothing to patch: `params export` prints the values")
+        raise NothingToDo(
+            "there is nothing to patch: `params export --format json` prints the values"
+        )
     if config.delivery.kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))

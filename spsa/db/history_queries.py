@@ -156,12 +156,12 @@ class HistoryQueries(Database):
     def time_control_games(
         self, run_id: int, match_number: int | None = None
     ) -> list[TimeControlGames]:
-        """The sums by time control over the tuning games of a run, or over those of a match."""
-        its = Iteration.match_number == match_number
+        """The sums by time control over the tuning games of a run, or over those that count of a match."""
+        its = [Iteration.match_number == match_number, ~IS_ABANDONED]
         if match_number is None:
-            its = Iteration.purpose == Purpose.TUNE
+            its = [Iteration.purpose == Purpose.TUNE]
         sums = select(Batch.time_control, *sums_of(Batch, (*COUNTS, "seconds"))).join(Iteration)
-        sums = sums.where(Iteration.run_id == run_id, its, Batch.status == BatchStatus.DONE)
+        sums = sums.where(Iteration.run_id == run_id, *its, Batch.status == BatchStatus.DONE)
         ordered = sums.group_by(Batch.time_control).order_by(Batch.time_control)
         return self._values(TimeControlGames, ordered)
 

@@ -147,6 +147,12 @@ class Run(Base, kw_only=True):
         return self.max_iterations > 0
 
     @property
+    def has_patch(self) -> bool:
+        """Whether its values are a patch or options, and no files that a command makes."""
+        with as_written("a column `settings`"):
+            return bool(self.settings.get("delivery", {}).get("kind") != "command")
+
+    @property
     def estimates(self) -> Estimates:
         return Estimates(**{n: getattr(self, f"theta_{n}") for n in Estimates().by_name()})
 

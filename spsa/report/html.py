@@ -17,7 +17,7 @@ from spsa import __version__
 from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
-from spsa.report.answer import answer, ends, moved, notes
+from spsa.report.answer import answer, answer_lines, ends, moved, notes
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
 from spsa.report.formats import shown
@@ -52,6 +52,7 @@ def environment(*loaders: BaseLoader) -> Environment:
         "grouped": lambda alarms: list(grouped(alarms)),
     }
     found.globals |= {
+        "answer_lines_of": answer_lines,
         "answer_of": answer,
         "ends_of": lambda status: [*moved(status), *ends(status)],
         "notes_of": notes,
@@ -82,11 +83,13 @@ def _printable(value: Any) -> Any:
 def take(run: Run) -> Sequence[tuple[str, str]]:
     """The command lines that take the result of a run, each with what it prints."""
     name = quote(run.name)
+    patch = (
+        "A patch of the source for `git apply`; for UCI options, `setoption` lines",
+        f"spsa-master params diff --run {name}",
+    )
+    numbers = "The tuned values", f"spsa-master params export --format json --run {name}"
     return (
-        (
-            "A patch of the source for `git apply`; for UCI options, `setoption` lines",
-            f"spsa-master params diff --run {name}",
-        ),
+        patch if run.has_patch else numbers,
         (
             "The tuned values as the lines that OpenBench takes",
             f"spsa-master params export --format openbench --run {name}",

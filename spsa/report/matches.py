@@ -233,15 +233,17 @@ def time_controls(
 ) -> Iterator[TimeControlStatus]:
     """The games by time control, with those of the last of `matches` against the start.
 
-    Nothing for a run with one time control.
+    Of a run without parameters, those of the last match. Nothing for a run with one time control.
     """
     own, sums = run.game_settings, time_control_sums(run)
     if not own.time_controls:
         return
     start, weights = ThetaChoice.START, sums.weights_of_pairs(own.weights) if sums else ()
-    told = [one for one in matches if one.measures(start) and one.game_settings.time_controls]
+    asked = [one for one in matches if one.measures(start) or not run.tunes]
+    told = [one for one in asked if one.game_settings.time_controls]
     last = ((Purpose.VALIDATE, one.game_settings, one.match_number) for one in told[-1:])
-    for purpose, settings, match in ((Purpose.TUNE, own, None), *last):
+    tuned = ((Purpose.TUNE, own, None),) if run.tunes else ()
+    for purpose, settings, match in (*tuned, *last):
         played = {one.time_control: one for one in store.time_control_games(run.id, match)}
         for number, one in enumerate(settings.time_controls):
             its = played.get(number)

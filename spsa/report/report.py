@@ -184,7 +184,7 @@ def report(store: Store, run: Run) -> Report:
         history=history(store, run),
         machines=machines,
         validations=matches_of(run, store.matches(run.id)),
-        workers=tuple(one for one in workers if one.share is not None),
+        workers=tuple(one for one in workers if one.share is not None or not run.tunes),
         events=tuple(store.events(run.id, MAX_EVENTS)),
     )
 

@@ -123,7 +123,8 @@ class Status:
         """The command that prints the tuned values; empty before the first result."""
         if self.run.applied == 0:
             return ""
-        return f"spsa-master params diff --run {quote(self.run.name)}"
+        command = "diff" if self.run.has_patch else "export --format json"
+        return f"spsa-master params {command} --run {quote(self.run.name)}"
 
     @property
     def is_over(self) -> bool:

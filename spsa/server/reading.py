@@ -73,7 +73,7 @@ class Reader:
 
     def history(self, run: Run) -> RunHistory:
         """Of as many points as a page can show."""
-        points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
+        points = min(POINTS, max(MIN_POINTS, MAX_VALUES // max(1, len(run.theta))))
         return self._histories.get(run.id, lambda: history(self._store, run, points))
 
     def figures(self, run: Run) -> dict[str, Figure]:

@@ -212,6 +212,8 @@ def test_a_commit_of_a_work_tree_is_checked_out_beside_it(repository):
     for wrong in (f"{repository.work}@nothing", str(repository.work), "nowhere@HEAD"):
         with pytest.raises(InvalidInput, match="FOLDER@COMMIT"):
             checkout_of(wrong)
+    with pytest.raises(InvalidInput, match='no commit "nothing"'):
+        checkout_of(f"{repository.work}@nothing")
 
 
 def test_a_folder_tells_its_commit_and_whether_it_has_changes(repository, tmp_path):

@@ -74,6 +74,8 @@ def test_a_run_is_played_probed_measured_and_replayed(way: str, tmp_path, sqlite
         tuner.validate("--games", 4)
         assert "2 parameters probed, 0 dead" in tuner.ask("probe").stdout
         assert "nothing to patch" in tuner.ask("params", "diff", code=3).stderr
+        named = tuner.ask("status").stdout.split("take the result: `spsa-master ")[1].split("`")[0]
+        assert "boldness" in tuner.ask(*named.split()).stdout
 
 
 def test_a_file_with_other_bytes_is_not_used(tmp_path, sqlite_url) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import TERMS, new_iteration, of_nodes, parameter, play, several, tunable_run
+from builders import TERMS, new_iteration, new_run, of_nodes, parameter, play, several, tunable_run
 from console import ROOT
 from masters import FakeSleep, RunUnderTest
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.console import Console
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
-from spsa.lifecycle import Purpose
+from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarms import of_time_controls, with_alarms
 from spsa.report.events import MINOR, AlarmKind
 from spsa.report.html import page
@@ -34,12 +34,14 @@ def played(store, game_settings):
     return tested.now()
 
 
-def validated(store, run):
-    """A match against the start, with both time controls."""
+def validated(store, run, **over):
+    """A match, by itself against the start, with both time controls."""
     master = store.acquire_master_lease(run.id, "m", 1000)
     facts = {"purpose": Purpose.VALIDATE, "k": None, "a_k": None, "c_k": None, "opened_on": 6}
-    store.open_iteration(master, new_iteration(**facts, game_settings=TWO, target_games=16))
+    made = new_iteration(**facts | over, game_settings=TWO, target_games=16)
+    store.open_iteration(master, made)
     play(store)
+    return master
 
 
 def test_a_run_with_several_shows_each_everywhere(store):
@@ -73,6 +75,21 @@ def test_a_run_with_several_shows_each_everywhere(store):
     ]
     assert heads == [line.split() for line in lines if line.startswith("time control  ")]
     assert ("time_control", "nodes=200, share 3, nodes=400, share 1") in settings_of(run)
+
+
+def test_matches_of_engines_show_the_games_that_count_of_the_last_one(store):
+    over = {"status": RunStatus.FINISHED, "finished_at": store.clock(), "max_iterations": 0}
+    plain = {"theta": {}, "space": Space(()).to_json()}
+    run = store.create_run(new_run(game_settings=TWO, **plain, **over))
+    validated(store, run, plus_parameters={}, minus_parameters={})
+    (first,) = store.open_iterations(run.id)
+    master = validated(store, run, plus_parameters={}, match_number=first.iteration_number)
+    store.abandon_validation(master, store.open_iterations(run.id)[1].id)
+    rows = status(store, run).time_controls
+    assert [(r.purpose, r.tally.games) for r in rows] == [("validate", 12), ("validate", 4)]
+    html = page(report(store, run))
+    assert "nothing is played now" in html and "16 games, Elo" in html
+    assert "not measured" not in html and "How to reproduce it" not in html
 
 
 def test_a_run_with_one_shows_no_such_table(store):

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 from asking import Store
-from builders import Stage, stage
+from builders import Stage, new_run, stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
 
@@ -14,6 +14,7 @@ from spsa.core.scoring import Tally
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
+from spsa.lifecycle import RunStatus
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure
 from spsa.report.formats import elo_text, number
@@ -283,3 +284,12 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
     assert "No validation has been played" in page and "there is no result yet" in page
     assert "<code>spsa-master validate</code> plays the tuned values" in page
     assert browser.get("/api/figures").json() == {}
+
+
+def test_a_run_of_matches_alone_has_every_page(store: Store) -> None:
+    over = {"status": RunStatus.FINISHED, "finished_at": store.clock(), "max_iterations": 0}
+    plain = {"theta": {}, "space": {"parameters": [], "constraints": []}}
+    store.create_run(new_run(**plain, **over))
+    browser = client_of(store)
+    assert "no match has been played" in html(browser, "/run?run=first")
+    assert browser.get("/api/figures?run=first").status_code == 200
