@@ -156,7 +156,7 @@ class HistoryQueries(Database):
     def time_control_games(
         self, run_id: int, match_number: int | None = None
     ) -> list[TimeControlGames]:
-        """The sums by time control over the tuning games of a run, or over those that count of a match."""
+        """The sums by time control over a run's tuning games, or a match's games that count."""
         its = [Iteration.match_number == match_number, ~IS_ABANDONED]
         if match_number is None:
             its = [Iteration.purpose == Purpose.TUNE]
