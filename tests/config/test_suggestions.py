@@ -75,6 +75,12 @@ src/eval.rs | const ASPIRATION_WINDOW_SIZE: i32 = 11; const lmr_first_move_index
 src/eval.rs | const RAZOR_DEPTH: Depth = 3 * ONE_PLY; const VOTE_OFFSET: i32 = 11; | -, about
 src/bitboard.h | const int PawnDelta[3] = {7, 8, 9}; | neither
 src/types.h | enum Piece { PAWN = 2, KNIGHT = 4, BISHOP = 6, W_KING = 14 }; | the number of a piece
+src/types.rs | const NNE: Dir = (2, -1); const SEE: Dir = (-1, -2); | signs
+src/eval_tuning.rs | const SEE: i32 = 90; const PawnValue: i32 = 82; | -
+src/tuning_eval.rs | const PawnValue: i32 = 82; | neither
+src/search.rs | const ONE: Depth = Depth(1); const EVAL_WRAPPING: u8 = 9; | a size
+src/const.h | enum Kind { PROMOTION_B = 4, PROMOTION_Q = 12, ENPASSANT = 1 }; | a size
+src/search.rs | const HardScaleCap: f64 = 3.4; const EvalInstability: f64 = 0.1; | about the clock
 src/types.h | enum Way { NW = 7, SE = -7, NORTH_WEST = 9 }; | neither, a size
 src/eval.h | const int EVAL_UNKNOWN = 2046; | a size
 src/eval.rs | const PIECE_STRIDE: usize = 60; | a size
@@ -184,6 +190,13 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
             },
             ["p0", "p1", "margin"],
         ),
+        (  # beside a range: what the author does not tune
+            {
+                "params_rs": "tune!(lmr: i32 = 6 (4..=12); fp: i32 = 90 (40..=200););"
+                "nontunable!(fp_depth: i32 = 6 (4..=12); see_depth: i32 = 9 (5..=15););"
+            },
+            ["lmr", "fp"],
+        ),
         (  # of namesakes the later one has the name of its file, too
             {"eval_rs": "const A: i32 = 5; const B: i32 = 7;", "search_rs": "const A: i32 = 6;"},
             ["a", "b", "search_a"],
@@ -219,6 +232,8 @@ block![
     hist_low: isize = -47; -200..=0;
 ];
 before! { QS_DELTA: 0..=400 = 90; QS_DEPTH: 1..=20 = 8; }
+brackets!(quiet_see: i32 = -60 (-120..=-30); tactic_see : i16 = 20 (10..=40););
+arrows! { Search { ["Fpu"] fpu: f64 => 0.2, 0.05, 0.95, 0.05, 0.002; cap: i64 => 7, 1, 32, 2; } }
 make!(delta, -20, -60, 0, 5);
 rows! { (razor, 300, 100, 600), (probcut, 170, 80, 300) }
 const LMP: Tunable = Tunable::new("LMP Base", 3, 1, 9);
@@ -279,6 +294,10 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
                 "hist_low": (-47, -200, 0, 10, "hist_low"),
                 "qs_delta": (90, 0, 400, 20),
                 "qs_depth": (8, 1, 20, 1),
+                "quiet_see": (-60, -120, -30, 4, "quiet_see"),
+                "tactic_see": (20, 10, 40, 2, "tactic_see"),
+                "fpu": (0.2, 0.05, 0.95, 0.05, "Search::fpu"),
+                "cap": (7, 1, 32, 2, "Search::cap"),
                 "delta": (-20, -60, 0, 5, "delta"),
                 "razor": (300, 100, 600, 25, "razor"),
                 "probcut": (170, 80, 300, 11, "probcut"),

@@ -102,7 +102,8 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
 
     They are written `name = value`, `name: type = value`, `type name: value` or, where they end
     with semicolons or are rows of numbers, also `name, value, and more`. A range stands behind the
-    value, `name = value; 1..=9; step = 2;`, or before it, `name: 1..=9 = value`.
+    value, `name = value; 1..=9; step = 2;` or `name = value (1..=9);`, or before it,
+    `name: 1..=9 = value`.
     """
     tokens = tree.children[1:-1]
     listed = any(token.type == ";" for token in tokens) or _is_row(tokens)
@@ -167,10 +168,12 @@ def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | N
     mark = next((i for i, kind in enumerate(kinds) if kind in _MARKS_OF_VALUES), 0)
     if mark == 0 or kinds[mark - 1] not in _NAMES or (kinds[mark] == "," and not listed):
         return None
-    start = kinds.index("=" if "=" in kinds else kinds[mark]) + 1
+    start = kinds.index(next(kind for kind in ("=", "=>", kinds[mark]) if kind in kinds)) + 1
     value = next(iter(_split(tokens[start:], ",")), [])
     if not value or kinds[start] == ",":
         return None
+    if len(value) > 1 and any(token.type in _RANGES for token in value[-1].children):
+        value.pop()
     around = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
     told = around if any(token.type in _RANGES for token in around) else []
     behind = tuple(_numbers([*told, *tokens[tokens.index(value[-1]) + 1 :]]))

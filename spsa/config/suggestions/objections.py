@@ -69,8 +69,8 @@ def _holds(pattern: str, parts: Iterable[str]) -> bool:
 
 _OF_USE = _Rule(
     _CLOCK,
-    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|LIMIT|TIME)\w*",
-    word=r"CLOCK|TIMER?|STABILITY|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
+    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|TIME)\w*",
+    word=r"CLOCK|TIMER?|(IN)?STABILITY|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?")
@@ -93,7 +93,7 @@ _OF_NAME = (
         whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL)"  # it is never captured
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL)_KING"
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
-        r"|CASTLING|PROMOTION|QUIET"
+        r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
         r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
@@ -101,12 +101,12 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
-        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPSILON|FLAGS?|FRACTIONS|HASH|HEIGHT|HIDDEN|IDS?"
+        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|HASH|HEIGHT|HIDDEN|IDS?"
         r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
-        r"|CURRMOVE|FREQUENCY|INTERVAL|(MVV)?LVA|VERBOSE"
+        r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
         r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFT|SKIP|STACK|THREADS?"
-        r"|TRACE|TUNING|TYPES|UNDEFINED|UNITS?|VERSION|WON|WIN|ZOBRIST",
+        r"|TRACE|TUNING|TYPES|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
         _SIZE,
@@ -118,13 +118,13 @@ _OF_NAME = (
     _OF_PHASE,
     _OF_USE,
 )
-_OF_MAKER = (_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?"))
+_OF_MAKER = (_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?|(NON|UN)TUNABLE"))
 _OF_OPTION = (
     _Rule(
         _STANDARD,
-        whole=r"HASH|THREADS|PONDER|(OWN_)?BOOK\w*|CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH"
+        whole=r"HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH"
         r"|MULTI_?PV|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|NODESTIME|(SKILL_)?LEVEL"
-        r"|SYZYGY_?\w*|UCI_?ELO|\w*UCI_OPTIONS?_\w+",
+        r"|SYZYGY_?\w*|UCI_?ELO|UCI_RATING\w*|\w*UCI_OPTIONS?_\w+",
     ),
     _OF_USE,
 )
@@ -162,6 +162,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
         "the number of a piece, by its name",
         lambda e, size: size <= 16 and _holds(_PIECE, [e.location.name.upper()]),
     ),
+    (SIGNS, lambda e, size: size <= 2 and _holds(r"[NSEW]{2,3}", [e.location.name])),
     (
         "written as a bit pattern",
         lambda e, _: e.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")),
@@ -266,6 +267,7 @@ _OTHER_FOLDERS = (
     r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
+_COPY_OF_TUNER = r"tun(e|er|ing)_?(eval|hce|psqt?|pst)"
 _CLEAR = (
     r"ASPIRATION|ASP|BACKWARDS?|BIAS|BLOCKADE|BONUS(ES)?|COEFF|CONTEMPT|CONNECTED|CONTINUATION"
     r"|COUNTERMOVE|DANGER|DEFEN[CS]E|DOUBLED|ENDGAME|EG|EVAL(UATION)?|EXTENSION|FP|FUTILITY"
@@ -287,7 +289,7 @@ _OF_BOARD = (
 def rank_of_file(path: str) -> int:
     """1 for a file that may hold search or evaluation, -1 for one that does other work, else 0."""
     parts = PurePosixPath(path.lower())
-    if _holds(_OTHER_FOLDERS, parts.parent.parts):
+    if _holds(_OTHER_FOLDERS, parts.parent.parts) or _holds(_COPY_OF_TUNER, [parts.stem]):
         return -1
     for name in (parts.stem, *reversed(parts.parent.parts)):
         if name not in ("src", "lib", "mod"):
