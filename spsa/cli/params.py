@@ -108,8 +108,10 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         return
     texts = source_texts(config, space, began)
     rendered = render(space, values, texts)
-    patches = (unified_patch(texts[name], text, name) for name, text in rendered.items())
-    echo_raw("".join(patches))
+    patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
+    echo_raw(patch)
+    if not patch:
+        echo("an empty patch: the source has these values already", err=True)
 
 
 def _checked(config: Config) -> Space:
