@@ -20,7 +20,7 @@ from spsa.master.session import tuning_of
 from spsa.output import echo
 from spsa.report.formats import by
 from spsa.report.table import Column, TextTable, View, terminal
-from spsa.text import plural
+from spsa.text import plural, suggestion
 
 _Moment = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 _Number = click.IntRange(0, 2**31 - 1)
@@ -89,6 +89,7 @@ def purge(
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
     with Store(config.database.url) as store:
         chosen = store.run(run)
+        _refuse_unknown(store, worker=worker, host=host)
         wanted = _planned(config, store, chosen, selection)
         echo(*_sentences(wanted))
         if wanted.after is not None:
@@ -105,6 +106,15 @@ def purge(
             done = carry_out(store, tuning_of(chosen), wanted, actor(), reason)
         _repair(config, store, chosen)
         echo(f"purge {done.number}: {done.games:,} games are removed")
+
+
+def _refuse_unknown(store: Store, **named: str | None) -> None:
+    """Refuse a worker or a host that the database does not know."""
+    for option, name in named.items():
+        known = {getattr(one, option) for one in store.workers()}
+        if name is not None and known and name not in known:
+            found = f"the database knows no {name!r}; {suggestion(name, known)}"
+            raise click.BadParameter(found, param_hint=f"--{option}")
 
 
 _MOVES = View(

@@ -21,6 +21,7 @@ from spsa.core.params.placement import SOURCE_SUFFIXES
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.planning.plan_inputs import Shape
+from spsa.text import closest
 
 _MAX_BYTES = 2**19  # of one file: a person does not write a longer one
 _FOREIGN = re.compile(
@@ -71,11 +72,18 @@ class EngineFiles:
     switches: Sequence[str]
 
 
+_SOURCE = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
+
+
 def read_source(source: Path) -> EngineFiles:
     """Every file below `source` that is a part of the engine and no test.
 
     Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++.
     """
+    if not source.is_dir():
+        near = closest(source.name, (beside.name for beside in source.parent.glob("*")))
+        remedy = f"did you mean {source.parent / near}?" if near else _SOURCE
+        raise InvalidInput.of(source, "SOURCE", "is no folder", remedy)
     if not (source / "Cargo.toml").exists():
         texts, unread = _read(source, tuple(f".{s}" for s in SOURCE_SUFFIXES if s != "rs"))
         if texts or unread:
@@ -117,8 +125,7 @@ def _package(folder: Path) -> str | None:
         manifest = tomllib.loads(content(folder / "Cargo.toml", MAX_TEXT).decode("utf-8"))
     except (OSError, ValueError) as error:
         found = f"has no Cargo.toml that can be read: {getattr(error, 'strerror', None) or error}"
-        remedy = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
-        raise InvalidInput.of(folder, "SOURCE", found, remedy) from None
+        raise InvalidInput.of(folder, "SOURCE", found, _SOURCE) from None
     name: str | None = manifest.get("package", {}).get("name")
     return name
 

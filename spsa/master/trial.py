@@ -1,7 +1,7 @@
 """Tries a new engine once before its first run: one build, the handshake and one search.
 
 A failure whose remedy is one plain value of config.toml is mended, and the engine is tried again.
-Otherwise the user reads the last words of the tool that failed.
+Otherwise the user reads the last words of the tool that failed, and what may help.
 """
 
 import os
@@ -32,6 +32,30 @@ _OTHER_BINARIES = re.compile(
 )
 _MISSING_CLANG = re.compile(r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)")
 _CHOICES = re.compile(r"name one of: (.+)")
+_ADVICE = (
+    (
+        r"E0554|channel of|requires rustc|newer version of Cargo|toolchain .* is not installed",
+        "it needs another Rust: `rustup toolchain install nightly`, then set RUSTUP_TOOLCHAIN",
+    ),
+    (
+        r"resolve (host|address)|Name or service not known|Could not connect|download",
+        "it downloads something, and that failed: put it into the source first",
+    ),
+    (
+        r"(No such file|not find|couldn't read|not found|No rule).*(\.(nnue|bin|net)\b|weights)"
+        r"|\.(nnue|bin|net)\b.*(No such file|not found|be opened)|s:\d+: Error: file not found:",
+        "a network that it includes is missing: put that into the source",
+    ),
+    (
+        r"cannot find -l|unsupported linker|unable to find library|invalid linker|fuse-ld|libclang",
+        "a library or a linker is missing: install it, or correct [build] command",
+    ),
+    (
+        r"unrecognized command-line option",
+        "it is for another compiler: install that, or correct [build] command",
+    ),
+    (r"not found|No such file", "install what is missing, or correct [build] command"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +76,7 @@ class Trial:
 
 
 class TrialFailed(BuildFailed):
-    """The engine cannot play yet; has the last words of what failed."""
+    """The engine cannot play yet; has the last words of what failed, and what may help."""
 
 
 Write = Callable[[Setup], Config]
@@ -171,8 +195,8 @@ def _reason(error: BuildFailed | InvalidInput) -> str:
 
 
 def _last_words(said: str) -> str:
-    """The end of what the tool said."""
+    """The end of what the tool said, and what may help."""
     lines = [line for line in said.splitlines() if not line.startswith("Its values: ")]
-    return "\n".join(
-        lines if len(lines) <= _LAST_LINES else [lines[0], "...", *lines[-_LAST_LINES:]]
-    )
+    shown = lines if len(lines) <= _LAST_LINES else [lines[0], "...", *lines[-_LAST_LINES:]]
+    advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, said)), "")
+    return "\n".join([*shown, *([advice] if advice else [])])

@@ -197,7 +197,7 @@ def test_ranges_that_an_engine_lists_for_openbench_go_before_its_options(uci, as
     ("arguments", "code", "said"),
     [
         ([], 2, "either one SOURCE, or --engine"),
-        (["engien"], 2, "engien: [SOURCE] has no Cargo.toml that can be read: No such file"),
+        (["engien"], 2, "engien: [SOURCE] is no folder; did you mean engine?"),
         (["--engine", "engine/src/main.rs"], 2, "cannot start"),
         (["--engine", "dull"], 3, "declares no option with a number"),
     ],

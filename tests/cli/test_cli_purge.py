@@ -116,8 +116,8 @@ def test_times_are_in_utc(tested, ask):
     [
         ("", 2, "give a condition"),
         ("--worker x", 2, "there is no terminal to ask on"),
-        ("--worker bda-1 --yes", 3, "no counted result of run tested is selected"),
-        ("--host x --yes", 3, "no counted result of run tested is selected"),
+        ("--worker bda-1 --yes", 2, "the database knows no 'bda-1'; did you mean"),
+        ("--host x --yes", 2, "--host: the database knows no 'x'; use one of"),
         ("--since yesterday", 2, "'yesterday' does not match the formats"),
         ("--iteration 99 --yes", 3, "no counted result of run tested is selected"),
     ],

@@ -89,16 +89,18 @@ def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, t
 
 
 @pytest.mark.parametrize(
-    ("makefile", "words"),
+    ("makefile", "code", "words", "advice"),
     [
-        ("small: net.nnue\n", "net.nnue"),
-        ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", "host: x"),
+        ("small: net.nnue\n", 4, "net.nnue", "a network that it includes is missing"),
+        ("all:\n\t@echo Could not resolve host: x >&2; exit 6\n", 4, "host: x", "it downloads"),
     ],
 )
-def test_a_build_that_fails_ends_with_the_words_of_the_tool(ask, folder, makefile, words):
+def test_a_build_that_fails_ends_with_the_words_of_the_tool(
+    ask, folder, makefile, code, words, advice
+):
     engine(makefile)
     heard = ask("init", "small")
-    assert heard.code == 4 and words in heard.err
+    assert heard.code == code and words in heard.err and advice in heard.err
     assert "Its values" not in heard.err
     assert Path("params.toml").exists(), "to go on by hand"
     assert ask("init", "small", "--force", "--no-try").code == 0
