@@ -1,6 +1,7 @@
 """Engines that workers build: ordered by a master, leased to one machine, published once."""
 
 import hashlib
+import time
 from dataclasses import replace
 
 import pytest
@@ -53,6 +54,7 @@ class Orders:
     def claim_expired(self, worker):
         build = self.claim(worker)
         self.sql("UPDATE spsa_build SET lease_expires_at = leased_at, leased_at = created_at")
+        time.sleep(0.005)  # a lease that ends in this millisecond has not expired
         return build
 
     def publish(self, build, **over):
