@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -86,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: every failure ends in one sentence and its exit code."""
     if not os.environ.get("SPSA_DEBUG"):
         sys.excepthook = report_defect
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started ends, too
     write_any_text()
     handler = StderrLines()
     handler.setFormatter(PrintableLines())

@@ -1,12 +1,15 @@
 """`init` builds an engine once and searches once, and mends what one plain value mends."""
 
 import re
+import signal
 import tomllib
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from console import Running, master
+from engines.faulty import running_with, wait_until
 
 ENGINE = """\
 #include <stdio.h>
@@ -104,3 +107,13 @@ def test_a_build_that_fails_ends_with_the_words_of_the_tool(
     assert "Its values" not in heard.err
     assert Path("params.toml").exists(), "to go on by hand"
     assert ask("init", "small", "--force", "--no-try").code == 0
+
+
+def test_a_trial_that_is_terminated_ends_its_build(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    engine("all:\n\tsleep 234.5\n")
+    trial = Running(master("init", "small"), tmp_path)
+    trial.until(lambda: running_with("234.5"))
+    trial.send_signal(signal.SIGTERM)
+    assert trial.ended() == 130
+    wait_until(lambda: not running_with("234.5"), 5)
