@@ -15,7 +15,7 @@ TWO = "".join(f'[[time_control]]\nkind = "nodes"\nlow = {low}\n' for low in (200
 
 
 def begun(folder, url: str) -> Tuner:
-    tuner = uci_tuner(folder, url, iterations=3, think=0.02)
+    tuner = uci_tuner(folder, url, iterations=3, think=0.005)
     tuner.configure(ONE, TWO)
     tuner.configure("games_per_iteration = 4", "games_per_iteration = 8")
     return tuner
