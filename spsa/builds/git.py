@@ -1,7 +1,7 @@
 """Sources by address and commit: a clean checkout in the user's cache.
 
 The folder of a checkout is named by its commit. It is there complete or not at all, and is made
-again if its files were changed. git finds credentials as it usually does, and asks nobody.
+again if its files were changed. git finds credentials as it usually does, and never prompts.
 """
 
 import logging

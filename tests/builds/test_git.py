@@ -176,12 +176,12 @@ def test_two_processes_at_once_and_one_that_is_killed(repository, tmp_path, own_
     commit = repository.commit(a_rs="one")
     downloads, go_on = threading.Semaphore(0), threading.Event()
 
-    def meanwhile(path: str) -> None:
+    def on_request(path: str) -> None:
         if path.endswith("git-upload-pack") and "?" not in path:
             downloads.release()
             go_on.wait(30)
 
-    with served(tmp_path, meanwhile=meanwhile) as server:
+    with served(tmp_path, on_request=on_request) as server:
         one, two, killed = (asking(f"{server}/engine.git", commit) for _ in range(3))
         for _ in range(3):
             assert downloads.acquire(timeout=30)

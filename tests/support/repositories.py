@@ -57,17 +57,17 @@ class Repository:
 
 @contextmanager
 def served(
-    root: Path, password: str | None = None, meanwhile: Callable[[str], None] = lambda _: None
+    root: Path, password: str | None = None, on_request: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
     """The address of the repositories below `root`, by HTTP and git's own CGI program.
 
-    `password` is what the user `me` needs; `meanwhile` is called with each request's path.
+    `password` is what the user `me` needs; `on_request` is called with each request's path.
     """
     wanted = password and f"Basic {base64.b64encode(f'me:{password}'.encode()).decode()}"
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            meanwhile(self.path)
+            on_request(self.path)
             if wanted and self.headers.get("authorization") != wanted:
                 self.send_response(401)
                 self.send_header("www-authenticate", 'Basic realm="engines"')
