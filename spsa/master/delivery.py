@@ -90,10 +90,11 @@ class CommandDelivery(Delivery):
         return self.maker.pinned.sha256
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
+        made = self._made("plus", plus)
         return replace(
             of_one_binary(self.engine, self.require, keep_bytes=self.keep_bytes),
-            plus_files=self._made("plus", plus),
-            minus_files=self._made("minus", minus),
+            plus_files=made,
+            minus_files=made if minus == plus else self._made("minus", minus),
         )
 
     def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
