@@ -17,7 +17,7 @@ Key = tuple[str, ...]
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 _MAX_BYTES = 2**22  # bytes; TOML is read at a megabyte a second
 _PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
-_HEADER = re.compile(r"""\s*(\[\[?)((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]""")
+_HEADER = re.compile(r"""\s*(\[\[?)((?:[\w.\s-]|"[^"]*"|'[^']*')+)\]\]?""")
 _KEY = re.compile(rf"\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*=")
 
 
@@ -78,8 +78,24 @@ def read_document(path: Path) -> Document:
         line = None
         if found is not None:
             line = int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
-        said = f"is not TOML: {_LINE.sub('', str(error)).strip()}"
-        raise InvalidInput.of(path, path.name, said, "correct this line", line) from None
+        said, remedy = _second_table(text, line or 0) or (
+            f"is not TOML: {_LINE.sub('', str(error)).strip()}",
+            "correct this line",
+        )
+        raise InvalidInput.of(path, path.name, said, remedy, line) from None
+
+
+def _second_table(text: str, number: int) -> tuple[str, str] | None:
+    """What is said of a header in this line, from 1, if a line above begins the same table."""
+    headers = [_HEADER.match(line) for line in text.split("\n")[:number]]
+    this = headers.pop() if headers else None
+    for before, header in enumerate(headers, start=1):
+        if this and header and _parts(header[2]) == _parts(this[2]) and "[" in (header[1], this[1]):
+            found = f"line {before} has {header[0].strip()}, and line {number} {this[0].strip()}"
+            is_several = this[2].strip() == "time_control"
+            several = "write [[time_control]] in both lines"
+            return found, several if is_several else "write all its keys under one of them"
+    return None
 
 
 def file_text(path: Path) -> str:

@@ -226,6 +226,9 @@ FOUR / TC / low = 1 / TC / low = 1 -> config.toml:6: [time_control] nodes=1 is t
 FOUR / TC / low = 1 / weight = 2 / TC / low = 2 -> toml:7: [time_control] weight is missing
 FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> 2: [games] games_per_iteration = 4 cannot
 FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> whole pairs; use a multiple of 6
+TC / [time_control] -> toml:3: [config.toml] line 1 has [[time_control]], and line 3 [time_control];
+[ time_control ] / TC -> and line 2 [[time_control]]; write [[time_control]] in both lines
+[games] / [spsa] / [games] -> 3: [config.toml] line 1 has [games], and line 3 [games]; write all its
 TC / low = 1 / TC / low = 2 -> config.toml:1: [time_control] games_per_iteration = 150 cannot be d
 TC / low = 1 / TC / low = 2 -> use a multiple of 4 in [games]
 TC / low = 1 / share = 0.3333 / TC / low = 2 / share = 0.12345 -> or other shares, as 1 and 2

@@ -115,7 +115,7 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(active="false"), "nothing is to be tuned"),
         ("", "params.toml: [params.toml] nothing is to be tuned; add a table [name]"),
         ("margin = 5\n", "params.toml:1: [margin] 5 is not a table"),
-        (table() + table(), "is not TOML: Cannot declare ('margin',) twice"),
+        (table() + table(), "line 1 has [margin], and line 6 [margin]; write all its keys under"),
         ('a = "', "is not TOML"),
         ("a = " + "[" * 5000, "nested too deeply"),
         ("[margin]\n# \0\n", "params.toml:2: [params.toml] is not TOML"),
