@@ -31,6 +31,7 @@ from spsa.text import plural
 _PARTS = 60  # of the games to come, for the integration of the variances
 _AT_BOUND = 0.01  # steps
 _MANY = 0.25  # of the parameters
+_FEWEST = 50  # games; fewer say nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
         return None, f"{run.algorithm} does not estimate it"
     if many := too_many_at_bounds(theta, space.lower, space.upper):
         return None, f"theta is at a bound of {plural(many, 'parameter')}"
-    return Filters(rule.rule, state.rule), ""
+    found = Filters(rule.rule, state.rule)
+    if (games := round(2 * found.pairs)) < _FEWEST:
+        return None, f"{plural(games, 'game')} are too few"
+    return found, ""
 
 
 def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:

@@ -93,6 +93,13 @@ def test_where_nothing_is_known_it_says_why(
     assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
 
 
+def test_of_few_games_nothing_is_claimed(store: Store) -> None:
+    found = verdict(stage(store, SPACE, 6).now())
+    assert (found.gained, found.unknown) == (None, "48 games are too few")
+    assert (found.more, found.reason) == (None, "all planned games are played")
+    assert verdict(stage(store, SPACE, 7, name="more").now()).more is not None
+
+
 def told(
     monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0, **past: bool
 ) -> Verdict:

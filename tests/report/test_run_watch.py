@@ -95,7 +95,7 @@ def until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
 def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staged = stage(sqlite_store, SPACE, 6, planned=9)
+    staged = stage(sqlite_store, SPACE, 7, planned=9)
 
     def said() -> list[str]:
         told = sqlite_store.events(staged.run.id, kinds=[VERDICT])
