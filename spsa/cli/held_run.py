@@ -36,6 +36,7 @@ from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
 from spsa.output import echo
+from spsa.report.events import LEFT_ADVICE
 from spsa.report.screen import Progress
 from spsa.text import without_passwords
 
@@ -241,13 +242,16 @@ def measurement(config: Config, run: Run) -> ValidationMatch:
 def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | None:
     """Play a match of a run, or go on with the same one.
 
-    None when it was stopped before the end.
+    None when it was stopped before the end, which tells the user what continues it.
     """
     delivery = match.plus or reopened(held.config, held.store, run).delivery
     if match.minus is not None:
         delivery = MatchDelivery(plus=delivery, minus=match.minus)
     with Progress(held.console, held.store, run) as shown:
-        return validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
+        row = validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
+    if row is None:
+        echo(f"the validation is not complete: {LEFT_ADVICE.format(run.name)}", err=True)
+    return row
 
 
 def match_settings(config: Config, run: Run) -> RunSettings:

@@ -100,7 +100,8 @@ def run(
                 if ended is None:
                     return 130
                 tuned = store.run(tuned.name)
-                if ended is RunStatus.FINISHED and config.validation.games:
-                    play_match(held, tuned, measurement(config, tuned))
+                measures = ended is RunStatus.FINISHED and config.validation.games
+                if measures and play_match(held, tuned, measurement(config, tuned)) is None:
+                    return 130
         terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
     return 0

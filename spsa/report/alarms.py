@@ -21,7 +21,7 @@ from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
 from spsa.report.matches import time_control_sums
 from spsa.report.parameters import signal_to_noise
-from spsa.report.status import RATE_SECONDS, Status
+from spsa.report.status import RATE_SECONDS, Status, open_match
 from spsa.text import plural
 
 RECENT = 30
@@ -67,6 +67,11 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         found = AlarmKind.PAUSED, f"it is paused: {run.reason}" if run.reason else "it is paused"
     elif status.is_over:
         return
+    elif run.master_id is None and run.finished_at and (match := open_match(status)):
+        left = (
+            f"its validation was left after {match.games_played:,} of {match.target_games:,} games"
+        )
+        found = AlarmKind.MATCH_LEFT, left
     elif run.master_id is None:
         found = AlarmKind.NO_MASTER, "no master runs it"
     elif not status.playing:

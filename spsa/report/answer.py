@@ -85,7 +85,7 @@ def answer_lines(status: Status) -> Iterator[str]:
     if not status.run.tunes:
         told = (line for match in status.validations[-1:] for line in match.sentences())
         yield "; ".join(told) or "no match has been played"
-        yield found.pace or "nothing is played now"
+        yield found.pace or (found.why if found.cause else "nothing is played now")
         return
     yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
     yield f"verdict: {found.word}; {found.why}"

@@ -19,6 +19,7 @@ _ALONE = 3
 
 _NAMED = 4
 _MAX_EVENTS = 100_000
+LEFT_ADVICE = "`spsa-master validate --run {}` continues it, with the options that it began with"
 _AGAIN = "and go on with `spsa-master run --from`"
 _MACHINE = (
     "`spsa-master workers exclude {}` gives it no more games, "
@@ -38,6 +39,7 @@ class AlarmKind(StrEnum):
 
     PAUSED = "paused", "continue it with `spsa-master resume`"
     NO_MASTER = "no_master", "start `spsa-master run`, or `validate` where a match is open"
+    MATCH_LEFT = "match_left", LEFT_ADVICE
     NO_WORKER = (
         "no_worker",
         "start `compete --spsa -c 8` here or on any machine that reaches the database",
@@ -82,7 +84,10 @@ class AlarmKind(StrEnum):
 
 
 STANDSTILL = frozenset(
-    {AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER, AlarmKind.STALLED}
+    {
+        *(AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.MATCH_LEFT),
+        *(AlarmKind.NO_WORKER, AlarmKind.STALLED),
+    }
 )
 """Why nothing is played."""
 

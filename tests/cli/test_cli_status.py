@@ -47,6 +47,11 @@ def validate(stage: Stage) -> None:
     stage.store.open_iteration(stage.master, new_validation(k=None, opened_on=3))
 
 
+def left(stage: Stage) -> None:
+    validate(stage)
+    stage.store.release_master_lease(stage.master)
+
+
 def nobody_plays(stage: Stage) -> None:
     stage.open()
     stage.store.register_worker(new_worker("gone"))
@@ -70,6 +75,10 @@ STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
         ["no master runs it; start `spsa-master run`"],
     ),
     "in validation": (validate, ["validations"]),
+    "in a validation that was left": (
+        left,
+        ["left after 0 of 8 games; `spsa-master validate --run first` continues it, with the"],
+    ),
     "without workers": (
         nobody_plays,
         ["no worker plays; start `compete --spsa", "2 workers of this database not heard"],

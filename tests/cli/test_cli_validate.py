@@ -1,5 +1,7 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
+from types import SimpleNamespace
+
 import pytest
 from builders import LEASE, new_run, stage
 
@@ -38,6 +40,19 @@ def test_what_no_match_can_be_made_of_is_refused(words, told, project, project_s
     assert told in heard.err
     assert "Traceback" not in heard.err
     assert project_store.matches(staged.run.id) == []
+
+
+def test_a_match_that_is_interrupted_is_told_what_continues_it(
+    project, project_store, ask, monkeypatch
+):
+    begun = SimpleNamespace(delivery=None)
+    monkeypatch.setattr("spsa.cli.held_run.reopened", lambda *_: begun)
+    monkeypatch.setattr("spsa.cli.held_run.validate", lambda *_: None)
+    staged = stage(project_store, load_space(project / "params.toml"), 1)
+    project_store.release_master_lease(staged.master)
+    heard = ask("validate")
+    assert heard.code == 130, heard.err
+    assert "not complete: `spsa-master validate --run first` continues it" in heard.err
 
 
 def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):
