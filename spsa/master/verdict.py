@@ -124,8 +124,14 @@ START = "start"
 
 
 def opponent_of(matches: Sequence[Iteration]) -> str:
-    """What theta is measured against while the run goes on: an engine that was named, or START."""
-    return next((one.opponent for one in reversed(matches) if one.is_background), START)
+    """What theta is measured against: in the background, else START, else the last engine."""
+    played = [one for one in matches if one.games_played]
+    told = (
+        [one for one in matches if one.is_background]
+        or [one for one in played if one.measures(START)]
+        or [one for one in played if one.plus_parameters and not one.minus_parameters]
+    )
+    return told[-1].opponent if told else START
 
 
 def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:

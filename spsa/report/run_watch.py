@@ -65,17 +65,11 @@ def changes(
 
 
 def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
-    """That a run has ended, and what each of its last validations measured.
+    """What each of the last validations of a run measured, then that it has ended.
 
     `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
     """
     run, (measured, verdict, *_) = status.run, answer_lines(status)
-    if run.finished_at is not None and run.tunes:
-        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
-        reason = f", {run.reason}" if run.reason else ""
-        found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
-        advice = " ".join(ends(status))
-        yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
     for match in status.validations:
         is_last = match is status.validations[-1] and run.finished_at is None
         goes_on = match.iteration.is_background and is_last
@@ -83,6 +77,12 @@ def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
         if match.iteration.status is IterationStatus.COMPLETE and not is_open and not goes_on:
             number = str(match.iteration.iteration_number)
             yield News("validation", number, "; ".join(match.sentences()), verdict)
+    if run.finished_at is not None and run.tunes:
+        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        reason = f", {run.reason}" if run.reason else ""
+        found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
+        advice = " ".join(ends(status))
+        yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
 
 
 def text_of(run: str, lines: Sequence[str]) -> str:

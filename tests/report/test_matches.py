@@ -118,6 +118,14 @@ def test_a_curve_against_another_engine_is_labelled_as_such(staged):
     assert "fish (1a2b), handicap 4" in Match(staged.store.matches(staged.run.id)[0]).setting
 
 
+def test_a_run_measured_against_another_engine_alone_is_measured(staged):
+    staged.validate(games=40, compared=Compared(against="fish (1a2b)"), minus_parameters={})
+    told = list(sentences(status(staged.store, staged.now())))
+    assert any("Elo against fish (1a2b) (95%), by 40 games of" in line for line in told), told
+    staged.validate(games=8)
+    assert status(staged.store, staged.now()).over == "over the start"
+
+
 def test_the_answer_of_a_test_of_two_engines_names_both(staged):
     values = {"plus_parameters": {}, "minus_parameters": {}}
     compared = Compared(theta="patch (1a2b)", against="main (3c4d)", sprt=(-200.0, -100.0))

@@ -20,7 +20,7 @@ from spsa.report import run_watch
 from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.events import told as told_in
 from spsa.report.notify import Message
-from spsa.report.run_watch import RunWatch, changes, text_of
+from spsa.report.run_watch import RunWatch, changes, news_of, text_of
 from spsa.report.status import status
 
 OTHERS = {*AlarmKind, "over"}
@@ -159,8 +159,12 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     staged.validate(games=8, compared=Compared(sprt=(0.0, 5.0)))  # not decided
     with watched(staged, wanted, told.append):
         until(news)
-        sqlite_store.finish(staged.master)  # is seen by the last look, if by no other
-    (first, second, third) = news()
+    sqlite_store.finish(staged.master)
+    ended = news_of(status(sqlite_store, staged.now()), is_ending=True)
+    assert [one.kind for one in ended] == ["validation", "validation", "finished"]
+    with watched(staged, wanted, told.append):
+        pass
+    (first, third, second) = news()
     assert first[0] == "validation" and "against start: 8 games, Elo" in first[1][0]
     assert first[1][1].startswith("verdict: ")
     assert second[0] == "finished" and second[1][0].startswith("finished: 2 of 2 iterations, 16 g")
