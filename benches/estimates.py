@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
-from spsa.algorithms.observing import Observation, observed
+from spsa.algorithms.tuning import Observation, observed
 from spsa.planning.recovery import EngineAssumptions
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 

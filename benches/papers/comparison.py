@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import log
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from benches.papers.reference_rules import Adam, Averaged, DoG, Kalman, Schedule
 from benches.papers.suite import ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_entry
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.bspsas import Bspsas, Prior, sigma_of
+from spsa.algorithms.bspsas import Bspsas, sigma_of
 from spsa.planning.simulated_run import SimulatedRule, final
 
 _GAMMA = 0.101
@@ -53,7 +54,7 @@ def _seed(problems: ProblemSet, _c_end: float) -> Rule:
 def _told(rule: type[Bspsas], problems: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the true curvature and the expected distance of every parameter."""
     curvature = np.diagonal(problems.losses.hessian, axis1=-2, axis2=-1)
-    return rule(problem=problems.problem, prior=_prior(problems, _sigma(curvature), c_end))
+    return rule(problem=problems.problem, **_prior(problems, _sigma(curvature), c_end))
 
 
 def _measured(problems: ProblemSet, c_end: float) -> Rule:
@@ -61,20 +62,20 @@ def _measured(problems: ProblemSet, c_end: float) -> Rule:
     curvature = np.diagonal(problems.losses.hessian, axis1=-2, axis2=-1)
     distance = np.sqrt(np.square(problems.losses.deviation).mean(axis=-1, keepdims=True))
     sigma = _sigma(curvature.mean(axis=-1, keepdims=True))
-    return Bspsa(problem=problems.problem, prior=Prior(sigma=sigma, distance=distance, c_end=c_end))
+    return Bspsa(problem=problems.problem, sigma=sigma, distance=distance, c_end=c_end)
 
 
 def _ceiling(problems: ProblemSet, c_end: float) -> Rule:
     prior = _prior(problems, sigma_of(1.0), c_end)
-    return Kalman(problem=problems.problem, prior=prior, hessian=problems.losses.hessian)
+    return Kalman(problem=problems.problem, **prior, hessian=problems.losses.hessian)
 
 
 def _averaged(name: str, problems: ProblemSet, c_end: float) -> SimulatedRule:
     return Averaged(_registered(name, problems, c_end), problems.problem)
 
 
-def _prior(problems: ProblemSet, sigma: Vector | float, c_end: float) -> Prior:
-    return Prior(sigma=sigma, distance=problems.losses.deviation, c_end=c_end)
+def _prior(problems: ProblemSet, sigma: Vector | float, c_end: float) -> dict[str, Any]:
+    return {"sigma": sigma, "distance": problems.losses.deviation, "c_end": c_end}
 
 
 def _sigma(curvature: Vector) -> Vector:

@@ -10,7 +10,6 @@ import numpy as np
 
 from spsa.algorithms import Outcome, Perturbation, Problem, Rule, RuleUpdate, Vector
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.bspsas import Seen
 from spsa.algorithms.rule import State, reported, signs, total
 from spsa.algorithms.settings import decayed
 
@@ -160,12 +159,13 @@ class Kalman(Bspsa):
     hessian: Vector
     name: str = "kalman"
 
-    def seen(self, state: State, outcome: Outcome) -> Seen:
+    def seen(self, state: State, outcome: Outcome) -> tuple[Vector, Vector, Vector]:
         """(6) with x' H x in place of sum x_i^2 / sigma_i^2."""
-        seen = Bspsa.seen(self, state, outcome)  # sigma is that of 1 Elo at one step
-        slope: Vector = np.matmul(self.hessian, seen.slope[..., None])[..., 0]
+        # sigma is that of 1 Elo at one step
+        plain, noise, _ = Bspsa.seen(self, state, outcome)
+        slope: Vector = np.matmul(self.hessian, plain[..., None])[..., 0]
         innovation = outcome.result - total(slope * (state.mean - outcome.centre))
-        return Seen(slope=slope, noise=seen.noise, innovation=innovation)
+        return slope, noise, innovation
 
 
 def gradient(outcome: Outcome) -> Vector:

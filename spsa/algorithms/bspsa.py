@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spsa.algorithms.bspsas import SETTINGS, Bspsas, Posterior, Seen
+from spsa.algorithms.bspsas import SETTINGS, Bspsas, Posterior
 from spsa.algorithms.rule import RuleEntry, State, Vector, total
 from spsa.algorithms.state import Carry
 
@@ -31,18 +31,20 @@ class Bspsa(Bspsas):
 
     def untold(self) -> Vector:
         start = self.problem.start
-        variance = np.broadcast_to(np.square(self.prior.distance), start.shape)
+        variance = np.broadcast_to(np.square(self.distance), start.shape)
         return variance[..., None] * np.eye(start.shape[-1])
 
     def variance(self, state: State) -> Vector:
         return np.diagonal(state.covariance, axis1=-2, axis2=-1)
 
-    def learned(self, state: State, seen: Seen) -> tuple[Vector, Vector]:
+    def learned(
+        self, state: State, slope: Vector, noise: Vector, innovation: Vector
+    ) -> tuple[Vector, Vector]:
         # S A, row by row: rows of a symmetric matrix are its columns, and add in memory's order.
-        reach: Vector = np.add.reduce(state.covariance * seen.slope[..., None], axis=-2)
-        root = np.sqrt(total(seen.slope * reach) + seen.noise)
+        reach: Vector = np.add.reduce(state.covariance * slope[..., None], axis=-2)
+        root = np.sqrt(total(slope * reach) + noise)
         reach = reach / root
-        mean = state.mean + reach * (seen.innovation / root)  # (15), (16)
+        mean = state.mean + reach * (innovation / root)  # (15), (16)
         square = reach[..., None] * reach[..., None, :]
         return mean, np.subtract(state.covariance, square, out=square)  # (14)
 

@@ -30,7 +30,7 @@ With it, a shift of all values would change a run, and for the worse.
 
 from dataclasses import dataclass, replace
 from math import log
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,8 +43,8 @@ from spsa.algorithms.rule import (
     RuleUpdate,
     State,
     Vector,
+    perturbed,
     reported,
-    signs,
     tau2,
     total,
 )
@@ -94,29 +94,6 @@ def sigma_of(elo_per_step: Scalar) -> Scalar:
     return sigma
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prior:
-    """The prior: numbers, or arrays per parameter and replica.
-
-    `sigma` and `distance` (s_1) are in steps. A `tau` of None is estimated from the games.
-    """
-
-    sigma: Vector | float
-    distance: Vector | float
-    tau: Vector | float | None = None
-    c_end: float = 1.0
-    gamma: float = 0.101
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """One result as an observation: B A of shape (n,), B tau^2 and nu of shape (1,)."""
-
-    slope: Vector
-    noise: Vector
-    innovation: Vector
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Posterior:
     """The state: theta is N(mean, covariance); mean (n,), the moments of w (1,) each.
@@ -133,16 +110,25 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bspsas:
+    """The prior is numbers, or arrays per parameter and replica.
+
+    `sigma` and `distance` (s_1) are in steps. A `tau` of None is estimated from the games.
+    """
+
     problem: Problem
-    prior: Prior
+    sigma: Vector | float
+    distance: Vector | float
+    tau: Vector | float | None = None
+    c_end: float = 1.0
+    gamma: float = 0.101
     name: str = "bspsas"
 
     @classmethod
     def given(
-        cls, problem: Problem, elo_per_step: float, sigma: float | None, **prior: float
+        cls, problem: Problem, elo_per_step: float, sigma: float | None, **prior: Any
     ) -> Self:
         """The rule with these settings."""
-        return cls(problem=problem, prior=Prior(sigma=sigma or sigma_of(elo_per_step), **prior))
+        return cls(problem=problem, sigma=sigma or sigma_of(elo_per_step), **prior)
 
     def start(self) -> Posterior:
         start = self.problem.start
@@ -151,7 +137,7 @@ class Bspsas:
 
     def untold(self) -> Vector:
         """The covariance before any game."""
-        return np.broadcast_to(np.square(self.prior.distance), self.problem.start.shape)
+        return np.broadcast_to(np.square(self.distance), self.problem.start.shape)
 
     def theta(self, state: State) -> Vector:
         return self.problem.inside(state.mean)
@@ -160,7 +146,7 @@ class Bspsas:
         theta = self.theta(state)
         moved = theta - self.problem.start
         apart = 2.0 * (state.mean - self.problem.start) - moved
-        gained = total(moved * apart / self.prior.sigma**2) * (200 / log(10))
+        gained = total(moved * apart / self.sigma**2) * (200 / log(10))
         return Belief(theta, np.sqrt(self.variance(state)), gained)
 
     def variance(self, state: State) -> Vector:
@@ -169,12 +155,11 @@ class Bspsas:
         return variance
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        prior, centre = self.prior, self.theta(state)
-        c_k = decayed(prior.c_end, prior.gamma, self.problem.iterations, k)  # (17)
-        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+        c_k = decayed(self.c_end, self.gamma, self.problem.iterations, k)  # (17)
+        return perturbed(self.theta(state), rng, 1.0, c_k)
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Posterior, RuleUpdate]:
-        mean, covariance = self.learned(state, self.seen(state, outcome))
+        mean, covariance = self.learned(state, *self.seen(state, outcome))
         after = Posterior(
             mean=mean,
             covariance=covariance,
@@ -183,23 +168,25 @@ class Bspsas:
         )
         return after, reported(outcome)
 
-    def seen(self, state: State, outcome: Outcome) -> Seen:
-        """The result as an observation of theta; without games it has no information."""
-        pairs, tau = outcome.pairs, self.prior.tau
-        variance = tau2(state.squares, state.pairs) if tau is None else tau**2
-        slope = outcome.difference * (pairs / self.prior.sigma**2)  # (6)
-        return Seen(
-            slope=slope,
-            noise=np.maximum(pairs, 1.0) * variance,
-            innovation=outcome.result - total(slope * (state.mean - outcome.centre)),
-        )
+    def seen(self, state: State, outcome: Outcome) -> tuple[Vector, Vector, Vector]:
+        """The result as an observation: B A of shape (n,), B tau^2 and nu of shape (1,).
 
-    def learned(self, state: State, seen: Seen) -> tuple[Vector, Vector]:
+        Without games it has no information.
+        """
+        pairs, tau = outcome.pairs, self.tau
+        variance = tau2(state.squares, state.pairs) if tau is None else tau**2
+        slope = outcome.difference * (pairs / self.sigma**2)  # (6)
+        innovation = outcome.result - total(slope * (state.mean - outcome.centre))
+        return slope, np.maximum(pairs, 1.0) * variance, innovation
+
+    def learned(
+        self, state: State, slope: Vector, noise: Vector, innovation: Vector
+    ) -> tuple[Vector, Vector]:
         """Mean and covariance after one more result."""
-        reach = seen.slope * state.covariance
-        certain = seen.slope * reach + seen.noise
-        mean = state.mean + reach / certain * seen.innovation  # (9)
-        return mean, state.covariance * (seen.noise / certain)  # (10)
+        reach = slope * state.covariance
+        certain = slope * reach + noise
+        mean = state.mean + reach / certain * innovation  # (9)
+        return mean, state.covariance * (noise / certain)  # (10)
 
     def carried(self, state: Posterior, carry: Carry) -> Posterior:
         known = carry.variances(state.covariance, self.untold())

@@ -26,7 +26,7 @@ from spsa.algorithms.rule import (
     State,
     Vector,
     Walk,
-    signs,
+    perturbed,
 )
 from spsa.algorithms.settings import ALPHA, C_END, DELAY, GAMMA, SMALL, A, Gains, Setting
 
@@ -38,9 +38,8 @@ class Fishtest(Walk):
     name: str = "fishtest"
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        a_k, c_k = self.gains.a_k(self.played + k), self.gains.c_k(self.played + k)  # (17)
-        centre = self.theta(state)
-        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
+        at, gains = self.played + k, self.gains
+        return perturbed(self.theta(state), rng, gains.a_k(at), gains.c_k(at))  # (17)
 
     def rate(self, outcome: Outcome) -> float | Vector:
         return outcome.a_k / outcome.c_k**2

@@ -175,27 +175,21 @@ class Rule(Protocol):
 
     def start(self) -> State:
         """The state before any result."""
-        ...
 
     def theta(self, state: State) -> Vector:
         """The best theta known, inside the bounds."""
-        ...
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         """The perturbation of iteration k; the same for equal generators and problems."""
-        ...
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         """The state after one more result, and its effect."""
-        ...
 
     def carried(self, state: State, carry: Carry) -> State:
         """A state that this rule had on another problem, in the coordinates of this problem."""
-        ...
 
     def belief(self, state: State) -> Belief | None:
         """The rule's estimate of the optimum; None for a rule without one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +199,11 @@ class RuleEntry:
     name: str
     settings: tuple[Setting, ...]
     build: Callable[..., Rule]
+
+
+def perturbed(centre: Vector, rng: np.random.Generator, a_k: float, c_k: float) -> Perturbation:
+    """All parameters perturbed by c_k, with independent signs."""
+    return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
 
 
 def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:

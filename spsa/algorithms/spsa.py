@@ -32,7 +32,7 @@ from spsa.algorithms.rule import (
     Vector,
     Walk,
     WalkState,
-    signs,
+    perturbed,
 )
 from spsa.algorithms.settings import ALPHA, DELAY, GAMMA, SMALL, A, Gains, Setting
 from spsa.core.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
@@ -47,13 +47,7 @@ class Spsa(Walk):
     name: str = "spsa"
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        c_k = self.gains.c_k(k)
-        return Perturbation(
-            centre=self.theta(state),
-            offset=c_k * signs(rng, state.theta.shape),
-            a_k=self.gains.a_k(k),
-            c_k=c_k,
-        )
+        return perturbed(self.theta(state), rng, self.gains.a_k(k), self.gains.c_k(k))
 
     def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         limit = self.elo_bound * _null_error(outcome)

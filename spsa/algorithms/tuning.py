@@ -1,24 +1,160 @@
 """Applies a rule to a space: from theta to the values of two engines, and from games to theta.
 
-Pure: the same seed, state and counts give the same numbers, bit for bit. The master acts on these
-numbers; `doctor` computes them again and compares.
+Beside theta there are two estimates of the best values: the average of theta, and what the games
+support, which is the belief of the rule, or of a witness. Pure: the same seed, state and counts
+give the same numbers, bit for bit. The master acts on these numbers; `doctor` computes them again
+and compares.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, ulp
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from spsa.algorithms import Belief, Outcome, Problem, create
-from spsa.algorithms.observing import Average, Observation, Observed, observed
+from spsa.algorithms import (
+    Belief,
+    Outcome,
+    Perturbation,
+    Problem,
+    Rule,
+    RuleUpdate,
+    State,
+    Vector,
+    create,
+)
 from spsa.algorithms.state import Carry, restored, saved
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core import Estimates, Update, derived_seed
-from spsa.core.params import PlayedValues, Space, Vector
+from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
+
+_ETA = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Average:
+    """The average of `count` thetas; `mean` and `variance` have the shape of theta, (n,)."""
+
+    count: float
+    mean: Vector
+    variance: Vector
+
+    def with_next(self, theta: Vector) -> Self:
+        """The average with one more theta."""
+        count = self.count + 1
+        weight = (_ETA + 1) / (count + _ETA)
+        change = theta - self.mean
+        return type(self)(
+            count,
+            self.mean + weight * change,
+            (1 - weight) * (self.variance + weight * change**2),
+        )
+
+    @property
+    def deviation(self) -> Vector:
+        """The standard deviation of theta."""
+        deviation: Vector = np.sqrt(self.variance)
+        return deviation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """The state of a rule, the average of its theta, the witness's state, and sums over results.
+
+    There are sums for several time controls only.
+    """
+
+    rule: State
+    average: Average
+    witness: State
+    time_controls: TimeControlSums | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """A rule with an average of its theta, and with a witness if it has no belief of its own.
+
+    A witness is a `mixture` that is told the same outcomes but chooses no points. As far as its
+    model is true, it does not matter who chose the points. The model has one curvature for all
+    parameters. If curvatures differ much, early games leave a bias: after a short run of a rule
+    with large steps, theta itself is closer to the optimum; after one of a rule with small steps,
+    the witness is far closer. `ask` and `tell` are those of the rule.
+    """
+
+    rule: Rule
+    witness: Rule | None
+    problem: Problem
+    time_controls: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    def start(self) -> Observation:
+        zero, several = np.zeros_like(self.problem.start), self.time_controls
+        return Observation(
+            self.rule.start(),
+            Average(0, zero, zero),
+            self.witness and self.witness.start(),
+            TimeControlSums.nothing(several, zero.shape[-1]) if several > 1 else None,
+        )
+
+    def theta(self, state: Observation) -> Vector:
+        return self.rule.theta(state.rule)
+
+    def ask(self, state: Observation, k: int, rng: np.random.Generator) -> Perturbation:
+        return self.rule.ask(state.rule, k, rng)
+
+    def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
+        after, update = self.rule.tell(state.rule, outcome)
+        average = state.average.with_next(self.rule.theta(after))
+        witness = self.witness and self.witness.tell(state.witness, outcome)[0]
+        return replace(state, rule=after, average=average, witness=witness), update
+
+    def forked(self, state: Observation, carry: Carry) -> Observation:
+        """What this rule knew on another problem, as the start of a run on this one.
+
+        Its average has no theta yet, and its sums have no result.
+        """
+        return replace(
+            self.start(),
+            rule=self.rule.carried(state.rule, carry),
+            witness=self.witness and self.witness.carried(state.witness, carry),
+        )
+
+    def supported(self, state: Observation) -> Belief | None:
+        """The optimum that all games together suggest; None before the first outcome."""
+        if state.average.count == 0:
+            return None
+        if self.witness is None:
+            return self.rule.belief(state.rule)
+        return self.witness.belief(state.witness)
+
+    def dump(self, state: Observation) -> dict[str, Any]:
+        """The state as JSON values, from which `load` restores it to the bit."""
+        return {name: saved(part) for name, part in _parts(state)}
+
+    def load(self, data: Mapping[str, Any]) -> Observation:
+        """The state that `dump` wrote. Raises UnusableState for anything else."""
+        start = self.start()
+        parts = {name: restored(self.name, data.get(name), like) for name, like in _parts(start)}
+        return replace(start, **parts)
+
+
+def _parts(state: Observation) -> Iterator[tuple[str, Any]]:
+    """The parts that a state has, by name."""
+    parts = ((name, getattr(state, name)) for name in Observation.__slots__)
+    return (part for part in parts if part[1] is not None)
+
+
+def observed(rule: Rule, problem: Problem, time_controls: int = 1) -> Observed:
+    """The rule with its notes."""
+    believes = rule.belief(rule.start()) is not None
+    witness = None if believes else create("mixture", {}, problem)
+    return Observed(rule, witness, problem, time_controls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +182,6 @@ class PlayedGames:
     played: PlayedValues
     tally: Tally
     by_time_control: Sequence[Tally] = ()
-
-
-_SUMS = "time_controls"  # in a state, beside the parts of the rule
 
 
 @dataclass(frozen=True)  # no slots: the bounds are computed once
@@ -107,17 +240,16 @@ class Tuning:
         The state and theta contain every result before k; the iteration may have been opened on
         fewer.
         """
-        sums, outcome = self.sums(state), self._outcome(games, theta)
-        more: dict[str, Any] = {}
-        if sums is not None:
+        before, outcome = self.rule.load(state), self._outcome(games, theta)
+        if (sums := before.time_controls) is not None:
             counts = np.array([one.pentanomial for one in games.by_time_control], dtype=np.float64)
             outcome = replace(outcome, pentanomial=sums.weighed(counts, self.weights))
-            more = {_SUMS: saved(sums.after(counts, outcome.difference))}
-        after, found = self.rule.tell(self.rule.load(state), outcome)
+            before = replace(before, time_controls=sums.after(counts, outcome.difference))
+        after, found = self.rule.tell(before, outcome)
         delta = self._delta(theta, self.rule.theta(after))
         return Update(
             k=games.k,
-            state={**self.rule.dump(after), **more},
+            state=self.rule.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             estimates=self._estimates(after),
@@ -127,14 +259,8 @@ class Tuning:
         )
 
     def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:
-        """The sums over results by time control; None for a single time control.
-
-        A fork begins with none. Raises UnusableState if the state has others.
-        """
-        if not self.weights:
-            return None
-        none = TimeControlSums.nothing(len(self.weights), len(self.space.active))
-        return restored("time_control", state[_SUMS], none) if _SUMS in state else none
+        """The sums over results by time control; None for a single time control."""
+        return self.rule.load(state).time_controls
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
         """The estimates that belong to this state."""
@@ -220,7 +346,7 @@ def tuning(
     `weights` are those of its time controls, if these are several.
     """
     problem = problem_of(space, iterations=iterations, pairs=pairs, seed=seed)
-    rule = observed(create(algorithm, settings, problem), problem)
+    rule = observed(create(algorithm, settings, problem), problem, len(weights))
     return Tuning(space, rule, weights=weights)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from outcomes import START, generator, outcome, problem, tallies
 
 from spsa.algorithms import Outcome, algorithms, create
-from spsa.algorithms.observing import Average, Observation, Observed, observed
+from spsa.algorithms.tuning import Average, Observation, Observed, observed
 from spsa.errors import UnusableState
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
@@ -42,7 +42,7 @@ def told(rule: Observed, state: Observation, seen: list[Outcome]) -> Observation
 def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(walk):
     """Theta s weighs s (s + 1) (s + 2), so the last half has nearly all of the weight."""
     thetas = np.array(walk)
-    found = Average.of_nothing(thetas[0])
+    found = Average(0, np.zeros(2), np.zeros(2))
     for theta in thetas:
         found = found.with_next(theta)
     s = np.arange(1.0, len(thetas) + 1)

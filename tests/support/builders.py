@@ -322,7 +322,15 @@ def tunable_run(
 ) -> Run:
     """A run of this space as a master makes it."""
     settings = run_settings(iterations, games_per_iteration=games, batch_size=games // 2)
-    rules = tuning(space, algorithm, {}, iterations=iterations, pairs=games // 2, seed=seed)
+    rules = tuning(
+        space,
+        algorithm,
+        {},
+        iterations=iterations,
+        pairs=games // 2,
+        seed=seed,
+        weights=over.get("game_settings", TERMS).weights,
+    )
     theta, state = rules.start()
     facts = {
         "seed": seed,
