@@ -1,9 +1,10 @@
 """`make mutants`: small defects put into the product, one at a time; the tests have to find each.
 
 A mutant differs from the product in one expression, statement or condition. The sample is drawn at
-random with a seed from all mutants of the files that are named. All quick tests run once under
-coverage, which says which of them execute a line. A mutant meets those tests, the quickest first,
-then all quick tests of its room. It is killed by the first test that fails, and that passes again
+random with a seed from all mutants of the files that are named. The quick tests and then the slow
+ones run once under coverage, with the programs they start, which says which of them execute a line.
+A mutant meets the quick ones of its line, the quickest first, then all quick tests of its room,
+then the slow ones of its line. It is killed by the first test that fails, and that passes again
 without the mutant.
 """
 
@@ -19,10 +20,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain, repeat
 from pathlib import Path
-from queue import SimpleQueue
 from random import Random
 from textwrap import shorten
 
@@ -33,22 +32,29 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = "spsa/builds,spsa/uci,spsa/master,spsa/history,worker"
 SURVIVORS = 0.03
+QUICK, SLOW = "not slow", "slow and not long"
 JUDGED_SECONDS, LIMIT_SECONDS = 120.0, 400.0
-DURATIONS = "SPSA_MUTANTS_DURATIONS"
+REPORTS = "SPSA_MUTANTS_REPORTS"
+TRACED = """[run]
+source = spsa, worker
+parallel = true
+sigterm = true
+context = ${PYTEST_CURRENT_TEST-}
+"""
+TRACING = """# A child between fork and exec is not traced, or it waits for coverage's lock.
+import functools, os, sys
+os.register_at_fork(after_in_child=functools.partial(sys.settrace, None))
+if "PYTEST_CURRENT_TEST" in os.environ:
+    import coverage
+    coverage.process_startup()
+"""
 UNCOPIED = shutil.ignore_patterns(".git", ".venv", ".tuning", "target", "__pycache__", ".*_cache")
 
-COMPARISONS = {
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.Lt: ">=",
-    ast.GtE: "<",
-    ast.Gt: "<=",
-    ast.LtE: ">",
-    ast.Is: "is not",
-    ast.IsNot: "is",
-    ast.In: "not in",
-    ast.NotIn: "in",
-}
+COMPARISONS = (
+    {ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not", ast.IsNot: "is"}
+    | {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">"}
+    | {ast.In: "not in", ast.NotIn: "in"}
+)
 OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+"}
 SQL = (  # a pattern, and what takes its place
     (r"\s+AND [^\n]+", ""),
@@ -179,97 +185,89 @@ def draw(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
     return Random(seed).sample(found, min(number, len(found)))
 
 
-def pytest_configure() -> None:
-    """As a plugin: a child between fork and exec is not traced, or it waits for coverage's lock."""
-    os.register_at_fork(after_in_child=partial(sys.settrace, None))
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """As a plugin of the run under coverage: write down which tests pass, and their seconds."""
-    if report.when == "call" and report.passed and DURATIONS in os.environ:
-        with Path(os.environ[DURATIONS]).open("a") as file:
-            file.write(json.dumps([report.nodeid, report.duration]) + "\n")
+    """As a plugin of every run: write down which tests pass or fail, and their seconds."""
+    if report.when == "call" or report.failed:
+        with Path(os.environ[REPORTS]).open("a") as file:
+            file.write(json.dumps([report.nodeid, report.outcome, report.duration]) + "\n")
 
 
 class Tests:
-    """Which quick tests execute a line, and how long they take."""
+    """The tests of one kind: which of them execute a line, and how long they take."""
 
-    def __init__(self, tree: Path, folders: Sequence[str]) -> None:
-        options = ["--cov=spsa", "--cov=worker", "--cov-context=test", "--cov-report="]
-        _pytest(tree, [*options, "-n", "2", *folders], 3600)
-        durations = (tree / "durations").read_text().splitlines()
-        self.seconds: dict[str, float] = dict(map(json.loads, durations))
-        self._data = coverage.CoverageData(str(tree / "coverage"))
+    def __init__(self, tree: Path, kind: str, folders: Sequence[str]) -> None:
+        self.kind, self._tree = kind, tree
+        measured, settings = tree / f"{kind}.coverage", tree / ".coveragerc"
+        tracing = tree / "sitecustomize.py"
+        settings.write_text(TRACED)
+        tracing.write_text(TRACING)
+        options = ["--cov", "--cov-context=test", "--cov-report=", "-n", "2", *folders]
+        files = {"COVERAGE_FILE": str(measured), "COVERAGE_PROCESS_START": str(settings)}
+        _pytest(tree, kind, options, 7200, **files)
+        tracing.unlink()
+        reports = map(json.loads, (tree / "reports").read_text().splitlines())
+        self.seconds = {name: seconds for name, outcome, seconds in reports if outcome == "passed"}
+        self._data = coverage.CoverageData(str(measured))
         self._data.read()
-        self._tree = tree
 
     def reaching(self, mutant: Mutant) -> list[str]:
         """The tests that execute the mutant's line, the quickest first, two minutes at most."""
         contexts = self._data.contexts_by_lineno(str(self._tree / mutant.file))
         last = mutant.text.count("\n", 0, mutant.end) + 1
         lines = (contexts.get(line, ()) for line in range(mutant.line, last + 1))
-        found = {context.partition("|")[0] for context in chain.from_iterable(lines)}
+        found = {re.sub(r"(\|\w+| \(\w+\))$", "", one) for one in chain.from_iterable(lines)}
         ordered = sorted(found & self.seconds.keys(), key=self.seconds.__getitem__)
         totals = accumulate(map(self.seconds.__getitem__, ordered))
-        return [
-            name for name, total in zip(ordered, totals, strict=True) if total <= JUDGED_SECONDS
-        ]
+        return ordered[: sum(total <= JUDGED_SECONDS for total in totals)]
 
 
-def _pytest(tree: Path, arguments: Sequence[str], seconds: float) -> str | None:
-    """Run quick tests in a copy of the tree; the first that failed, or None if all passed."""
-    listed = tree / "arguments"
+def _pytest(
+    tree: Path, kind: str, arguments: Sequence[str], seconds: float, **variables: str
+) -> str | None:
+    """Run tests in a copy of the tree; the first that failed, or None if all passed."""
+    listed, reports = tree / "arguments", tree / "reports"
     listed.write_text("\n".join(arguments))
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow"]
-    command += ["-p", "no:cacheprovider", "-p", "tests.mutants"]
-    files = {DURATIONS: "durations", "COVERAGE_FILE": "coverage"}
-    own = {"PYTHONPATH": str(tree)} | {name: str(tree / file) for name, file in files.items()}
+    reports.write_text("")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", kind]
+    command += ["-p", "no:cacheprovider", "-p", "tests.mutants", f"@{listed}"]
+    own = {"PYTHONPATH": str(tree), REPORTS: str(reports)} | variables
     try:
         ended = subprocess.run(
-            [*command, f"@{listed}"],
-            cwd=tree,
-            env=os.environ | own,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
+            command, cwd=tree, env=os.environ | own, capture_output=True, timeout=seconds
         )
     except subprocess.TimeoutExpired:
         return "no end"
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", ended.stdout, re.MULTILINE)
     if ended.returncode in (0, 5):
         return None
-    return failed[1] if failed else f"pytest ended with {ended.returncode}"
+    found = map(json.loads, reports.read_text().splitlines())
+    failed = (name for name, outcome, _ in found if outcome == "failed")
+    return next(failed, f"pytest ended with {ended.returncode}")
 
 
-def _killer(mutant: Mutant, tree: Path, tests: Tests) -> str | None:
+def _killer(mutant: Mutant, tree: Path, quick: Tests, slow: Tests) -> str | None:
     """The test that finds the mutant; None if it survives."""
     file = tree / mutant.file
     room = re.sub(r"^spsa/", "", mutant.file).split("/")[0].replace("uci", "worker")
-    for arguments in (tests.reaching(mutant), [f"tests/{room}"]):
-        passing = bool(arguments) and (tree / arguments[0].partition("::")[0]).exists()
+    of_room = [f"tests/{room}"] if (tree / "tests" / room).exists() else []
+    rounds = (quick, quick.reaching(mutant)), (quick, of_room), (slow, slow.reaching(mutant))
+    for tests, arguments in rounds:
         file.write_text(mutant.mutated)
-        failed = _pytest(tree, ["-x", *arguments], LIMIT_SECONDS) if passing else None
+        failed = arguments and _pytest(tree, tests.kind, ["-x", *arguments], LIMIT_SECONDS)
         file.write_text(mutant.text)
-        if failed and ("::" not in failed or not _pytest(tree, [failed], LIMIT_SECONDS)):
-            return failed
+        if failed:
+            alone = [failed] if "::" in failed else arguments
+            if not _pytest(tree, tests.kind, alone, LIMIT_SECONDS):
+                return failed
     return None
 
 
-def _judge_all(sample: Sequence[Mutant], tests: Tests, trees: Sequence[Path]) -> list[str]:
-    """The names of the mutants that survive; each copy of the tree judges one at a time."""
-    free: SimpleQueue[Path] = SimpleQueue()
-    for tree in trees:
-        free.put(tree)
-
-    def survives(mutant: Mutant) -> bool:
-        tree = free.get()
-        killer = _killer(mutant, tree, tests)
-        free.put(tree)
-        click.echo(f"{mutant.name}  {killer or 'SURVIVED'}")
-        return killer is None
-
-    with ThreadPoolExecutor(len(trees)) as pool:
-        return [one.name for one in compress(sample, pool.map(survives, sample))]
+def _survivors(sample: Sequence[Mutant], tree: Path, quick: Tests, slow: Tests) -> list[str]:
+    """The names of those that survive."""
+    killers = {}
+    for mutant in sample:
+        killers[mutant.name] = _killer(mutant, tree, quick, slow)
+        click.echo(f"{mutant.name}  {killers[mutant.name] or 'SURVIVED'}")
+    return [name for name, killer in killers.items() if killer is None]
 
 
 def main() -> int:
@@ -286,9 +284,13 @@ def main() -> int:
         trees = [Path(folder, str(n)) for n in range(2)]
         for tree in trees:
             shutil.copytree(ROOT, tree, ignore=UNCOPIED, symlinks=True)
-        tests = Tests(trees[0], options.tests.split(","))
-        click.echo(f"{len(tests.seconds)} quick tests pass without a mutant")
-        survived = _judge_all(sample, tests, trees)
+        quick, slow = (Tests(trees[0], kind, options.tests.split(",")) for kind in (QUICK, SLOW))
+        click.echo(
+            f"{len(quick.seconds)} quick and {len(slow.seconds)} slow tests pass without one"
+        )
+        with ThreadPoolExecutor() as pool:  # each copy of the tree judges one at a time
+            parts = (sample[n :: len(trees)] for n in range(len(trees)))
+            survived = [*chain(*pool.map(_survivors, parts, trees, repeat(quick), repeat(slow)))]
     click.echo("\n".join(["", *survived, f"{len(survived)} of {len(sample)} survived"]))
     return int(len(survived) > SURVIVORS * len(sample))
 
