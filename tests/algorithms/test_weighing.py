@@ -97,5 +97,4 @@ def test_what_was_learned_of_the_time_controls_decides_the_next_weights():
 def test_a_fork_begins_without_sums():
     rules, update = played((None, None), (WON, EVEN))
     forked = rules.forked(rules, update.state, 1.0)
-    assert "time_controls" not in forked.begun[1]
     assert not forked.sums(forked.begun[1]).pairs.any()
