@@ -27,7 +27,7 @@ from benches.database.scene import LEASE, TERMS, claimed, register, reported, sh
 from spsa.algorithms.tuning import tuning
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.db import Store
-from spsa.db.master_queries import NewIteration, Sides
+from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.migrate import upgrade
 from spsa.db.tables import EngineFile, Iteration, Run, Step
 from spsa.history.replay import games_of
@@ -189,7 +189,7 @@ def _iteration(run: Run, k: int) -> NewIteration:
         minus_parameters=asked.played.minus,
         perturbation_signs=asked.signs,
     )
-    sides = Sides(plus=engines[0], minus=engines[1])
+    sides = Sides(Side(engines[0]), Side(engines[1]))
     return NewIteration(row=row, sides=sides, batches=[2] * BATCHES, max_attempts=3)
 
 

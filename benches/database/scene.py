@@ -13,7 +13,7 @@ from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine
-from spsa.db.master_queries import NewIteration, Sides
+from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.db.url import parse_url
 from spsa.protocol import (
@@ -80,7 +80,8 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
         minus_parameters=THETA,
         perturbation_signs=dict.fromkeys(THETA, 1),
     )
-    engines = Sides(plus=_engine("plus"), minus=_engine("minus"), requires=("linux", "x86-64-v2"))
+    plus, minus = (Side(_engine(name)) for name in ("plus", "minus"))
+    engines = Sides(plus, minus, requires=("linux", "x86-64-v2"))
     return NewIteration(row=row, sides=engines, batches=[2] * (games // 2), max_attempts=3)
 
 

@@ -17,9 +17,9 @@ from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile, Run
-from spsa.master.delivery import Values
+from spsa.master.delivery import Delivery, Values
 from spsa.master.loop import Master
 from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
 from spsa.protocol import BatchResult, WorkerInfo
@@ -45,31 +45,23 @@ SPACE = Space(
 )
 
 
-@dataclass
-class SleepingDelivery:
+@dataclass(kw_only=True)
+class SleepingDelivery(Delivery):
     """Builds that take as long as they would, and make nothing."""
 
     scene: Scene
     source_sha256: str | None = sha256(b"source").hexdigest()
     leaving: threading.Event = field(default_factory=threading.Event)
 
-    @property
-    def at_once(self) -> int:
-        return self.scene.builders
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return ()
+    def __post_init__(self) -> None:
+        self.at_once = self.scene.builders
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self.leaving.wait(self.scene.wait(BUILD_SECONDS))
-        return Sides(plus=_engine(plus), minus=_engine(minus))
+        return Sides(Side(_engine(plus)), Side(_engine(minus)))
 
     def cancel(self) -> None:
         self.leaving.set()
-
-    def discard(self, hashes: object) -> None:
-        """There is nothing."""
 
 
 def _engine(values: Values) -> EngineFile:
@@ -108,7 +100,7 @@ def _moving(
         master_lease=store.acquire_master_lease(run.id, "bench", 3600),
         tuning=rules,
         settings=settings,
-        delivery=SleepingDelivery(scene),
+        delivery=SleepingDelivery(scene=scene),
         watcher=NoWatcher(),
         project=_forget,
         stopping=stopping,

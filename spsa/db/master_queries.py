@@ -46,33 +46,34 @@ REFUSED = "level_refused"
 """The kind of the event that binaries for a level of x86-64 are not used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """The two engines of an iteration, with the UCI options that are sent to them.
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An engine, the UCI options that are sent to it, and files by the options for their paths."""
 
-    `plus_files` and `minus_files` are by the options that take their paths.
+    engine: EngineFile
+    options: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, EngineFile] = field(default_factory=dict)
+
+    @property
+    def options_here(self) -> dict[str, str]:
+        """What it is sent on the machine that has its files."""
+        return {**self.options, **{option: file.path for option, file in self.files.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two engines of an iteration.
 
     A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
     of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
     there are none for such a key.
     """
 
-    plus: EngineFile
-    minus: EngineFile
-    plus_options: Mapping[str, str] = field(default_factory=dict)
-    minus_options: Mapping[str, str] = field(default_factory=dict)
-    plus_files: Mapping[str, EngineFile] = field(default_factory=dict)
-    minus_files: Mapping[str, EngineFile] = field(default_factory=dict)
+    plus: Side
+    minus: Side
     requires: tuple[str, ...] = ()
     variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def options_here(self) -> tuple[dict[str, str], dict[str, str]]:
-        """What plus and minus are sent on the machine that has their files."""
-        both = (self.plus_options, self.plus_files), (self.minus_options, self.minus_files)
-        plus, minus = ({**own, **{o: f.path for o, f in files.items()}} for own, files in both)
-        return plus, minus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,8 +270,8 @@ def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
 
 def _write_engines(connection: sa.Connection, sides: Sides) -> None:
     """Insert the engines' rows, or update where their bytes are."""
-    files = (*sides.plus_files.values(), *sides.minus_files.values())
-    for engine in (sides.plus, sides.minus, *chain.from_iterable(sides.variants.values()), *files):
+    own = [(side.engine, *side.files.values()) for side in (sides.plus, sides.minus)]
+    for engine in chain.from_iterable((*own, *sides.variants.values())):
         location = {"path": engine.path, "content": engine.content}
         known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
         if not connection.execute(known).rowcount:
@@ -288,22 +289,20 @@ def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str,
 
 def _columns_of(sides: Sides) -> dict[str, Any]:
     """The columns of an iteration for its engines."""
-    return {
-        "plus_engine_path": sides.plus.path,
-        "minus_engine_path": sides.minus.path,
-        "plus_sha256": sides.plus.sha256,
-        "minus_sha256": sides.minus.sha256,
-        "plus_options": dict(sides.plus_options),
-        "minus_options": dict(sides.minus_options),
-        "plus_files": _located(sides.plus_files),
-        "minus_files": _located(sides.minus_files),
+    pairs = sides.variants.items()
+    variants = {level: _located({"plus": one, "minus": other}) for level, (one, other) in pairs}
+    columns: dict[str, Any] = {
         "requires": required_pattern(sides.requires),
-        "variants": {
-            level: _located({"plus": plus, "minus": minus})
-            for level, (plus, minus) in sides.variants.items()
-        }
-        or None,
+        "variants": variants or None,
     }
+    for name, side in (("plus", sides.plus), ("minus", sides.minus)):
+        columns |= {
+            f"{name}_engine_path": side.engine.path,
+            f"{name}_sha256": side.engine.sha256,
+            f"{name}_options": dict(side.options),
+            f"{name}_files": _located(side.files),
+        }
+    return columns
 
 
 def _located(files: Mapping[str, EngineFile]) -> dict[str, Any] | None:

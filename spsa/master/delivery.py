@@ -4,11 +4,12 @@
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import Builder
@@ -18,33 +19,33 @@ from spsa.builds.source import Pinned
 from spsa.builds.sources.rewriting import render
 from spsa.core import Builds
 from spsa.core.params import PlayedValues, Space
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile
 
 Values = Mapping[str, float]
 
 
-class Delivery(Protocol):
+@dataclass(kw_only=True)
+class Delivery(ABC):
     """Makes the two engines of an iteration, for `at_once` threads at a time.
 
     `source_sha256` is the hash of the source that engines are built from, None if none are built.
+    Workers have to provide the words of `require`, and load binaries and files from the database if
+    `keep_bytes`.
     """
 
-    @property
-    def source_sha256(self) -> str | None:
-        return None
+    require: tuple[str, ...] = ()
+    keep_bytes: bool = False
+    at_once: int = 1
+    source_sha256: str | None = None
 
-    @property
-    def at_once(self) -> int:
-        return 1
-
+    @abstractmethod
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
 
         Raises:
             BuildFailed: with the output of the compiler or the engine, and the values.
         """
-        ...
 
     def cancel(self) -> None:
         """Stop every `prepare` that runs in another thread."""
@@ -54,58 +55,63 @@ class Delivery(Protocol):
         """Delete binaries that no iteration will use again."""
         return
 
+    def sides(self, plus: Side, minus: Side, built: BuiltEngine) -> Sides:
+        """Two sides on machines that can run what was built."""
+        return Sides(plus, minus, (*built.requires, *self.require))
 
-@dataclass(frozen=True, slots=True)
+    def published(self, engine: BuiltEngine) -> EngineFile:
+        """The row of a binary."""
+        return EngineFile(
+            sha256=engine.sha256,
+            build_key=engine.build_key,
+            target=engine.target,
+            size=engine.size,
+            bench=engine.bench,
+            path=str(engine.path),
+            content=engine.path.read_bytes() if self.keep_bytes else None,
+        )
+
+
+@dataclass(kw_only=True)
 class UciDelivery(Delivery):
     """One binary; the values are sent by `setoption` before the first game."""
 
     space: Space
     engine: BuiltEngine
-    keep_bytes: bool
-    require: tuple[str, ...] = ()
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        return replace(
-            of_one_binary(self.engine, self.require, keep_bytes=self.keep_bytes),
-            plus_options=self._options(plus),
-            minus_options=self._options(minus),
-        )
+        first, second = (self._side(values) for values in (plus, minus))
+        return self.sides(first, second, self.engine)
 
-    def _options(self, values: Values) -> dict[str, str]:
-        return {name: str(number) for name, number in self.space.options(values).items()}
+    def _side(self, values: Values) -> Side:
+        sent = {name: str(number) for name, number in self.space.options(values).items()}
+        return Side(self.published(self.engine), sent)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True)
 class CommandDelivery(Delivery):
     """One binary; a program makes files of the values, whose paths are sent by `setoption`."""
 
     engine: BuiltEngine
     maker: FileMaker
-    keep_bytes: bool
-    at_once: int
-    require: tuple[str, ...] = ()
-
-    @property
-    def source_sha256(self) -> str:
-        return self.maker.pinned.sha256
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        made = self._made("plus", plus)
-        return replace(
-            of_one_binary(self.engine, self.require, keep_bytes=self.keep_bytes),
-            plus_files=made,
-            minus_files=made if minus == plus else self._made("minus", minus),
-        )
+        first = Side(self.published(self.engine), files=self._made("plus", plus))
+        if minus == plus:
+            return self.sides(first, first, self.engine)
+        return self.sides(first, replace(first, files=self._made("minus", minus)), self.engine)
 
     def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
         return {
-            option: EngineFile(
-                sha256=file.sha256,
-                build_key=file.sha256,
-                target=self.engine.target,
-                size=file.path.stat().st_size,
-                path=str(file.path),
-                content=file.path.read_bytes() if self.keep_bytes else None,
+            option: self.published(
+                replace(
+                    self.engine,
+                    build_key=file.sha256,
+                    sha256=file.sha256,
+                    size=file.path.stat().st_size,
+                    path=file.path,
+                    bench=None,
+                )
             )
             for option, file in self.maker.made(side, values).items()
         }
@@ -129,52 +135,23 @@ class EngineSource:
         return Rendered(files=render(self.space, values, self.texts), values=dict(values))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True)
 class BuildDelivery(Delivery):
     """Constants of a source are rewritten in a private copy; two binaries are built."""
 
     source: EngineSource
     builder: Builder
-    keep_bytes: bool  # whether workers load the binaries from the database
-    require: tuple[str, ...] = ()
-
-    @property
-    def source_sha256(self) -> str:
-        return self.source.pinned.sha256
-
-    @property
-    def at_once(self) -> int:
-        return self.builder.at_once
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         built = self.builder.build(self.source.rendered(plus), self.source.rendered(minus))
-        first, second = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
-        return Sides(plus=first, minus=second, requires=(*built[0].requires, *self.require))
+        plus_side, minus_side = (Side(self.published(engine)) for engine in built)
+        return self.sides(plus_side, minus_side, built[0])
 
     def cancel(self) -> None:
         self.builder.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
         self.builder.discard(hashes)
-
-
-def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> EngineFile:
-    """The row of a published binary."""
-    return EngineFile(
-        sha256=engine.sha256,
-        build_key=engine.build_key,
-        target=engine.target,
-        size=engine.size,
-        bench=engine.bench,
-        path=str(engine.path),
-        content=engine.path.read_bytes() if keep_bytes else None,
-    )
-
-
-def of_one_binary(engine: BuiltEngine, require: Sequence[str], *, keep_bytes: bool) -> Sides:
-    """Two sides that are the same, until they get their values."""
-    row = new_engine(engine, keep_bytes=keep_bytes)
-    return Sides(plus=row, minus=row, requires=(*engine.requires, *require))
 
 
 ASSUMED_SECONDS = 30.0

@@ -35,7 +35,7 @@ from spsa.master.delivery import (
     EngineSource,
     UciDelivery,
 )
-from spsa.master.worker_builds import WorkerDelivery
+from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
 
 MAX_BUILDS = 8
@@ -117,41 +117,41 @@ def delivery_of(
         InvalidInput: this machine cannot build them, or may not.
         TuningError: the source of the run is no longer available.
     """
-    keep_bytes = config.build.distribute == "database"
-    require = tuple(wanted["require"])
-    at_once = config.build.at_once or usual_builds()
+    build, game_settings = config.build, config.game_settings
+    common: dict[str, Any] = {
+        "keep_bytes": build.distribute == "database",
+        "require": tuple(wanted["require"]),
+    }
     if wanted["kind"] != "build":
-        engine = adopt(
-            Path(wanted["engine"]),
-            config.build.engines_path,
-            config.game_settings.engine_arguments,
-            config.game_settings.played,
-        )
+        place, arguments = Path(wanted["engine"]), game_settings.engine_arguments
+        engine = adopt(place, build.engines_path, arguments, game_settings.played)
         if wanted["kind"] == "uci":
-            return UciDelivery(space, engine, keep_bytes, require), ()
-        pinned, notes = _pinned(config, wanted, source_sha256, began)
+            return UciDelivery(space=space, engine=engine, **common), ()
+    if wanted.get("where") != "worker":
+        store = None
+    if wanted["kind"] == "build" and store is None:
+        wanted = _possible_here(config, wanted)
+    pinned, notes = _pinned(config, wanted, source_sha256, began)
+    at_once = build.at_once or (usual_builds() if store is None else AT_ONCE)
+    common |= {"source_sha256": pinned.sha256, "at_once": at_once}
+    if wanted["kind"] == "command":
         maker = FileMaker(
             pinned=pinned,
             command=wanted["command"],
-            declared=declared_options(engine.path, config.game_settings.engine_arguments),
+            declared=declared_options(engine.path, arguments),
             work=work_folder(config),
-            store=ArtifactStore(config.build.engines_path.resolve()),
-            timeout=config.build.timeout,
+            store=ArtifactStore(build.engines_path.resolve()),
+            timeout=build.timeout,
             commands=Commands(os.environ),
         )
-        return CommandDelivery(engine, maker, keep_bytes, at_once, require), notes
-    if wanted["where"] != "worker":
-        store = None
-    if store is None:
-        wanted = _possible_here(config, wanted)
-    pinned, notes = _pinned(config, wanted, source_sha256, began)
+        return CommandDelivery(engine=engine, maker=maker, **common), notes
     texts = read_sources(space, pinned.path, wanted["constants_file"])
-    source = EngineSource(space, pinned, texts)
+    common["source"] = EngineSource(space, pinned, texts)
     if store is not None:
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
-        return WorkerDelivery(store, source, recipes, require, config.build.at_once), notes
+        return WorkerDelivery(store=store, recipes=recipes, **common), notes
     builder = _builder(config, pinned, wanted, work_folder(config), at_once)
-    return BuildDelivery(source, builder, keep_bytes, require), notes
+    return BuildDelivery(builder=builder, **common), notes
 
 
 def source_builder(config: Config, source: Path) -> Builder:

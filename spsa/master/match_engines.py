@@ -22,11 +22,11 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations, whole_option
 from spsa.db import Store
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery, Values, of_one_binary
+from spsa.master.delivery import Delivery, Values
 from spsa.master.delivery_setup import folder_in_source, shared_files, source_builder
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning
@@ -39,7 +39,7 @@ Refused = Callable[[str, str], InvalidInput]
 """The error for what was found at the place where an engine is named, and what would be right."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class NamedEngine(Delivery):
     """An engine of a match that is no theta, and so has no values.
 
@@ -50,46 +50,34 @@ class NamedEngine(Delivery):
     name: str
     sha256: str
     make: Callable[[], BuiltEngine]
-    keep_bytes: bool
-    require: tuple[str, ...]
     stop: Callable[[], None] = lambda: None
     options: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        sides = of_one_binary(self.make(), self.require, keep_bytes=self.keep_bytes)
-        return replace(sides, plus_options=self.options, minus_options=self.options)
+        built = self.make()
+        side = Side(self.published(built), self.options)
+        return self.sides(side, side, built)
 
     def cancel(self) -> None:
         self.stop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class MatchDelivery(Delivery):
     """Plus is a theta or a named engine, and minus, where it has no values, a named one."""
 
     plus: Delivery
     minus: NamedEngine
 
-    @property
-    def source_sha256(self) -> str | None:
-        return self.plus.source_sha256
-
-    @property
-    def at_once(self) -> int:
-        return self.plus.at_once
+    def __post_init__(self) -> None:
+        self.source_sha256, self.at_once = self.plus.source_sha256, self.plus.at_once
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         if minus:
             return self.plus.prepare(plus, minus)
         one, other = self.plus.prepare(plus, plus), self.minus.prepare(minus, minus)
         words = tuple(sorted({*one.requires, *other.requires}))
-        return replace(
-            other,
-            plus=one.plus,
-            plus_options=one.plus_options,
-            plus_files=one.plus_files,
-            requires=words,
-        )
+        return Sides(one.plus, other.minus, words)
 
     def cancel(self) -> None:
         self.plus.cancel()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from spsa.builds.smoke import engine_under_test, limit_of_depth, limit_of_nodes, longest_search
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.params import Number, Parameter, Space, Values
-from spsa.db.tables import EngineFile
+from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery
 from spsa.uci.engine import Limit, UciEngine
@@ -122,13 +122,6 @@ class Probed:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
 
 
-class _Engine(NamedTuple):
-    """A binary and the options that it gets."""
-
-    file: EngineFile
-    options: Mapping[str, str]
-
-
 @dataclass(slots=True)
 class Prober:
     """Makes engines of a delivery and searches with them; `openings` are FENs.
@@ -151,7 +144,7 @@ class Prober:
 
         Raises BuildFailed if it cannot be built or cannot search.
         """
-        engine, _ = self._built(self._moved({}))
+        engine = self._built(self._moved({})).plus
         if self.limit is None:
             self.limit = self._countable_limit(engine)
         quick = _quicker(self.limit)
@@ -173,7 +166,7 @@ class Prober:
         """All of a group, moved by a step at once, if that changes nothing; else none of it."""
         values = self._moved({p.name: _stepped(p) for p in group})
         with suppress(BuildFailed):
-            if (found := self._searched(0, self._built(values)[0])) == start:
+            if (found := self._searched(0, self._built(values).plus)) == start:
                 moved = (replace(found, value=values[p.name]) for p in group)
                 both = zip(group, moved, strict=True)
                 return [Probed(parameter=p, start=start, tried={Point.PLUS: x}) for p, x in both]
@@ -184,31 +177,30 @@ class Prober:
         values = [self._values(parameter, point) for point in points]
         numbers = [own[parameter.name] for own in values]
         try:
-            found = map(self._searched, numbers, self._built(*values))
+            built = self._built(*values)
+            found = map(self._searched, numbers, (built.plus, built.minus))
             return dict(zip(points, found, strict=False))
         except BuildFailed as failure:
             if len(points) > 1:
                 return self._tried(parameter, points[0]) | self._tried(parameter, points[1])
             return {points[0]: Tried(value=numbers[0], failure=failure.lines[0])}
 
-    def _built(self, *values: Values) -> tuple[_Engine, _Engine]:
+    def _built(self, *values: Values) -> Sides:
         """The engines with the first and the last of these values."""
-        sides = self.delivery.prepare(values[0], values[-1])
-        plus, minus = sides.options_here
-        return _Engine(sides.plus, plus), _Engine(sides.minus, minus)
+        return self.delivery.prepare(values[0], values[-1])
 
-    def _searched(self, value: Number, engine: _Engine) -> Tried:
+    def _searched(self, value: Number, side: Side) -> Tried:
         """Search every position, each as the first move of a new game.
 
         Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
         """
         limit = self.limit
         assert limit is not None  # since the start
-        with self._running(engine) as running:
+        with self._running(side) as running:
             searches = tuple(_search(running, place, limit) for place in self._positions)
-        return Tried(value=value, bench=engine.file.bench, searches=searches)
+        return Tried(value=value, bench=side.engine.bench, searches=searches)
 
-    def _countable_limit(self, engine: _Engine) -> Limit:
+    def _countable_limit(self, side: Side) -> Limit:
         """As many nodes as the mean limit of a run allows, or as much depth for `go nodes` ignored.
 
         With a limit of time, the same engine would not find the same twice.
@@ -217,19 +209,19 @@ class Prober:
         mean = longest_search(replace(control, high=(control.low + control.high) / 2))
         if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
             return mean
-        with self._running(engine) as running:
+        with self._running(side) as running:
             reached = running.search(b"position startpos", mean)
-        with suppress(BuildFailed), self._running(engine) as running:
+        with suppress(BuildFailed), self._running(side) as running:
             by_nodes = limit_of_nodes(max(1, reached.nodes))
             again = running.search(b"position startpos", by_nodes)
             if 0 < again.nodes < _FAR * reached.nodes:
                 return by_nodes
         return limit_of_depth(max(1, reached.depth))
 
-    def _running(self, engine: _Engine) -> AbstractContextManager[UciEngine]:
+    def _running(self, side: Side) -> AbstractContextManager[UciEngine]:
         """An engine with all its options."""
-        command = [engine.file.path, *self.settings.engine_arguments]
-        return engine_under_test(command, {**self.settings.common_options, **engine.options})
+        command = [side.engine.path, *self.settings.engine_arguments]
+        return engine_under_test(command, {**self.settings.common_options, **side.options_here})
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {

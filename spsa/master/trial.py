@@ -111,12 +111,12 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         began = time.monotonic()
         sides = delivery.prepare(values, values)
         built = time.monotonic() - began
-        command = [sides.plus.path, *config.game_settings.engine_arguments]
-        own = _options(declared_options(Path(sides.plus.path), command[1:]), setup)
+        command = [sides.plus.engine.path, *config.game_settings.engine_arguments]
+        own = _options(declared_options(Path(command[0]), command[1:]), setup)
         setup = replace(setup, options={**own, **setup.options})
         settings = write(setup).game_settings
         limit = longest_search(settings.time_control)
-        options = {**settings.common_options, **sides.options_here[0]}
+        options = {**settings.common_options, **sides.plus.options_here}
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
     tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from spsa.builds.builder import BuildOrder, archive_of
@@ -18,7 +18,7 @@ from spsa.builds.requirements import BUILDS, kind_of, lacking
 from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
 from spsa.master.delivery import Delivery, EngineSource, Values
@@ -29,11 +29,13 @@ log = logging.getLogger("spsa.master")
 Kind = tuple[str, ...]
 
 _POLL_SECONDS = 1.0
-_AT_ONCE = 2
+AT_ONCE = 2
+"""How many iterations workers build at a time by default."""
+
 _MAX_ATTEMPTS = 5
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True)
 class WorkerDelivery(Delivery):
     """Orders engines from workers, by their kinds of machines.
 
@@ -45,20 +47,10 @@ class WorkerDelivery(Delivery):
     store: Store
     source: EngineSource
     recipes: Mapping[str, Recipe]
-    require: Sequence[str] = ()
-    orders_at_once: int | None = None
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _archive_kept: bool = False  # whether the database has it for the workers
     _told: set[str] = field(init=False, default_factory=set)
     _refused: dict[str, str] = field(init=False, default_factory=dict)
-
-    @property
-    def source_sha256(self) -> str:
-        return self.source.pinned.sha256
-
-    @property
-    def at_once(self) -> int:
-        return self.orders_at_once or _AT_ONCE
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         found = self._built(self.source.rendered(plus), self.source.rendered(minus))
@@ -68,14 +60,9 @@ class WorkerDelivery(Delivery):
             tuple(sorted({*words[name], *self.require})): engines
             for name, engines in _alike(loaded, self._refused).items()
         }
-        (lowest, first), *others = sorted(required.items())
-        return Sides(
-            plus=first[0],
-            minus=first[1],
-            requires=lowest,
-            variants={required_pattern(words) or "": pair for words, pair in reversed(others)},
-            refused=dict(self._refused),
-        )
+        (lowest, (first, second)), *others = sorted(required.items())
+        variants = {required_pattern(words) or "": pair for words, pair in reversed(others)}
+        return Sides(Side(first), Side(second), lowest, variants, dict(self._refused))
 
     def cancel(self) -> None:
         self._stopping.set()
@@ -117,12 +104,13 @@ class WorkerDelivery(Delivery):
         return slots
 
     def _ordered(self, kind: Kind, plus: Rendered, minus: Rendered) -> BuildOrder:
+        pinned = self.source.pinned
         if not self._archive_kept:
-            self.store.keep_files({self.source_sha256: archive_of(self.source.pinned)})
+            self.store.keep_files({pinned.sha256: archive_of(pinned)})
             self._archive_kept = True
         order = BuildOrder(
             kind=kind,
-            source_sha256=self.source_sha256,
+            source_sha256=pinned.sha256,
             recipe=self.recipes.get(kind[-1]) or self.recipes[""],
             plus=plus,
             minus=minus,

@@ -53,9 +53,9 @@ def test_a_claim_says_all_that_has_to_be_played(run):
         (1, 1, 2, 2),
     ]
     assert (claim.run_name, claim.run_seed, claim.iteration_number) == ("first", 42, 1)
-    assert (claim.plus.sha256, claim.plus.path) == (new.sides.plus.sha256, new.sides.plus.path)
-    assert claim.plus.options == new.sides.plus_options
-    assert claim.minus.options == new.sides.minus_options
+    plus, minus = new.sides.plus, new.sides.minus
+    assert (claim.plus.sha256, claim.plus.path) == (plus.engine.sha256, plus.engine.path)
+    assert (claim.plus.options, claim.minus.options) == (plus.options, minus.options)
     assert claim.game_settings == new.row.game_settings
     assert claim.lease_seconds == LEASE
 

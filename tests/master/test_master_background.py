@@ -12,6 +12,7 @@ from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 from spsa.builds.artifacts import BuiltEngine
 from spsa.core.game_settings import MinusSettings
 from spsa.core.params import PlayedValues
+from spsa.db.master_queries import Sides
 from spsa.db.tables import Compared, Iteration
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
@@ -109,7 +110,8 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 class WithFiles(FixedDelivery):
     def prepare(self, plus, minus):
         sides, file = super().prepare(plus, minus), {"EvalFile": new_engine("net")}
-        return replace(sides, plus_files=file, minus_files=file)
+        both = (replace(side, files=file) for side in (sides.plus, sides.minus))
+        return Sides(*both)
 
 
 def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_too(store):
@@ -121,7 +123,6 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
         name="stockfish (1a2b)",
         sha256=made.sha256,
         make=lambda: replace(made, requires=("linux",)),
-        keep_bytes=False,
         require=("fast",),
         options={"Threads": "1"},
     )

@@ -7,7 +7,7 @@ from masters import FixedDelivery
 
 from spsa.builds.smoke import limit_of_nodes
 from spsa.core.params import Space
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
 from spsa.master.probe import Point, Probed, Prober, Search, Tried
 
@@ -36,8 +36,8 @@ class Picky(FixedDelivery):
     def prepare(self, plus, minus) -> Sides:
         if max(plus["margin"], minus["margin"]) > 50:
             raise BuildFailed("margin overflows\nand more of the compiler")
-        engine = new_engine("script", path=str(self.script))
-        return Sides(plus=engine, minus=engine)
+        side = Side(new_engine("script", path=str(self.script)))
+        return Sides(side, side)
 
 
 def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def delivery(
         level: Recipe(command=("sh", "build.sh", level), binary="engine") for level in levels
     }
     engine_source = EngineSource(Space((MARGIN,)), pinned, texts)
-    return WorkerDelivery(sqlite_store, engine_source, recipes)
+    return WorkerDelivery(store=sqlite_store, source=engine_source, recipes=recipes)
 
 
 def built(content: bytes, bench: int) -> BuiltFile:
@@ -115,7 +115,7 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     sides = prepared(delivery, builder)
     assert sides.requires == ("aarch64", "linux")
     assert list(sides.variants) == ["% linux % x86-64-v2 % x86-64-v3 %"]
-    assert sides.plus.content == b"+ linux aarch64"
+    assert sides.plus.engine.content == b"+ linux aarch64"
     ((plus, minus),) = sides.variants.values()
     assert (plus.content, minus.content) == (b"+ linux x86-64-v3", b"- linux x86-64-v3")
     order = builder.orders["linux x86-64-v3"]

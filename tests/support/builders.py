@@ -16,7 +16,7 @@ from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare, TimeKind
 from spsa.core.params import Location, Parameter, Place, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
-from spsa.db.master_queries import NewIteration, Sides
+from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.history.replay import games_of
@@ -65,13 +65,15 @@ def new_run(**over) -> Run:
 def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
     """Iteration k=1: eight games in two batches of two pairs, each to be tried three times."""
     target = over.get("target_games", 8)
-    sides = {
-        "plus": new_engine("plus"),
-        "minus": new_engine("minus"),
-        "plus_options": {"Margin": "220"},
-        "minus_options": {"Margin": "180"},
-        **{name: over.pop(name) for name in _SIDES & over.keys()},
-    }
+    sides = [
+        Side(
+            over.pop(name, new_engine(name)),
+            over.pop(f"{name}_options", {"Margin": margin}),
+            over.pop(f"{name}_files", {}),
+        )
+        for name, margin in (("plus", "220"), ("minus", "180"))
+    ]
+    named = {name: over.pop(name) for name in ("requires", "variants", "refused") if name in over}
     batches = over.pop("batches", None) or evenly(target, batch_games)
     max_attempts = over.pop("max_attempts", 3)
     facts = {
@@ -89,10 +91,9 @@ def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
         "perturbation_signs": {"margin": 1, "depth": 1, "ratio": 1},
     }
     row = Iteration(**facts | over)
-    return NewIteration(row=row, sides=Sides(**sides), batches=batches, max_attempts=max_attempts)
-
-
-_SIDES = frozenset(Sides.__dataclass_fields__)
+    return NewIteration(
+        row=row, sides=Sides(*sides, **named), batches=batches, max_attempts=max_attempts
+    )
 
 
 def new_validation(**over) -> NewIteration:

@@ -12,7 +12,7 @@ from builders import TERMS, new_engine, parameter, run_settings, tunable_run
 
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
-from spsa.db.master_queries import Sides
+from spsa.db.master_queries import Side, Sides
 from spsa.master.loop import Master
 from spsa.master.session import Auto, RunSettings, tuning_of
 
@@ -49,7 +49,7 @@ class FixedDelivery:
         self.prepared.append((plus, minus))
         if self.trouble is not None:
             raise self.trouble
-        return Sides(plus=new_engine(f"{plus}"), minus=new_engine(f"{minus}"))
+        return Sides(*(Side(new_engine(f"{values}")) for values in (plus, minus)))
 
     def cancel(self) -> None:
         self.cancelled = True
