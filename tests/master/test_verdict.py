@@ -14,7 +14,7 @@ from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, Verdict, verdict
+from spsa.master.verdict import Advice, Filters, MoreGames, Verdict, verdict
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -88,8 +88,11 @@ def test_where_nothing_is_known_it_says_why(
 ) -> None:
     run = replace(stage(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
     found = verdict(run)
-    assert found.gained is None and why in found.unknown and found.more is None
+    assert found.gained is None and found.more is None
+    assert why in found.unknown
     assert found.advice is Advice.GO_ON
+    over = replace(run, finished_at=run.created_at)
+    assert verdict(over).reason == "the run is over" or run.applied == 0
     assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
 
 
@@ -123,6 +126,9 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         (stopped, 1.1, 1.0, Advice.STOP),  # it cannot be extended
     ):
         assert told(monkeypatch, one, more, misfit).advice is advice, (one, more, misfit)
+    nearly = told(monkeypatch, run, 0.999)
+    assert nearly.more == MoreGames(games=80, elo=0.999)
+    assert nearly.reason.endswith("to bring +0.99 Elo, less than 1 Elo"), "not rounded up"
 
 
 def test_near_a_limit_it_does_not_change_with_every_result(

@@ -50,6 +50,14 @@ def test_a_sound_run_raises_none(store: Store) -> None:
     assert report(store, staged.now()).status.alarms == ()
 
 
+def test_a_young_run_has_not_moved_and_is_not_stalled(staged: Stage) -> None:
+    staged.open()
+    assert alarms(staged) == {}
+    told = "\n".join(sentences(status(staged.store, staged.now())))
+    assert "moved most" not in told
+    assert "believed gain: not known, because there is no result yet" in told
+
+
 BUILDS = Builds(iterations=(1,), seconds=61.0)
 IS_OLD = "UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'"
 ALL_LEFT = "UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'"

@@ -146,6 +146,22 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
         assert (total.plus_time_losses, total.minus_time_losses) == lost
 
 
+@pytest.mark.parametrize("rounds", [248, 249])
+def test_a_void_game_names_its_position_and_a_very_long_one_its_last(rounds):
+    opening = Opening(START.fen, ("g1f3", "g8f6", "f3g1", "f6g8") * rounds)
+    white = Scripted("white", fault_at=4 * rounds)
+    with pytest.raises(VoidGame, match="white: hang: it was told to") as told:
+        play_game(white, Scripted("black"), pairing(opening), under())
+    by_moves, by_board = f"startpos moves {' '.join(opening.moves)}", f"fen {START.fen[:-1]}"
+    shown = (
+        by_moves
+        if rounds == 248
+        else f"{by_board.replace(' 0 ', f' {4 * rounds} ')}{2 * rounds + 1}"
+    )
+    assert (told.value.culprit, told.value.white) == ("white", "white")
+    assert told.value.position == f"position {shown}"
+
+
 def test_void_games_are_counted_and_the_first_few_kept():
     batch = ActiveJob(Mock(), since=0.0)
     for reason in ("crash", "hang", "crash", "crash"):
@@ -229,7 +245,7 @@ DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
         (RESIGN, [900, -599, 900, -599, 900], None),  # one does not see it
         (RESIGN, [900, -900, 900, None, 900], None),
         (RESIGN, [900, -900, 900, 900, -900], None),
-        (Adjudication(draw=None, resign=None, max_moves=2), [0] * 4, TOO_LONG),
+        (Adjudication(draw=None, resign=None, max_moves=3), [0] * 6, TOO_LONG),
         (NONE, [0] * 60, None),
     ],
 )

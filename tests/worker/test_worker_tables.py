@@ -75,7 +75,9 @@ def ruling(rule: TablebaseRule, tables: object, fen: str, *moves: str) -> Ending
     ],
 )
 def test_a_capture_or_a_pawn_move_into_the_tables_ends_the_game(folder, fen, moves, ending):
-    assert ruling(THREE, open_tables(THREE, [folder]), fen, *moves) == ending
+    tables = open_tables(THREE, [folder])
+    assert ruling(THREE, tables, fen, *moves) == ending
+    assert ruling(THREE, None, fen, *moves) is ruling(None, tables, fen, *moves) is None
 
 
 def test_no_table_knows_castling():
