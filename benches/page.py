@@ -25,7 +25,7 @@ from benches.database import server
 from benches.database.looks import copy_rows
 from benches.database.scene import LEASE, TERMS, claimed, register, reported, shell
 from spsa.algorithms.tuning import tuning
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.migrate import upgrade
@@ -132,7 +132,7 @@ def _space(parameters: int) -> Space:
                 maximum=1000.0,
                 step=4.0,
                 group=f"group {n % 10}",
-                place=Place(Location.parse(f"PARAMETER_{n}")),
+                location=Location.parse(f"PARAMETER_{n}"),
                 option=f"PARAMETER_{n}",
             )
             for n in range(parameters)

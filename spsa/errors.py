@@ -12,8 +12,8 @@ from typing import Any
 
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
 
-_PART_LENGTH = 500
-"""Characters of each part of a fault."""
+_PART_LENGTH = 500  # characters of each part of a fault
+MAX_FAULTS = 100  # of one file that are shown at a time
 
 
 class TuningError(Exception):
@@ -45,10 +45,6 @@ class Fault:
         file, name, found, remedy = (printable(part, _PART_LENGTH) for part in shown)
         place = file if self.line is None else f"{file}:{self.line}"
         return f"{place}: [{name}] {found}; {remedy}"
-
-
-MAX_FAULTS = 100
-"""How many faults of one file are shown at a time."""
 
 
 class InvalidInput(TuningError):

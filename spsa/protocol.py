@@ -25,40 +25,20 @@ from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict,
 from spsa.lifecycle import Purpose
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 
-PROTOCOL = 1
-"""The version of the values and requests; a worker with another one fetches the server's."""
-
-MAX_WORKERS = 64
-"""Workers of one machine that may be active at a time."""
-
-MAX_SLOTS = 4_096
-"""Slots of one worker, and of all active workers of an invited machine."""
-
-SLOTS_PER_CORE = 8
-"""Slots of an invited machine for each core that it declares: it may hold two batches a slot."""
-
-LEASE_SECONDS = (10.0, 3_600.0)
-"""The shortest and the longest lease. It may be renewed for a week after the claim."""
-
+PROTOCOL = 1  # version of the values and requests; a worker with another one fetches the server's
+MAX_WORKERS = 64  # of one machine that may be active at a time
+MAX_SLOTS = 4_096  # of one worker, and of all active workers of an invited machine
+SLOTS_PER_CORE = 8  # of an invited machine, as it declares its cores: two batches a slot are held
+LEASE_SECONDS = (10.0, 3_600.0)  # the least and the most; renewed for a week after the claim
 DEFAULT_LEASE_SECONDS = 60.0
-
-ACTIVE_SECONDS = 120
-"""A worker that was last seen longer ago does not count as active."""
-
-ENGINE_BYTES = 2**28
-"""The most bytes of an engine that a worker has built."""
-
-MAX_KEPT_VOIDS = 3
-"""Void games of one attempt at a batch that are kept with what the engine wrote last."""
-
-KEPT_VOIDS_LENGTH = 30_000
-"""Characters of their JSON."""
-
-MAX_GAMES = 1_000_000
-"""Games of one batch."""
-
-MAX_VOID_GAMES = 10_000
-"""Void games of one attempt at a batch."""
+ACTIVE_SECONDS = 120  # a worker that was last seen longer ago does not count as active
+ENGINE_BYTES = 2**28  # of an engine that a worker has built
+MAX_KEPT_VOIDS = (
+    3  # void games of one attempt at a batch that are kept, with the engine's last lines
+)
+KEPT_VOIDS_LENGTH = 30_000  # characters of their JSON
+MAX_GAMES = 1_000_000  # of one batch
+MAX_VOID_GAMES = 10_000  # of one attempt at a batch
 
 CONFLICTS: Mapping[str, type[TuningError]] = {
     "lease_lost": LeaseLost,

@@ -9,23 +9,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from html import escape
 
-NAME_LENGTH = 200
-"""Characters of a worker's name, host, platform, version and sandbox."""
-
-VOID_REASON_LENGTH = 200
-"""Characters of the reason of a void game."""
-
-VOID_REASONS = 20
-"""Different reasons of void games in one batch; more are counted as `OTHER_REASONS`."""
-
+NAME_LENGTH = 200  # characters of a worker's name, host, platform, version and sandbox
+VOID_REASON_LENGTH = 200  # characters of the reason of a void game
+VOID_REASONS = 20  # different ones in a batch; more are counted as `OTHER_REASONS`
 OTHER_REASONS = "other reasons"
-
-FAILURE_LENGTH = 2_000
-"""Characters of the reason why a batch failed, of an event's and of a purge's."""
-
-LINE_LENGTH = 10_000
-"""Characters of one line on a terminal or in a log."""
-
+FAILURE_LENGTH = 2_000  # characters of the reason why a batch failed, of an event's and a purge's
+LINE_LENGTH = 10_000  # characters of one line on a terminal or in a log
 ELLIPSIS = "…"
 
 _WORD_ENDS = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])")

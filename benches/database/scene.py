@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine
@@ -40,7 +40,7 @@ SPACE = Space(
             minimum=0.0,
             maximum=1000.0,
             step=4.0,
-            place=Place(Location.parse(name)),
+            location=Location.parse(name),
             option=name,
         )
         for name, value in THETA.items()

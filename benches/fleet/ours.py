@@ -14,7 +14,7 @@ from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.master_queries import Side, Sides
@@ -37,7 +37,7 @@ SPACE = Space(
             minimum=0,
             maximum=100,
             step=8,
-            place=Place(Location(name)),
+            location=Location(name),
             option=name,
         )
         for name in ("margin", "depth", "ratio", "bonus")

@@ -171,5 +171,5 @@ def _values_in_the_source(config: Config) -> dict[str, float]:
     return {
         p.name: others.get(p.name, (p.to_engine(p.value),))[0] / (p.scale or 1)
         for p in space.parameters
-        if p.place.role is Role.VALUE
+        if p.role is Role.VALUE
     }

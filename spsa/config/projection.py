@@ -10,7 +10,7 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space, space_of
-from spsa.core.params import Location, Number, Parameter, Place, Role, Space
+from spsa.core.params import Location, Number, Parameter, Role, Space
 from spsa.errors import InvalidInput
 from spsa.files import write_whole
 
@@ -75,7 +75,6 @@ def params_document(space: Space) -> dict[str, Any]:
 
 
 def _own_table(p: Parameter) -> dict[str, object]:
-    place = p.place
     keys = {
         "value": p.value,
         "min": p.minimum,
@@ -88,8 +87,8 @@ def _own_table(p: Parameter) -> dict[str, object]:
         "note": p.note or None,
         "active": None if p.active else False,
     }
-    if place != Place(Location(p.name.upper())):
-        is_value = place.role is Role.VALUE
-        keys["constant" if is_value else "array"] = str(place.location)
-        keys["knob"] = None if is_value else place.role.value
+    if p.role is not Role.VALUE:
+        keys |= {"array": str(p.location), "knob": p.role.value}
+    elif p.location != Location(p.name.upper()):
+        keys["constant"] = str(p.location)
     return {key: value for key, value in keys.items() if value is not None}

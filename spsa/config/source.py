@@ -39,12 +39,12 @@ def read_sources(
             texts[name] = content(path, MAX_SOURCE).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
-            p = next((p for p in space.parameters if p.place.location.file == name), None)
+            p = next((p for p in space.parameters if p.location.file == name), None)
             if p is None:
                 remedy = "correct [build] source_path and constants_file"
                 faults += InvalidInput.of(path, path.name, why, remedy).faults
             else:
-                remedy = f'correct "{p.place.location}", whose file is in [build] source_path'
+                remedy = f'correct "{p.location}", whose file is in [build] source_path'
                 faults += InvalidInput.of(file, p.name, f"{path} {why}", remedy, p.line).faults
     if faults:
         raise InvalidInput(faults)
@@ -65,7 +65,7 @@ def check_against_source(
     for knobs in by_location(space.parameters).values():
         p = knobs[0]
         try:
-            _check_bounds(knobs, files[p.place.location.file or usual])
+            _check_bounds(knobs, files[p.location.file or usual])
         except ConstantRefused as error:
             found, remedy = error.found, error.remedy
             faults.append(Fault(file=file, line=p.line, name=p.name, found=found, remedy=remedy))
@@ -85,7 +85,7 @@ def other_values(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[Numb
     both = {
         p.name: (one.number, p.to_engine(p.value))
         for p, _, one in _places(space, texts)
-        if p.place.role is Role.VALUE
+        if p.role is Role.VALUE
     }
     return {name: (there, own) for name, (there, own) in both.items() if there != own}
 
@@ -96,8 +96,8 @@ def _places(
     """Each parameter with its file and the first of its numbers there."""
     files, usual = parsed(texts)
     for p in space.parameters:
-        file = files[p.place.location.file or usual]
-        yield p, file, next(iter(elements(file, p.place.location).values()))
+        file = files[p.location.file or usual]
+        yield p, file, next(iter(elements(file, p.location).values()))
 
 
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
@@ -109,18 +109,15 @@ def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
 
 def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
     """Try the bounds of a parameter, or of the two of an array: no value lies beyond them."""
-    place = knobs[0].place
-    if place.role is Role.VALUE:
-        found = {place.location: element_at(file, place.location)}
-    else:
-        found = elements(file, place.location)
+    at, is_value = knobs[0].location, knobs[0].role is Role.VALUE
+    found = {at: element_at(file, at)} if is_value else elements(file, at)
     current = {location: one.number for location, one in found.items()}
     for corner in product(*map(extremes, knobs)):
         values = {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
         for location, number in assignments(knobs, values, lambda _: current).items():
             found[location].check(number)
-    kind = constant(file, place.location).kind
-    if place.role is Role.VALUE and kind in (Kind.FUNCTION, Kind.LOCAL):
+    kind = constant(file, at).kind
+    if is_value and kind in (Kind.FUNCTION, Kind.LOCAL):
         _check_value(knobs[0], *found.values())
 
 
@@ -132,7 +129,7 @@ def _check_value(knob: Parameter, element: Element) -> None:
     low, high = sorted(bound * (knob.scale or 1) for bound in (knob.minimum, knob.maximum))
     if knob.active and not low - _ROUNDED <= element.number <= high + _ROUNDED:
         raise ConstantRefused(
-            f"{knob.place.location} is {element.number:g} in the source, and value = "
+            f"{knob.location} is {element.number:g} in the source, and value = "
             f"{knob.value:g} with min = {knob.minimum:g} and max = {knob.maximum:g} here",
             "name the constant that is meant, or let min and max include the source's number",
         )

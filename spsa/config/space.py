@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from spsa.config.document import Document, Found, read_document, shown
 from spsa.config.section import OptionalText, Section, Text, read_table, refusal
-from spsa.core.params import Constraint, Location, Number, Parameter, Place, Role, Space
+from spsa.core.params import Constraint, Location, Number, Parameter, Role, Space
 from spsa.core.params.parameter import circle, conflicts, feasible
 from spsa.errors import Fault, InvalidInput
 from spsa.text import suggestion
@@ -87,10 +87,8 @@ class ParameterSection(Section):
             group=self.group,
             active=self.active,
             note=self.note,
-            place=Place(
-                Location.parse(self.array or self.constant or name.upper()),
-                Role(self.knob or Role.VALUE),
-            ),
+            location=Location.parse(self.array or self.constant or name.upper()),
+            role=Role(self.knob or Role.VALUE),
             option=self.option or name,
             line=line,
         )
@@ -202,18 +200,18 @@ def _faults_between(space: Space) -> Iterator[Found]:
     """What is wrong between parameters, each of which is right by itself."""
     yield from _faults_of_order(space)
     owners: dict[str, str] = {}
-    places = {p.place for p in space.parameters}
+    places = {(p.location, p.role) for p in space.parameters}
     for p in space.parameters:
         owner = owners.setdefault(p.option, p.name)
         if owner != p.name:
             found = f"option {p.option!r} is that of {owner} already"
             yield (p.name, "option"), found, "use another option"
-        array, partner = p.place.location, p.place.partner
-        if partner and Place(array, partner) not in places:
+        array, partner = p.location, p.role.partner
+        if partner and (array, partner) not in places:
             remedy = f'add a parameter with array = "{array}", knob = "{partner}" (frozen, maybe)'
             yield (p.name, "array"), f"{array} has no knob {partner}", remedy
     for earlier, later in conflicts(space.parameters):
-        found = f"{later.place.location} is written by {earlier.name} already"
+        found = f"{later.location} is written by {earlier.name} already"
         yield (later.name,), found, "leave it to one of them"
 
 

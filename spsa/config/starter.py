@@ -17,7 +17,7 @@ from spsa.config.settings import Sections
 from spsa.config.space import ParameterSection
 from spsa.config.suggestions import Suggested
 from spsa.core.params import Number
-from spsa.core.params.placement import SOURCE_SUFFIXES
+from spsa.core.params.parameter import SOURCE_SUFFIXES
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.planning.plan_inputs import Shape

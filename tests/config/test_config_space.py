@@ -6,7 +6,7 @@ import pytest
 
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import load_space
-from spsa.core.params import Constraint, Location, Place, Role
+from spsa.core.params import Constraint, Location, Role
 from spsa.errors import InvalidInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "rust"
@@ -56,13 +56,13 @@ def test_every_kind_of_parameter_is_read(params):
     knobs = (table(knob, array='"MARGINS"', knob=f'"{knob}"') for knob in ("base", "per_index"))
     space = load_space(params("".join((GOOD, depth_table, lmr_table, *knobs))))
     margin, depth, lmr, base, slope = space.parameters
-    assert margin.place == Place(Location("MARGIN"))
+    assert (margin.location, margin.role) == (Location("MARGIN"), Role.VALUE)
     assert (margin.value, margin.group, margin.line, margin.integral) == (200.0, "search", 4, True)
-    assert depth.place == Place(Location.parse("src/search.rs::pruning::DEPTHS[2]"))
+    assert depth.location == Location.parse("src/search.rs::pruning::DEPTHS[2]")
     assert (depth.value, depth.integral, depth.active) == (3.7, True, False)
     assert (lmr.unit, lmr.integral, lmr.option, lmr.note) == (0.001, False, "LMR Base", "hm")
-    assert base.place == Place(Location("MARGINS"), Role.BASE)
-    assert slope.place == Place(Location("MARGINS"), Role.PER_INDEX)
+    assert (base.location, base.role) == (Location("MARGINS"), Role.BASE)
+    assert (slope.location, slope.role) == (Location("MARGINS"), Role.PER_INDEX)
     orders = (Constraint("depth", "margin"), Constraint("base", "margin", strict=False))
     assert space.constraints == orders
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.params import Constraint, Location, Parameter, Place, Role, Space
+from spsa.core.params import Constraint, Location, Parameter, Role, Space
 from spsa.core.params.parameter import circle, feasible
 from spsa.master.session import differences
 
 
 def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:
-    place = Place(Location(name.upper()))
+    location = Location(name.upper())
     return Parameter(
         name=name,
         value=value,
         minimum=low,
         maximum=high,
         step=step,
-        **{"place": place, "option": name} | more,
+        **{"location": location, "option": name} | more,
     )
 
 
@@ -144,8 +144,10 @@ def test_rounded_takes_the_nearest_playable_point():
 
 
 def test_a_space_survives_json_to_the_bit():
-    places = (Place(Location.parse("a.rs::m::X[3].1")), Place(Location("A"), Role.PER_INDEX))
-    placed = (replace(DEPTH, name=f"p{i}", place=place) for i, place in enumerate(places))
+    places = ((Location.parse("a.rs::m::X[3].1"), Role.VALUE), (Location("A"), Role.PER_INDEX))
+    placed = (
+        replace(DEPTH, name=f"p{i}", location=at, role=role) for i, (at, role) in enumerate(places)
+    )
     space = Space((*SPACE.parameters, *placed), (Constraint.parse("depth <= frozen"),))
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
 

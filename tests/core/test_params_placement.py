@@ -2,13 +2,20 @@
 
 import pytest
 
-from spsa.core.params import Access, Location, Parameter, Place, Role
+from spsa.core.params import Access, Location, Parameter, Role
 from spsa.core.params.parameter import assignments, conflicts
 
 
-def knob(name: str, place: Place, **more) -> Parameter:
+def knob(name: str, location: Location, **more) -> Parameter:
     return Parameter(
-        name=name, value=1, minimum=-999, maximum=999, step=1, place=place, option=name, **more
+        name=name,
+        value=1,
+        minimum=-999,
+        maximum=999,
+        step=1,
+        location=location,
+        option=name,
+        **more,
     )
 
 
@@ -45,14 +52,14 @@ def test_what_names_no_constant_is_refused(text):
 
 
 def test_a_constant_takes_its_value_scaled():
-    scaled = knob("lmr", Place(Location("LMR")), integral=False, scale=1000)
+    scaled = knob("lmr", Location("LMR"), integral=False, scale=1000)
     assert assignments([scaled], {"lmr": 0.75}, source()) == {Location("LMR"): 750}
 
 
 def test_two_knobs_fill_an_array_of_the_kind_that_it_has():
     array = Location("LMP")
-    places = {"base": Place(array, Role.BASE), "slope": Place(array, Role.PER_INDEX)}
-    both = [knob(name, place, integral=False) for name, place in places.items()]
+    roles = {"base": Role.BASE, "slope": Role.PER_INDEX}
+    both = [knob(name, array, role=role, integral=False) for name, role in roles.items()]
     written = assignments(both, {"base": 8.4, "slope": 4.2}, source(0, 0, 0))
     assert written == {array.at(0): 8, array.at(1): 13, array.at(2): 17}
     real = assignments(both, {"base": 8.4, "slope": 4.2}, source(0.0, 0.0))
@@ -72,11 +79,11 @@ def test_two_knobs_fill_an_array_of_the_kind_that_it_has():
     ],
 )
 def test_two_parameters_may_not_write_one_number(first, second, clash):
-    both = [knob(text, Place(Location.parse(text))) for text in (first, second)]
+    both = [knob(text, Location.parse(text)) for text in (first, second)]
     assert bool(list(conflicts(both))) is clash
 
 
 def test_the_two_knobs_of_an_array_are_partners_and_a_third_is_a_conflict():
     roles = [Role.BASE, Role.PER_INDEX, Role.PER_INDEX]
-    three = [knob(f"k{i}", Place(Location("T"), role)) for i, role in enumerate(roles)]
+    three = [knob(f"k{i}", Location("T"), role=role) for i, role in enumerate(roles)]
     assert [(a.name, b.name) for a, b in conflicts(three)] == [("k1", "k2")]

@@ -14,7 +14,7 @@ from spsa.algorithms.tuning import tuning
 from spsa.config.space import load_space
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare, TimeKind
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.run_view import MasterLease, RunView
@@ -360,7 +360,7 @@ def parameter(name: str, **over) -> Parameter:
         "minimum": 0,
         "maximum": 100,
         "step": 8,
-        "place": Place(Location(name)),
+        "location": Location(name),
         "option": name,
     }
     return Parameter(**facts | over)

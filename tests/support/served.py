@@ -15,7 +15,7 @@ from builders import Stage, new_worker, result_of, stage
 from console import Running, master
 from starlette.testclient import TestClient
 
-from spsa.core.params import Location, Parameter, Place, Space
+from spsa.core.params import Location, Parameter, Space
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token
@@ -37,7 +37,7 @@ def space(count: int = 2) -> Space:
                 maximum=1000.0,
                 step=20.0,
                 group="search" if i % 2 else "",
-                place=Place(Location.parse(f"PLACE_{i}")),
+                location=Location.parse(f"PLACE_{i}"),
                 option=f"Option{i}",
             )
             for i, name in enumerate(names[:count])

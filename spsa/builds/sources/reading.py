@@ -23,7 +23,7 @@ from spsa.builds.sources.language import (
 from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Type, Values, with_beside
 from spsa.core.params import Location, Number
-from spsa.core.params.placement import MAX_SCOPES
+from spsa.core.params.parameter import MAX_SCOPES
 
 LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}

@@ -193,7 +193,7 @@ def render(space: Space, values: Mapping[str, float], texts: Mapping[str, str]) 
 
 def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
     """The files that the space's parameters stand in, the constants file first."""
-    named = {p.place.location.file or constants_file for p in space.parameters}
+    named = {p.location.file or constants_file for p in space.parameters}
     return (constants_file, *sorted(named - {constants_file}))
 
 

@@ -15,19 +15,16 @@ import numpy.typing as npt
 
 from spsa.core.json_values import as_written, from_json, to_json
 from spsa.core.params.parameter import (
+    Access,
     Bounds,
     Constraint,
+    Location,
     Number,
     Parameter,
+    Role,
     enforce,
     feasible,
     upwards,
-)
-from spsa.core.params.placement import (
-    Access,
-    Location,
-    Place,
-    Role,
 )
 
 __all__ = [
@@ -37,7 +34,6 @@ __all__ = [
     "Location",
     "Number",
     "Parameter",
-    "Place",
     "PlayedValues",
     "Role",
     "Space",

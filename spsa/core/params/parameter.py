@@ -1,31 +1,117 @@
 """One number to be tuned, the grid of values that the engine can represent, and orders of two.
 
-Constraints hold for the values that engines get. Also which numbers to write where in the source,
-so that the engine has given values.
+Constraints hold for the values that engines get. Also where a parameter stands in the source, as
+one number or with another one as a whole array, and which numbers to write there.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from math import ceil, floor, inf, nextafter
 from typing import Self
 
-from spsa.core.params.placement import Location, Place, Role
-
 Number = int | float
 Bounds = Mapping[str, tuple[Number, Number]]
 # The numbers inside a constant in the original source, each with its location.
-Elements = Callable[[Location], Mapping[Location, Number]]
+Elements = Callable[["Location"], Mapping["Location", Number]]
 
 # 0.29 * 100 is 28.999999999999996, and 0.29 has to count as on the grid.
 _SLACK = 1e-6
 _CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|<|>=|>)\s*(\w+)\s*")
 
+SOURCE_SUFFIXES = ("rs", "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def")
+"""How the names of files with constants end: Rust, C and C++."""
+
+MAX_SCOPES = 8
+MAX_ACCESSES = 8
+
+_LOCATION = re.compile(
+    rf"(?:(?P<file>[^:]+\.(?:{'|'.join(SOURCE_SUFFIXES)}))::)?"
+    rf"(?P<scope>(?:\w+::){{0,{MAX_SCOPES}}})"
+    r"(?P<name>[^\W\d]\w*)"
+    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}|\.[^\W\d]\w*){{0,{MAX_ACCESSES}}})"
+)
+_ACCESS = re.compile(r"\[(\d+)\]|\.(\d+)|\.(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One step into a constant: `[2]` into an array, `.1` into a tuple, `.margin` into a struct."""
+
+    position: int | str
+    field: bool = False
+
+    def __str__(self) -> str:
+        return f".{self.position}" if self.field else f"[{self.position}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A constant, or a number inside it.
+
+    `file` is relative to the source tree, None for the run's constants file. `scope` names the
+    modules, types and functions around the constant, the nearest last; ("crate",) is the top level
+    of the file. An empty scope matches anywhere if the name occurs only once.
+    """
+
+    name: str
+    accesses: tuple[Access, ...] = ()
+    scope: tuple[str, ...] = ()
+    file: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `NAME`, `NAME[2]`, `NAME.1`, `NAME.field`, `scope::NAME` or `path/file.rs::NAME`.
+
+        At most MAX_SCOPES scopes and MAX_ACCESSES indexes and fields. Raises ValueError for
+        anything else.
+        """
+        found = _LOCATION.fullmatch(text.strip())
+        if found is None:
+            raise ValueError(f"{text!r} does not name a constant")
+        file = found["file"]
+        if file is not None and (file.startswith("/") or ".." in file.split("/") or "\\" in file):
+            raise ValueError(f"{file!r} is not a path inside the source tree")
+        accesses = tuple(
+            Access(member or int(index or position), field=not index)
+            for index, position, member in _ACCESS.findall(found["accesses"])
+        )
+        scope = tuple(part for part in found["scope"].split("::") if part)
+        return cls(found["name"], accesses, scope, file)
+
+    def __str__(self) -> str:
+        prefix = "".join(f"{part}::" for part in (*([self.file] if self.file else []), *self.scope))
+        return prefix + self.name + "".join(str(access) for access in self.accesses)
+
+    to_json, from_json = __str__, parse
+
+    def at(self, position: int | str, *, field: bool = False) -> "Location":
+        """The location of one element of this one."""
+        return replace(self, accesses=(*self.accesses, Access(position, field)))
+
+
+class Role(StrEnum):
+    """What a parameter does at its place.
+
+    It is the number there (VALUE), or one of two that fill an array: `NAME[i] = base + i *
+    per_index`.
+    """
+
+    VALUE = "value"
+    BASE = "base"
+    PER_INDEX = "per_index"
+
+    @property
+    def partner(self) -> "Role | None":
+        """The other role at an array."""
+        return {Role.BASE: Role.PER_INDEX, Role.PER_INDEX: Role.BASE}.get(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A named value with its bounds, its step and its place in the engine.
+    """A named value with its bounds, its step, and where it goes in the engine.
 
     `value`, `minimum`, `maximum` and `step` are in the unit of params.toml. `value` is the start of
     theta (or the fixed value of a frozen parameter) and need not be on the grid. `integral`
@@ -39,8 +125,9 @@ class Parameter:
     minimum: float
     maximum: float
     step: float
-    place: Place
+    location: Location
     option: str
+    role: Role = Role.VALUE
     integral: bool = True
     scale: int | None = None
     group: str = ""
@@ -198,7 +285,7 @@ def assignments(
     """
     written: dict[Location, Number] = {}
     for location, knobs in by_location(parameters).items():
-        settings = {p.place.role: p.to_engine(values[p.name]) for p in knobs}
+        settings = {p.role: p.to_engine(values[p.name]) for p in knobs}
         if Role.VALUE in settings:
             written[location] = settings[Role.VALUE]
             continue
@@ -217,7 +304,7 @@ def by_location(parameters: Iterable[Parameter]) -> dict[Location, list[Paramete
     """The parameters that go to each location."""
     grouped: dict[Location, list[Parameter]] = {}
     for parameter in parameters:
-        grouped.setdefault(parameter.place.location, []).append(parameter)
+        grouped.setdefault(parameter.location, []).append(parameter)
     return grouped
 
 
@@ -225,22 +312,22 @@ def conflicts(parameters: Iterable[Parameter]) -> Iterator[tuple[Parameter, Para
     """Pairs (earlier, later) of parameters that overwrite each other, one for each later."""
     seen: dict[tuple[str | None, str], list[Parameter]] = {}
     for later in parameters:
-        where = later.place.location
+        where = later.location
         namesakes = seen.setdefault((where.file, where.name), [])
-        earlier = next((one for one in namesakes if _overlap(one.place, later.place)), None)
+        earlier = next((one for one in namesakes if _overlap(one, later)), None)
         if earlier is not None:
             yield earlier, later
         namesakes.append(later)
 
 
-def _overlap(one: Place, other: Place) -> bool:
-    """Whether two places in constants of the same name have a number in common.
+def _overlap(one: Parameter, other: Parameter) -> bool:
+    """Whether two parameters in constants of the same name have a number in common.
 
     An access leads into what the accesses before it reach, a scope lies in those before it.
     """
     first, second = one.location, other.location
     if first == second:
-        return other.role is not one.partner
+        return other.role is not one.role.partner
     accesses = zip(first.accesses, second.accesses, strict=False)
     scopes = zip(reversed(first.scope), reversed(second.scope), strict=False)
     return all(a == b for a, b in accesses) and all(a == b for a, b in scopes)
