@@ -4,6 +4,7 @@ A worker builds what an order says, in folders of its own. It gets the source as
 builds it as a master does: the same copy, recipe and smoke test.
 """
 
+import json
 import platform
 import sys
 import tempfile
@@ -17,18 +18,29 @@ from pathlib import Path
 from queue import PriorityQueue
 from types import MappingProxyType
 
-from spsa.builds.artifacts import ArtifactStore, BuiltEngine, sha256_of, verify
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine, HashedFile, sha256_of, verify
+from spsa.builds.commands import Commands
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
 from spsa.builds.smoke import examine, longest_search
-from spsa.builds.source import Checkout, Pinned
-from spsa.builds.tree import WorkCopy, archived, disk_errors_as_tuning_errors, unpack
+from spsa.builds.tree import (
+    Checkout,
+    Pinned,
+    WorkCopy,
+    archived,
+    disk_errors_as_tuning_errors,
+    unpack,
+)
 from spsa.core import Column
 from spsa.core.game_settings import TimeControl
+from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import MAX_TEXT, content, remove_old, write_whole
 
 BUILD_SECONDS, NODES_PER_SECOND = "build-seconds", "nodes-per-second"
 """Files with what was measured last: of an iteration's two builds, and of one engine."""
+
+MAX_SIDE_BYTES = 2**28
+"""Of all files of a side: every worker fetches them for each iteration."""
 
 
 class Builder:
@@ -156,6 +168,61 @@ def explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
         shown = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
         more = f"\nIts values: {shown}" if values else ""
         raise type(failure)(f"the {side} engine: {failure}{more}") from failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMaker:
+    """Makes the files of one side, as the weights of a network, by a program of the source.
+
+    It runs `command` in an empty folder, with the values as a JSON object on its standard input.
+    Each file that it leaves there is named as the UCI option that takes its path. A word of the
+    command that names a file of the pinned source becomes its path.
+
+    `declared` are the options of the engine, `work` is a folder for temporary ones.
+    """
+
+    pinned: Pinned
+    command: Sequence[str]
+    declared: Declarations
+    work: Path
+    store: ArtifactStore
+    timeout: float
+    commands: Commands
+
+    def made(self, side: str, values: Mapping[str, float]) -> dict[str, HashedFile]:
+        """The files in the store by their options.
+
+        Raises:
+            BuildFailed: with what the program said, the side and the values.
+        """
+        here = self.pinned.path
+        argv = [str(here / word) if (here / word).is_file() else word for word in self.command]
+        self.work.mkdir(exist_ok=True)
+        with (
+            explained(side, values),
+            disk_errors_as_tuning_errors(),
+            tempfile.TemporaryDirectory(prefix="files-", dir=self.work) as folder,
+        ):
+            self.pinned.verify()
+            (out := Path(folder, "files")).mkdir()
+            given = json.dumps(dict(values)).encode()
+            self.commands.run(argv, out, Path(folder, "logs"), self.timeout, given=given)
+            written = sorted(out.iterdir())
+            self._check(written)
+            return {file.name: self.store.put(file) for file in written}
+
+    def _check(self, written: Sequence[Path]) -> None:
+        if not written:
+            raise BuildFailed("the program wrote no file into the folder in which it runs")
+        for file in written:
+            if file.is_symlink() or not file.is_file():
+                raise BuildFailed(f"the program made {file.name!r}, which is no regular file")
+            if objection := self.declared.objection(file.name, str(file)):
+                remedy = "a file is named as the option that takes its path"
+                raise BuildFailed(f"the program wrote {file.name!r}: {objection}; {remedy}")
+        if (size := sum(file.stat().st_size for file in written)) > MAX_SIDE_BYTES:
+            most = f"the files of a side have at most {MAX_SIDE_BYTES:,}"
+            raise BuildFailed(f"the program wrote {size:,} bytes; {most}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

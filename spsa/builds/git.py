@@ -15,9 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from spsa.builds.commands import Commands
+from spsa.builds.tree import whole_folder
 from spsa.core import Column
 from spsa.errors import BuildFailed, InvalidInput
-from spsa.files import MAX_TEXT, cache_folder, content, private_folder, remove_old, write_whole
+from spsa.files import MAX_TEXT, cache_folder, content, private_folder, write_whole
 from spsa.text import without_passwords
 
 DEFAULT_REF = "HEAD"
@@ -165,25 +166,17 @@ def _asked(address: str, ref: str) -> str:
 
 def _laid_out(address: str, commit: str) -> Path:
     """The checkout of a commit, made unless it is there."""
-    home = _home()
-    place = home / commit
+    place = _home() / commit
     if _is_as_made(place):
         return place
-    remove_old(home, ".draft-*")  # which killed processes left
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=home) as draft:
-        tree = Path(draft, "tree")
+    with whole_folder(place) as tree:
         with suppress(FileNotFoundError):
-            place.rename(Path(draft, "changed"))
+            place.rename(tree.with_name("changed"))
         _fetch(address, commit, tree)
         _git(tree, "checkout", "-q", "--detach", commit)
         if (tree / ".gitmodules").is_file():
             _git(tree, "submodule", "update", "-q", "--init", "--recursive", address=address)
         (tree / _AS_MADE).write_text(_changes(tree), encoding="utf-8")
-        try:
-            tree.rename(place)
-        except OSError:
-            if not place.is_dir():  # another process was not faster
-                raise
     return place
 
 

@@ -18,8 +18,7 @@ from spsa.builds.commands import (
     made,
 )
 from spsa.builds.requirements import LEVELS, own_level, processor_features
-from spsa.builds.source import Pinned
-from spsa.builds.tree import Entry, Tree, WorkCopy, tree_at
+from spsa.builds.tree import Entry, Pinned, Tree, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
 

@@ -1,6 +1,8 @@
-"""Trees of files: as values with one hash, as archives, and as private copies to be compiled.
+"""The source of an engine: a tree of files with one hash, pinned for a run, copied to be compiled.
 
-Names, execute permission, content and links count; modification times do not.
+Of a tree names, execute permission, content and links count; modification times do not. Nothing
+writes to a checkout. It is read to make the pinned copy, and to compare with it. .gitignore is
+disregarded, because a network that a build embeds is often an ignored file.
 """
 
 import fcntl
@@ -11,16 +13,25 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
-from spsa.errors import TuningError, file_failure
-from spsa.files import sync_folder
+from spsa.builds.commands import refuse_unbuildable
+from spsa.errors import InvalidInput, TuningError, file_failure
+from spsa.files import remove_old, sync_folder
 
 _AHEAD_NS = 2_000_000_000  # the coarsest clock resolution of a file system (FAT)
 _RETRY_SECONDS = 0.1
+
+_JUNK = (
+    *(".git", ".hg", ".svn", ".jj", ".idea", ".vscode", ".venv", ".tuning"),
+    *("__pycache__", "node_modules", ".DS_Store", "Thumbs.db", "*.sw[op]", "*~", ".#*", "#*#"),
+    *("*.db", "*.db-wal", "*.db-shm", "*.db-journal"),
+)
+_OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.profraw", "*.profdata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +113,33 @@ def _archive(tree: Tree) -> Iterator[bytes]:
 
 
 def unpack(archive: bytes, folder: Path) -> None:
-    """Make `folder` of what `archived` made; others see the whole folder or none.
+    """Make `folder` of what `archived` made.
 
     Raises TuningError if it is no such archive, or would write elsewhere.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as home:
-        draft = Path(home, "tree")
+    with whole_folder(folder) as draft:
         draft.mkdir()
         try:
             with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
                 members.extractall(draft, filter="data")
         except (tarfile.TarError, EOFError) as error:
             raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A path to make `folder` at: others see the whole folder or none.
+
+    It takes its name at the end, unless another process was faster.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_old(folder.parent, ".draft-*")  # which killed processes left
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as home:
+        yield (draft := Path(home, "tree"))
         try:
             draft.rename(folder)
         except OSError:
-            if not folder.is_dir():  # another process was not faster
+            if not folder.is_dir():
                 raise
     sync_folder(folder.parent)
 
@@ -130,6 +151,110 @@ def disk_errors_as_tuning_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise TuningError(file_failure(error)[0]) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A directory with a Cargo.toml; `excluded` are paths in it that are no part of the engine.
+
+    Without `cargo` it needs none, and what an earlier make has left there is no part of it.
+    """
+
+    source: Path
+    excluded: frozenset[Path] = frozenset()
+    cargo: bool = True
+
+    def tree(self) -> dict[str, Entry]:
+        """The files of a copy of the engine; empty if the checkout is missing."""
+        found = tree_at(self.source, self._is_foreign) if self.source.is_dir() else {}
+        return {name: self._kept(entry) for name, entry in found.items()}
+
+    def _kept(self, entry: Entry) -> Entry:
+        """A link that stays inside is kept; one to a file outside is replaced by its content."""
+        end = entry.path.resolve()
+        absolute = entry.link is not None and entry.link.startswith("/")
+        if entry.link is None or (end.is_relative_to(self.source) and not absolute):
+            return entry
+        if end.is_file():
+            return Entry(entry.path)
+        found = f"this link leads out of the source, to {end}, which is no file"
+        remedy = "copy what is meant into the source, or name a directory that holds both"
+        raise InvalidInput.of(entry.path, "source_path", found, remedy)
+
+    def _is_foreign(self, path: Path) -> bool:
+        patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
+        junk = any(fnmatch(path.name, pattern) for pattern in patterns)
+        return junk or path in self.excluded or _is_build_output(path)
+
+
+def _is_build_output(path: Path) -> bool:
+    beside_manifest = path.name == "target" and (path.parent / "Cargo.toml").is_file()
+    marks = ("CACHEDIR.TAG", "CMakeCache.txt")
+    return path.is_dir() and (beside_manifest or any((path / mark).is_file() for mark in marks))
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A copy of an engine's source at `path`, named by the hash of its archive.
+
+    It is as the source was when the run began, and is verified at every use.
+    """
+
+    path: Path
+    sha256: str
+    checkout: Checkout
+
+    def tree(self) -> dict[str, Entry]:
+        return tree_at(self.path)
+
+    def verify(self) -> None:
+        """Make a missing copy again, and compare its hash.
+
+        Raises TuningError if it was modified, or is missing and the checkout has changed.
+        """
+        if not self.path.exists():
+            archive = archived(self.checkout.tree())
+            if hashlib.sha256(archive).hexdigest() != self.sha256:
+                raise TuningError(
+                    f"the run's pinned source {self.path} is gone, and {self.checkout.source} "
+                    "has changed since; put it back as it was, or start a new run"
+                )
+            unpack(archive, self.path)
+        elif digest(self.tree()) != self.sha256:
+            raise TuningError(
+                f"the pinned source {self.path} was altered; delete that directory and resume: "
+                "it is made again if the checkout still has its content"
+            )
+
+    def drift(self) -> tuple[str, ...]:
+        """How the checkout differs from the pinned copy, which the run goes on with."""
+        with disk_errors_as_tuning_errors():
+            return differences(self.tree(), self.checkout.tree())
+
+
+def pin(
+    source: Path,
+    work: Path,
+    exclude: Collection[Path] = (),
+    *,
+    cargo: bool = True,
+    sha256: str | None = None,
+) -> Pinned:
+    """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
+
+    `exclude` are paths inside the checkout that are no part of the engine. A missing copy of the
+    source `sha256`, that a run began with, is made again. Raises InvalidInput for a crate that
+    cargo could not build on its own, and TuningError as `verify` does.
+    """
+    excluded = frozenset(path.resolve() for path in (*exclude, work))
+    checkout = Checkout(source.resolve(), excluded, cargo)
+    with disk_errors_as_tuning_errors():
+        if sha256 is None and cargo:
+            refuse_unbuildable(checkout.source)
+        name = sha256 or digest(checkout.tree())
+        pinned = Pinned(work.resolve() / "pinned" / name, name, checkout)
+        pinned.verify()
+    return pinned
 
 
 @dataclass(frozen=True, slots=True)

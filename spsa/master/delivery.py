@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from spsa.builds.artifacts import BuiltEngine
-from spsa.builds.builder import Builder
+from spsa.builds.builder import Builder, FileMaker
 from spsa.builds.recipe import Rendered
-from spsa.builds.side_files import FileMaker
-from spsa.builds.source import Pinned
 from spsa.builds.sources.rewriting import render
+from spsa.builds.tree import Pinned
 from spsa.core import Builds
 from spsa.core.params import PlayedValues, Space
 from spsa.db.master_queries import Side, Sides

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
-from spsa.builds.builder import Builder, adopt
+from spsa.builds.builder import Builder, FileMaker, adopt
 from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
-from spsa.builds.side_files import FileMaker
 from spsa.builds.smoke import declared_options
-from spsa.builds.source import Pinned, pin
+from spsa.builds.tree import Pinned, pin
 from spsa.config.document import refused
 from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources

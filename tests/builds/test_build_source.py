@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.source import Checkout, pin
-from spsa.builds.tree import Tree, WorkCopy, differences, tree_at
+from spsa.builds.tree import Checkout, Tree, WorkCopy, differences, pin, tree_at
 from spsa.errors import InvalidInput, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds import side_files
+from spsa.builds import builder
 from spsa.builds.artifacts import ArtifactStore
+from spsa.builds.builder import FileMaker
 from spsa.builds.commands import Commands
-from spsa.builds.side_files import FileMaker
-from spsa.builds.source import pin
+from spsa.builds.tree import pin
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, TuningError
 
@@ -76,4 +76,4 @@ def test_what_goes_wrong_is_told_with_the_side_and_its_values(
     assert str(failed.value).startswith("the minus engine: ")
     assert str(failed.value).endswith("\nIts values: a = 1.5")
     assert not (tmp_path / "engines").exists()
-    assert side_files.MAX_BYTES < 300_000_000
+    assert builder.MAX_SIDE_BYTES < 300_000_000

@@ -5,7 +5,7 @@ from builders import new_validation, stage
 from console import SOURCE
 from masters import settings
 
-from spsa.builds.source import pin
+from spsa.builds.tree import pin
 from spsa.config.projection import project_theta
 from spsa.config.space import load_space
 from spsa.core import Estimates

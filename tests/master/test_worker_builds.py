@@ -14,7 +14,7 @@ from engines.faulty import wait_until
 from spsa.builds.builder import BuildOrder, archive_of, ordered
 from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe
-from spsa.builds.source import pin
+from spsa.builds.tree import pin
 from spsa.core.params import Space
 from spsa.errors import BuildFailed, TuningError
 from spsa.master import worker_builds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spsa.builds.builder import Builder
 from spsa.builds.recipe import Recipe, Rendered
-from spsa.builds.source import pin
+from spsa.builds.tree import pin
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 NAMES = ("PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR")

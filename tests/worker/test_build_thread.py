@@ -13,7 +13,7 @@ from served import serving
 from spsa.builds.builder import BuildOrder, archive_of
 from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
-from spsa.builds.source import pin
+from spsa.builds.tree import pin
 from spsa.core.json_values import to_json
 from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
