@@ -62,6 +62,7 @@ class Builder:
     ) -> None:
         self.at_once = at_once
         self._option_places = option_places
+        self._obeys_nodes = False  # not tried yet
         self._artifacts = ArtifactStore(engines_path.resolve())
         self.compiler = Compiler(recipe, pinned, environment, work.resolve())
         self._free_copies: PriorityQueue[int] = PriorityQueue()
@@ -113,7 +114,16 @@ class Builder:
                 made, target = compiler.compile(work_copy, rendered)
                 searches = [longest_search(one) for one in recipe.time_controls]
                 places = self._option_places
-                bench = examine(made, recipe.bench, (), searches, recipe.options, places)
+                bench = examine(
+                    made,
+                    recipe.bench,
+                    (),
+                    searches,
+                    recipe.options,
+                    places,
+                    obeys_nodes=self._obeys_nodes,
+                )
+                self._obeys_nodes = True
                 keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
 

@@ -22,6 +22,10 @@ _TAIL = 65_536
 _GRACE = 10.0
 _LONGEST = 120.0
 _OTHER_KIND = "; if the engine does not know this limit, set another `kind` in [time_control]"
+_NO_NODES = (
+    "it ignores `go nodes` and plays by a limit of its own; "
+    'set kind = "movetime" or "depth" in [time_control]'
+)
 _COUNTS = (
     re.compile(r"nodes\s+searched\s*[:=]?\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
     re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
@@ -35,6 +39,12 @@ _LISTING_SECONDS = 2.0
 """What an engine is given to list its parameters."""
 
 _BENCH_SECONDS = 60.0
+
+FEW, MANY = 1_000, 64_000
+"""Nodes of two searches from which one sees whether a limit of nodes is obeyed.
+
+Engines look at their count every so many nodes, up to some thousands, and tell of it less often.
+"""
 
 
 def longest_search(control: TimeControl) -> Limit:
@@ -67,15 +77,18 @@ def examine(
     searches: Sequence[Limit] = (),
     options: Mapping[str, str] = MappingProxyType({}),
     places: Mapping[str, str] = MappingProxyType({}),
+    *,
+    obeys_nodes: bool = False,
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     It also has to declare `options` with these values, and to obey the limits of `searches`.
-    `places` say where an option is written, for the message.
+    `places` say where an option is written, for the message; with `obeys_nodes` a build of the same
+    source has shown that it counts its nodes.
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    declared = declared_options(binary, arguments, searches)
+    declared = declared_options(binary, arguments, searches, obeys_nodes=obeys_nodes)
     for name, value in options.items():
         if objection := declared.objection(name, value):
             place = places.get(name, "config.toml:")
@@ -89,13 +102,17 @@ def examine(
 
 
 def declared_options(
-    binary: Path, arguments: Sequence[str] = (), searches: Sequence[Limit] = ()
+    binary: Path,
+    arguments: Sequence[str] = (),
+    searches: Sequence[Limit] = (),
+    *,
+    obeys_nodes: bool = True,
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
         with engine_under_test([str(binary.absolute()), *arguments]) as engine:
             for limit in searches:
-                _obey(engine, limit)
+                _obey(engine, limit, obeys_nodes=obeys_nodes)
             return engine.declared
     except SmokeTestFailed as failure:
         raise SmokeTestFailed(f"{binary}: {failure}") from failure
@@ -160,11 +177,15 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
         yield stop_signal, limits
 
 
-def _obey(engine: UciEngine, limit: Limit) -> None:
+def _obey(engine: UciEngine, limit: Limit, *, obeys_nodes: bool) -> None:
     """Search with a limit of the run. An engine that knows only its clock may move at once."""
     asked = f"asked `{limit.go.decode().strip()}`"
     try:
         if engine.search(b"position startpos", limit).info:
+            is_checked = limit.go.startswith(b"go nodes") and not obeys_nodes
+            told = against_nodes(engine) if is_checked else ""
+            if told:
+                raise SmokeTestFailed(f"{told}: {_NO_NODES}")
             return
     except EngineFault as fault:
         words = f"{asked}: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
@@ -172,6 +193,24 @@ def _obey(engine: UciEngine, limit: Limit) -> None:
     with suppress(EngineFault):
         if engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
             raise SmokeTestFailed(f"{asked}, it moves without a search{_OTHER_KIND}")
+
+
+def against_nodes(engine: UciEngine, seconds: float = _LONGEST) -> str:
+    """What shows that an engine does not obey `go nodes`; "" for one that tells of no nodes, too.
+
+    It is given `seconds` for each of two searches.
+    """
+    replies = []
+    for limit in map(limit_of_nodes, (FEW, MANY)):
+        engine.prepare()
+        engine.await_ready()
+        longest = min(limit.seconds, seconds)
+        replies.append(engine.search(b"position startpos", Limit(limit.go, longest)))
+    few, many = (reply.nodes for reply in replies)
+    obeys = not many or (many >= MANY / 16 and many > 2 * few)
+    if obeys and replies[-1].info:
+        return ""
+    return f"it searches {few:,} nodes of {FEW:,}, and {many:,} of {MANY:,}"
 
 
 def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:

@@ -152,7 +152,10 @@ def _told(trial: Trial) -> str:
     )
     speed = f"{trial.nodes_per_second:,.0f} nodes a second" if trial.nodes else "no node counts"
     game = duration(_game_seconds(trial.setup))
-    return f"the engine plays: {built}{speed}; a game takes about {game} with this time control"
+    nodes = 'kind = "nodes" works, too' if trial.obeys_nodes else "`go nodes` is no limit for it"
+    return f"the engine plays: {built}{speed}; a game takes about {game} with this time control" + (
+        f"; {nodes}" if trial.nodes else ""
+    )
 
 
 def _game_seconds(setup: Setup) -> float:

@@ -8,16 +8,23 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, keep_measured
-from spsa.builds.smoke import declared_options, engine_under_test, longest_search
+from spsa.builds.smoke import (
+    MANY,
+    against_nodes,
+    declared_options,
+    engine_under_test,
+    longest_search,
+)
 from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
 from spsa.core.uci_options import Declarations
-from spsa.errors import BuildFailed, InvalidInput
+from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed
 from spsa.master.delivery_setup import temporary_delivery, work_folder
 from spsa.master.start import checked_space
 
@@ -62,13 +69,15 @@ _ADVICE = (
 class Trial:
     """An engine that plays: its setup, and seconds of the build and of one search with its nodes.
 
-    A search has 0 nodes where the engine tells of none.
+    A search has 0 nodes where the engine tells of none. `obeys_nodes` is whether it counts them
+    with `go nodes`.
     """
 
     setup: Setup
     build_seconds: float
     search_seconds: float
     nodes: int
+    obeys_nodes: bool = False
 
     @property
     def nodes_per_second(self) -> float:
@@ -119,12 +128,24 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         options = {**settings.common_options, **sides.plus.options_here}
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
-    tried = Trial(setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes)
+        tried = Trial(
+            setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes
+        )
+        tried = replace(
+            tried, obeys_nodes=tried.nodes > 0 and _obeys_nodes(command, options, tried)
+        )
     work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
     if tried.nodes:
         keep_measured(work, NODES_PER_SECOND, tried.nodes_per_second)
     return tried
+
+
+def _obeys_nodes(command: list[str], options: Mapping[str, str], tried: Trial) -> bool:
+    """Whether `go nodes` would be a limit for it; one that goes on searching is not waited for."""
+    with suppress(SmokeTestFailed), engine_under_test(command, options) as engine:
+        return not against_nodes(engine, 2 + 4 * MANY / tried.nodes_per_second)
+    return False
 
 
 def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:

@@ -130,6 +130,28 @@ def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> 
         examine(engine, False, searches=[Limit(b"go nodes 500\n", 20.0)])
 
 
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ("$((${line#go nodes } / 4096 * 4096 + 4096))", ""),
+        ("$((${line#go nodes } / 3))", ""),
+        ("0", ""),
+        ("7000", "it searches 7,000 nodes of 1,000, and 7,000 of 64,000: it ignores `go nodes`"),
+        ("$((${line#go nodes } / 100 + 900))", "it searches 910 nodes of 1,000, and 1,540 of 6"),
+    ],
+    ids=["in steps", "told of late", "no counts", "by depth", "by its clock"],
+)
+def test_an_engine_that_counts_no_nodes_is_named(tmp_path: Path, nodes: str, said: str) -> None:
+    go = f"echo info depth 1 nodes {nodes} score cp 3; echo bestmove e2e4"
+    engine, limit = script(tmp_path, LISTEN, go), Limit(b"go nodes 500\n", 20.0)
+    if said:
+        told = refused(engine)
+        assert said in told and 'set kind = "movetime" or "depth"' in told
+    else:
+        examine(engine, False, searches=[limit])
+    examine(engine, False, searches=[limit], obeys_nodes=True)
+
+
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
         examine(script(tmp_path, LISTEN), False, options={"UCI_Chess960": "true"})

@@ -13,6 +13,7 @@ from engines.faulty import running_with, wait_until
 
 ENGINE = """\
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 const int RazorMargin = 300;
 int main(void) {
@@ -25,15 +26,18 @@ int main(void) {
             puts("readyok");
         if (!strncmp(line, "go", 2)) {
             if (!NEEDS_CLOCK || strstr(line, "wtime"))
-                printf("info depth 3 score cp %d nodes 1000\\n", RazorMargin);
+                printf("info depth 3 score cp %d nodes %d\\n", RazorMargin,
+                       COUNTS && strstr(line, "nodes") ? atoi(line + 9) : 1000);
             puts("bestmove e2e4");
         }
         fflush(stdout);
     }
 }
 """
-PLAIN = "EXE = small\nall:\n\t$(CC) -DNEEDS_CLOCK=0 -o small search.c\n"
-TARGETS = "help:\n\t@echo try make build\nbuild:\n\tcc -DNEEDS_CLOCK=0 -o out/testudo search.c\n"
+FLAGS = "-DNEEDS_CLOCK=0 -DCOUNTS=1"
+PLAIN = f"EXE = small\nall:\n\t$(CC) {FLAGS} -o small search.c\n"
+HEEDLESS = FLAGS.replace("=1", "=0")
+TARGETS = f"help:\n\t@echo try make build\nbuild:\n\tcc {HEEDLESS} -o out/testudo search.c\n"
 
 
 def engine(makefile: str) -> None:
@@ -75,6 +79,7 @@ def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, t
     heard = ask("init", "small")
     assert heard.code == 0 and told in heard.err, heard.err
     assert "the engine plays: built in" in heard.err
+    assert ('kind = "nodes" works, too' in heard.err) == (makefile.endswith(PLAIN))
     config = tomllib.loads(Path("config.toml").read_text())
     assert {key: config["build"][key] for key in build} == build
     assert config["time_control"]["kind"] == kind

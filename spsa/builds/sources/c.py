@@ -82,6 +82,8 @@ _MARKS_OF_CPP = r"""
     [(field_identifier) (qualified_identifier)] @name))]
   body: (_) @body) @function
 (alias_declaration name: (_) @name type: (_) @type) @alias
+(field_initializer . (field_identifier) @name
+  . [(argument_list . (_) @value .) (initializer_list . (_) @value .)]) @variable
 [(namespace_definition name: (_) @name) (class_specifier name: (_) @name)] @scope
 (qualified_identifier name: (_) @value) @same
 [(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]

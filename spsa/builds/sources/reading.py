@@ -34,6 +34,10 @@ _MACROS = re.compile(
     re.MULTILINE,
 )
 """Macros before the type of a declaration, which a parser takes for the type."""
+_BEFORE_FUNCTION = re.compile(
+    r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
+)
+"""A macro that stands for what is before a function's name, its type as well."""
 _LISTED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*\\\n"
     r"(?:[ \t]*(?:\w+\(\w+,[ \t]*-?[\d.][^()\n]*\))?[ \t]*\\?\n)+",
@@ -87,6 +91,7 @@ def _tree(name: str, text: str) -> Tree:
     language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
     if language is not RUST:
         text = _MACROS.sub(lambda found: " " * len(found[0]), text)
+        text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0])), text)
         text = _LISTED.sub(_calls, text)
     return Tree(language, text.encode("utf-8", "surrogatepass"))
 
@@ -217,9 +222,15 @@ def _location(name: Node) -> Location:
 
 
 def _made_of(values: Values, node: Node, place: Place) -> tuple[Items, bool]:
-    """The value that is written out, else the numbers of its expressions, which are computed."""
+    """The value that is written out, else the numbers of its expressions, which are computed.
+
+    It is not where a number without a name of its own stands in a row with expressions.
+    """
     found = _written_out(values.value(node, place))
-    return (found, False) if found else (values.numbers_in(node, place.location), True)
+    mixed = any(isinstance(one, Opaque) for one in found)
+    if found and not (mixed and isinstance(found[0].location.accesses[0].position, int)):
+        return found, False
+    return values.numbers_in(node, place.location), True
 
 
 def _constant(

@@ -38,8 +38,9 @@ def main() -> None:
                 board = chess.Board(" ".join((a, b, c, d, e, f)))
                 for move in moves[1:]:
                     board.push_uci(move)
-            case ["go", *_]:
-                print("info depth 1 nodes 10 score cp 0")
+            case ["go", *limit]:
+                nodes = limit[1] if limit[0] == "nodes" else 10
+                print(f"info depth 1 nodes {nodes} score cp 0")
                 print(f"bestmove {choose(board)}", flush=True)
             case ["quit"]:
                 return

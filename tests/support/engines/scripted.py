@@ -43,6 +43,7 @@ class Engine:
         self.given = given
         self.moves: list[str] = []
         self.fen = "startpos"
+        self.nodes = 77
 
     def run(self) -> None:
         if self.given.pid:
@@ -69,7 +70,8 @@ class Engine:
                 self.set_up(rest)
             case ["echo", what]:
                 os.write(1, bytes.fromhex(what))
-            case ["go", *_]:
+            case ["go", *limit]:
+                self.nodes = int(limit[1]) if limit[0] == "nodes" else 77
                 self.go()
             case ["quit"]:
                 if self.given.fault != "ignore-quit":
@@ -139,9 +141,9 @@ class Engine:
         scores = self.given.scores.split()
         score = scores[ply % len(scores)] if scores else "0"
         if score.startswith(("mate", "-mate")):
-            say(f"info depth 9 score mate {score.replace('mate', '')} nodes 77 pv a1a1")
+            say(f"info depth 9 score mate {score.replace('mate', '')} nodes {self.nodes} pv a1a1")
         elif score != "-":
-            say(f"info depth 9 seldepth 12 score cp {score} nodes 77 nps 1000 pv a1a1")
+            say(f"info depth 9 seldepth 12 score cp {score} nodes {self.nodes} nps 1000 pv a1a1")
         say("info string a score of 9999 is what this string is not about")
 
     def choice(self, ply: int) -> str:
