@@ -160,4 +160,5 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(project, database_url, as
         assert f"{line}\n" in shown
     voids = ask("status", "--voids", "--json").json["void_games"]
     assert [void["values"] for void in voids] == [{"margin": 220.5}] * 3
+    assert ask("status", "--voids", "1.0", "--json").json["void_games"] == voids
     assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err

@@ -3,12 +3,13 @@
 import json
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import Stage, new_validation, new_worker, stage
-from console import PARAMS, Running, master, write_project
+from console import PARAMS, Running, Said, master, write_project
 from shell import Shell
 
 from spsa.config.space import load_space
@@ -176,3 +177,21 @@ def test_who_names_a_database_needs_no_config_toml(project, staged, ask, tmp_pat
     monkeypatch.setenv("DATABASE_URL", staged.store.where)
     assert ask("status").out.startswith("run first: ")
     assert list(empty.iterdir()) == []
+
+
+def test_each_change_of_a_run_is_told(project, project_store, ask):
+    begun(project_store)
+    for words, told in (
+        (["pause", "--reason", "lunch"], "first is paused"),
+        (["resume"], "first is running"),
+        (["set", "--iterations", 1], "first has 1 iteration now"),
+        (["set", "--priority", 2], "first has priority 2 and share 1 now"),
+        (["set", "--share", 0.5], "first has priority 2 and share 0.5 now"),
+        (["stop"], "first is stopped"),
+    ):
+        assert ask(*words) == Said(0, f"{told}\n", "")
+    assert ask("doctor") == Said(0, "all is well: first\n", "")
+    with closing(Shell(project_store.where)) as sql:
+        sql("UPDATE spsa_run SET applied = 1")
+    heard = ask("doctor")
+    assert heard.code == 1 and "first" in heard.out and "all is well" not in heard.out

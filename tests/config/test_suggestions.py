@@ -42,6 +42,7 @@ def active(**texts: str) -> list[str]:
         ("eval.rs", "const A: i32 = 200;", (200, 100, 400, 18)),
         ("eval.rs", "const A: i32 = -4000;", (-4000, -8000, -2000, 335)),
         ("eval.rs", "const A: i32 = 20;", (20, 10, 40, 3)),
+        ("eval.rs", "const A: i32 = -1;", (-1, -3, 1, 1)),
         ("eval.rs", "const A: u8 = 3;", (3, 1, 6, 1)),
         ("eval.rs", "const A: u8 = 1;", (1, 0, 3, 1)),
         ("eval.rs", "const A: f64 = 0.5;", (0.5, 0.25, 1.0, 0.045)),

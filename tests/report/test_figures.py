@@ -12,7 +12,7 @@ from builders import space_from, stage
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.planning.strength import StrengthCurve
-from spsa.report.figures import figures, parameter_figures, worker_figures
+from spsa.report.figures import compared_figures, figures, parameter_figures, worker_figures
 from spsa.report.formats import estimate, number
 from spsa.report.report import RunHistory, history
 
@@ -75,7 +75,8 @@ def test_workers_have_a_strip_of_games_an_hour() -> None:
     part = WorkerShare(worker=HOSTILE, machine="machine", **games, **counts)  # type: ignore[arg-type]
     figure = worker_figures((part, replace(part, group=1, seconds=0.0)))["workers"]
     (strip,) = figure["data"]
-    assert len(figure["layout"]["yaxis"]["ticktext"]) == 1
+    axis = figure["layout"]["yaxis"]
+    assert (len(axis["ticktext"]), axis["tickvals"]) == (1, strip["y"]) and not axis["zeroline"]
     assert strip["z"] == [[3600.0, None]] and "<script" not in json.dumps(strip)
     assert worker_figures(()) == {}
 
@@ -89,6 +90,18 @@ def test_one_parameter_has_its_path_and_its_bounds(told: RunHistory) -> None:
     bound, _ = parameter_figures(near, path.name)["path"]["data"]
     assert bound["name"] == "bound" and bound["y"] == [max(path.path) + 1.0] * 2
     assert parameter_figures(told, "none") == {}
+
+
+def test_several_runs_are_compared_by_what_was_measured_and_what_is_estimated(
+    told: RunHistory,
+) -> None:
+    unknown, short = replace(told, gain=None), replace(told, ks=told.ks[:1])
+    names = [
+        [trace["name"] for trace in compared_figures([one])["compared"]["data"]]
+        for one in (told, unknown, short)
+    ]
+    assert names == [["first, estimate", "first, matches"], ["first, matches"], ["first, matches"]]
+    assert compared_figures([]) == {}
 
 
 def test_hostile_names_are_text(told: RunHistory) -> None:
