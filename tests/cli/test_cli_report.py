@@ -22,7 +22,7 @@ def kept(sqlite_template, tmp_path_factory):
     path = tmp_path_factory.mktemp("played") / "spsa.db"
     shutil.copy(sqlite_template, path)
     with Store(f"sqlite:///{path}", durable=False) as store:
-        stage(store, space_from(PARAMS), 4).validate()
+        stage(store, space_from(PARAMS), 4, games=20).validate()
         store.pause("first", "me", "to\nlook")
     return path
 
@@ -51,10 +51,10 @@ def test_a_page_is_written_whole_beside_json_on_stdout(played, ask):
     margin = found["history"]["parameters"][0]
     assert margin["name"] == "margin" and len(margin["theta"]) == 5
     assert len(found["history"]["gain"]) == 5
-    assert found["workers"][0]["of_run"]["tally"]["games"] == 32
+    assert found["workers"][0]["of_run"]["tally"]["games"] == 80
     assert found["history"]["validations"][0]["tally"]["elo_error"] > 0
     assert [event["kind"] for event in found["events"]] == ["start", "paused"]
-    assert found["settings"]["games_per_iteration"] == 8
+    assert found["settings"]["games_per_iteration"] == 20
 
 
 def test_csv_has_every_result(played, ask):
@@ -74,12 +74,12 @@ def test_csv_has_every_result(played, ask):
         assert tuple(int(row[f"pentanomial_{i}"]) for i in range(5)) == iteration.tally.pentanomial
         assert row["c_k"] == ("" if iteration.c_k is None else str(iteration.c_k))
     (worker,) = rows(folder / "workers.csv")
-    assert (worker["worker"], worker["games"]) == ("machine-1", "32")
+    assert (worker["worker"], worker["games"]) == ("machine-1", "80")
 
 
 def test_without_an_option_it_is_shown(played, ask):
     shown = ask("report").out
-    assert shown.startswith("run first: paused, 4 of 4 iterations, 32 games")
+    assert shown.startswith("run first: paused, 4 of 4 iterations, 80 games")
     for part in ("parameters", "validations", "workers", "games/h"):
         assert part in shown
 
