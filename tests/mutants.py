@@ -48,6 +48,7 @@ if "PYTEST_CURRENT_TEST" in os.environ:
     import coverage
     coverage.process_startup()
 """
+UNTRIED = ("strict", "encoding")  # arguments that change nothing where all is well, as here
 UNCOPIED = shutil.ignore_patterns(".git", ".venv", ".tuning", "target", "__pycache__", ".*_cache")
 
 COMPARISONS = (
@@ -130,7 +131,7 @@ def _mutable(node: ast.AST) -> Iterator[ast.AST]:
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
     said = isinstance(node, ast.Expr) and ast.unparse(node).startswith(("log.", "'", '"'))
-    if said or isinstance(node, ast.JoinedStr):
+    if said or isinstance(node, ast.JoinedStr) or getattr(node, "arg", "") in UNTRIED:
         return
     if hasattr(node, "lineno"):
         yield node
@@ -162,9 +163,8 @@ def _variants(node: ast.AST) -> Iterator[str]:
             yield str(value + 1)
         case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
             yield "return None"
-        case ast.Call(func=function, args=args, keywords=keywords) if keywords:
-            given = [*map(ast.unparse, args), *map(ast.unparse, keywords[:-1])]
-            yield f"{_code(function)}({', '.join(given)})"
+        case ast.Call(args=args, keywords=[*most, last]) if last.arg not in UNTRIED:
+            yield f"{_code(node.func)}({', '.join(map(ast.unparse, [*args, *most]))})"
         case ast.Raise() | ast.Expr(value=ast.Call()) | ast.Assign(targets=[ast.Attribute()]):
             yield "pass"
 

@@ -13,7 +13,8 @@ from spsa.config.source import check_against_source, other_values
 from spsa.config.space import load_space
 from spsa.config.starter import read_source, setup_of_source, starter_config, starter_params
 from spsa.config.suggestions import Suggested, select
-from spsa.config.suggestions.objections import NOT_DECLARED
+from spsa.config.suggestions.objections import NOT_DECLARED, rank_of_file
+from spsa.config.suggestions.ranges import free_name
 from spsa.core.params import Location
 from spsa.planning.plan_inputs import Shape
 
@@ -59,6 +60,21 @@ def active(**texts: str) -> list[str]:
 def test_range_and_step_follow_the_value(path, declaration, numbers):
     one, *_ = found(declaration, path).values()
     assert (one.value, one.minimum, one.maximum, one.step) == pytest.approx(numbers)
+
+
+def test_a_name_that_is_taken_gets_those_around_it_and_then_a_number():
+    taken: set[str] = set()
+    for name in ("b", "y_b", "x_y_b", "b_2", "b_3"):
+        assert free_name("b", ("x", "", "Y"), taken) == name
+        taken.add(name)
+
+
+@pytest.mark.parametrize(
+    ("path", "rank"),
+    [("src/eval.rs", 1), ("src/lib.rs", 0), ("search/lib.rs", 1), ("src/uci.rs", -1)],
+)
+def test_files_of_evaluation_and_search_go_before_others(path, rank):
+    assert rank_of_file(path) == rank
 
 
 # the file, the text, and how the reasons begin, "-" for what is suggested
@@ -351,12 +367,15 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
         (  # one that does not hold its value, and one as wide as a type
             {
                 "src/uci.h": f"Option options[] = {{{ROWS}, {{'p10', 5, 10, 50}}, "
-                "{'temperature', 100, 0, 131072}};".replace("'", '"')
+                "{'temperature', 100, 0, 131072}, {'less', 1, 0, 1000}, "
+                "{'more', 1, 0, 1001}};".replace("'", '"')
             },
             {f"p{i}": (20, 10, 50, 2, f"options[{i}]") for i in range(10)}
             | {
                 "p10": (5, 5, 50, 2, "options[10]", "its author has 10 to 50"),
                 "temperature": (100, 50, 200, 8, "options[11]", "its author has 0 to 131072"),
+                "less": (1, 0, 1000, 50, "options[12]"),
+                "more": (1, 0, 3, 1, "options[13]", "its author has 0 to 1001"),
             },
         ),
     ],

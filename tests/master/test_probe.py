@@ -1,5 +1,6 @@
 """A value with which no engine can be built is a finding of its own, not one of its pair."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from builders import TERMS, new_engine, parameter
@@ -65,3 +66,22 @@ def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size() -> None:
     for said, side in others.items():
         probed = Probed(parameter=parameter("margin"), start=start, tried={Point.PLUS: side})
         assert said in "".join(probed.findings) and bool(said) == bool(probed.findings)
+
+
+def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told() -> None:
+    def tried(value: int, *found: tuple[str, int | None]) -> Tried:
+        searches = tuple(Search(move=move, score=score, nodes=1) for move, score in found)
+        return Tried(value=value, searches=searches)
+
+    start = tried(50, ("e2e4", 0), ("d2d4", 10))
+    plus, minus = tried(58, ("e2e4", 40), ("c2c4", 110)), tried(42, ("e2e4", 0), ("d2d4", None))
+    least, most = replace(minus, value=0), replace(plus, value=58)
+    sides = {Point.PLUS: plus, Point.MINUS: minus, Point.MIN: least, Point.MAX: most}
+    probed = Probed(parameter=parameter("margin"), start=start, tried=sides)
+    assert (probed.moves_changed, probed.score_change) == (1 / 4, (40 + 100 + 0) / 3)
+    assert probed.findings == ("clamped: min = 0 finds what 42 finds",)
+    assert not probed.is_dead and not probed.fails
+    same = replace(probed, tried={Point.PLUS: replace(start, value=58)})
+    assert same.is_dead and (same.moves_changed, same.score_change) == (0.0, 0.0)
+    assert not replace(same, tried={Point.PLUS: replace(start, bench=7)}).is_dead
+    assert not replace(same, tried={}).is_dead and replace(same, tried={}).findings == ()
