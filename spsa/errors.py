@@ -85,6 +85,12 @@ class BuildFailed(TuningError):
         return tuple(str(self).split("\n"))
 
 
+class RepositoryUnreachable(BuildFailed):
+    """git cannot read the repository of a source."""
+
+    exit_code = 5
+
+
 class SmokeTestFailed(BuildFailed):
     """A new binary does not behave like a UCI engine."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from spsa.builds.commands import Commands
 from spsa.builds.tree import whole_folder
 from spsa.core import Column
-from spsa.errors import BuildFailed, InvalidInput
+from spsa.errors import BuildFailed, InvalidInput, RepositoryUnreachable
 from spsa.files import MAX_TEXT, cache_folder, content, private_folder, write_whole
 from spsa.text import without_passwords
 
@@ -28,6 +28,7 @@ _ANY_ADDRESS = re.compile(r"[\w+.-]+://|[\w.-]+@[\w.-]+:|\w+::")
 _REF = re.compile(r"(?!-)(?!.*(\.\.|@\{|//))[^\s~^:?*\[\\\x00-\x1f\x7f]{1,200}")
 _AT_REF = re.compile(r"((?:[\w+.-]+://[^/]*|[^/]*?:).*?)(?:@([^@:]*))?")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_HASH = re.compile(r"[0-9a-f]{6,63}", re.IGNORECASE)
 _USER = re.compile(r"(https?://)[^\s/@]*@")
 _FOREIGN = re.compile(r"GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX|NAMESPACE|(OBJECT|COMMON)_.*)")
 
@@ -89,10 +90,11 @@ def checkout(address: str, ref: str = DEFAULT_REF) -> tuple[Path, SourceCommit]:
 
     Raises:
         InvalidInput: the address is none, or the repository has no such branch, tag or commit.
-        BuildFailed: git is missing or failed; has its last words.
+        RepositoryUnreachable: git cannot read it; has git's last words.
+        BuildFailed: git is missing or failed in the checkout.
     """
     found = commit_at(address, ref)
-    return _laid_out(address, found.commit), found
+    return _laid_out(_home(), address, found.commit), found
 
 
 def commit_at(address: str, ref: str) -> SourceCommit:
@@ -117,7 +119,9 @@ def checkout_of(text: str) -> tuple[Path, SourceCommit]:
     except BuildFailed as error:
         told = _last_line(error).replace("Needed a single revision", f'no commit "{commit}"')
         raise InvalidInput.of(text, "source", told, remedy) from None
-    return _laid_out(top, found) / inside, SourceCommit(place=str(here), ref=commit, commit=found)
+    return _laid_out(_home(), top, found) / inside, SourceCommit(
+        place=str(here), ref=commit, commit=found
+    )
 
 
 def commit_of(folder: Path) -> SourceCommit | None:
@@ -160,13 +164,29 @@ def _asked(address: str, ref: str) -> str:
         for name in (f"{before}{ref}^{{}}", f"{before}{ref}"):  # a tag's commit, then itself
             if name in told:
                 return told[name]
+    if _SHORT_HASH.fullmatch(ref) and (commit := _abbreviated(address, ref)):
+        return commit
     found, remedy = f'it has no branch or tag "{ref}"', "name one, or a commit by its whole hash"
     raise InvalidInput.of(shown(address), "ref", found, remedy)
 
 
-def _laid_out(address: str, commit: str) -> Path:
-    """The checkout of a commit, made unless it is there."""
-    place = _home() / commit
+def _abbreviated(address: str, short: str) -> str:
+    """The one commit whose hash begins so, or "": no server tells it, but all its refs do."""
+    with tempfile.TemporaryDirectory(prefix="spsa-git-") as draft:
+        tree = Path(draft)
+        _git(tree, "init", "-q", "--bare")
+        _git(tree, "remote", "add", "origin", address)
+        all_refs = "--filter=tree:0", "origin", "+refs/*:refs/origin/*"
+        _git(tree, "fetch", "-q", *all_refs, address=address)
+        with suppress(BuildFailed):
+            return _git(tree, "rev-parse", "-q", "--verify", f"{short}^{{commit}}")
+    return ""
+
+
+@cache
+def _laid_out(home: Path, address: str, commit: str) -> Path:
+    """The checkout of a commit, made unless it is there: looked at once in a process."""
+    place = home / commit
     if _is_as_made(place):
         return place
     with whole_folder(place) as tree:
@@ -216,7 +236,7 @@ def _home() -> Path:
 
 
 def _git(cwd: Path, *words: str, address: str = "") -> str:
-    """What git says; BuildFailed names the `address` that it talks to."""
+    """What git says; RepositoryUnreachable names the `address` that it talks to."""
     environment = {name: v for name, v in os.environ.items() if not _FOREIGN.fullmatch(name)}
     is_local = address.startswith(("/", "file:"))  # then submodules may be local, too
     environment |= {
@@ -231,8 +251,13 @@ def _git(cwd: Path, *words: str, address: str = "") -> str:
         with tempfile.TemporaryDirectory(prefix="spsa-git-") as logs:
             return Commands(environment).run(["git", *words], cwd, Path(logs), seconds).strip()
     except BuildFailed as error:
-        place = f"{shown(address)}: " if address else ""
-        raise BuildFailed(f"{place}{shown(str(error))}") from None
+        if not address or isinstance(error.__cause__, OSError):  # git itself is missing
+            raise BuildFailed(shown(str(error))) from None
+        said, place = " ".join(error.lines[1:] or error.lines), shown(address)
+        raise RepositoryUnreachable(
+            f"the repository {place} cannot be read ({shown(said).strip()}); check the address and "
+            f"the network: `git ls-remote {place}` has to answer without asking for a password"
+        ) from None
 
 
 def _last_line(error: Exception) -> str:

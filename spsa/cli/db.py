@@ -22,6 +22,7 @@ from spsa.master.session import tuning_of
 from spsa.output import echo
 from spsa.report.notify import Message, NotSent, addresses
 from spsa.report.run_watch import text_of
+from spsa.text import plural
 
 
 @click.group()
@@ -73,7 +74,7 @@ def doctor(config: str | None, database_url: str | None, name: str | None, notif
         chosen = store.runs() if name is None else [store.run(name)]
         violations: list[str] = []
         for run in chosen:
-            with working(f"checking run {run.name}, {run.applied} results"):
+            with working(f"checking run {run.name}, {plural(run.applied, 'result')}"):
                 violations += check_run(store, run, tuning_of(run))
         echo(*violations)
         if not violations:

@@ -36,6 +36,7 @@ from spsa.report.html import page
 from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.report import report
 from spsa.report.table import TextTable, terminal
+from spsa.text import plural
 from spsa.uci import system
 
 _MARK = ".spsa-demo"
@@ -62,8 +63,8 @@ def demo(seed: int, folder: Path) -> int:
     slots = len(system.logical_cores())
     games, iterations = config.games.games_per_iteration, config.spsa.max_iterations
     echo(
-        f"tuning the bundled engine: {iterations} iterations of {games} games, {slots} at a time, "
-        f"then a match of {config.validation.games}; all files are in {folder}"
+        f"tuning the bundled engine: {plural(iterations, 'iteration')} of {games} games, "
+        f"{slots} at a time, then a match of {config.validation.games}; all files are in {folder}"
     )
     migrate.upgrade(config.database.url)
     with (

@@ -52,7 +52,7 @@ class _Start:
 
 
 @click.command()
-@click.argument("source", nargs=-1, metavar="SOURCE | ARGUMENTS...")
+@click.argument("source", nargs=-1, metavar="SOURCE [PATH] | ARGUMENTS...")
 @click.option(
     "--engine",
     metavar="BINARY",
@@ -93,14 +93,16 @@ def init(
     """Write config.toml and params.toml for the engine whose source is in SOURCE.
 
     SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. It is a
-    folder, or a repository for git: ADDRESS[@REF], as https://host/me/engine.git@v2.1. With
-    --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
+    folder, or a repository for git: ADDRESS[@REF], as https://host/me/engine.git@v2.1, and PATH
+    where the engine is not at its top. With --engine BINARY, it is for a finished engine; arguments
+    of it that begin with `-` follow `--`.
 
     Every number that looks like a search or evaluation parameter is suggested, with a range and a
     step. Edit the suggestions: they are guesses. What is not suggested is told on stderr, with the
     reason. Then the engine is built once and searches once, which tells what config.toml lacks.
     """
-    if engine is None and len(source) != 1:
+    most = 2 if source and is_address(source[0]) else 1
+    if engine is None and not 1 <= len(source) <= most:
         raise click.UsageError("name either one SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
     for target in targets:
@@ -111,7 +113,7 @@ def init(
         if engine is not None:
             start = _of_engine(engine, source, folder)
         else:
-            start = _of_source(source[0], folder)
+            start = _of_source(source[0], folder, *source[1:])
     shape = partial(_shape, games, concurrency or os.cpu_count() or 1)
     build_seconds = USUAL_BUILD_SECONDS if engine is None else 0.0
     folder.mkdir(parents=True, exist_ok=True)
@@ -190,10 +192,15 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     return _Start(setup, starter_params(chosen.suggestions, of_options=True), chosen)
 
 
-def _of_source(source: str, folder: Path) -> _Start:
+def _of_source(source: str, folder: Path, inside: str = ".") -> _Start:
     by_git = is_address(source)
-    place = checkout(*split(source))[0] if by_git else Path(source)
-    engine = read_source(place)
+    place = checkout(*split(source))[0].resolve() if by_git else Path(source)
+    if by_git and not (place / inside).resolve().is_relative_to(place):
+        remedy = "write the path of a folder from its top"
+        raise InvalidInput.of(
+            shown(source), "PATH", f"{inside} leads out of the repository", remedy
+        )
+    engine = read_source(place / inside)
     chosen = select(engine.texts)
     if not chosen.active:
         unread = "".join(f"; skipped {file}: {why}" for file, why in engine.unread.items())

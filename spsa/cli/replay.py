@@ -36,7 +36,7 @@ _THEN = tuple(replace(c, heading="theta") if c.key == "value" else c for c in PA
 def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: bool) -> None:
     """Show theta after K applied iterations, computed again from the results that count now."""
     to = run.applied if k is None else k
-    with working(f"computing theta from {to} results"):
+    with working(f"computing theta from {plural(to, 'result')}"):
         found = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
     rows = parameters(replace(run, **run_columns(found)))
     if as_json:

@@ -31,6 +31,7 @@ from spsa.errors import (
     TooManyRequests,
 )
 from spsa.lifecycle import BatchStatus, IterationStatus
+from spsa.text import plural
 
 
 class WorkerQueries(Database):
@@ -100,7 +101,7 @@ def _register(
     most = min(protocol.MAX_SLOTS, protocol.SLOTS_PER_CORE * info.cores)
     if machine is not None and active.slots + info.concurrency > most:
         raise TooManyRequests(
-            f"the {info.cores} cores of the machine {own!r} justify at most {most} slots; "
+            f"the machine {own!r} has {plural(info.cores, 'core')}, enough for {most} slots; "
             f"its other workers have {active.slots}, and this one has {info.concurrency}"
         )
     worker_id = execute(connection, "register.worker", machine=own, **facts).scalar()

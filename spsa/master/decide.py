@@ -13,6 +13,7 @@ from math import inf
 from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, RunView
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,8 @@ def _set_aside(failed: MachineFailures) -> SetAside:
     return SetAside(
         machine=failed.machine,
         sha256=only_one,
-        reason=f"failed {failed.batches} batches that other machines can play: {failed.reason}",
+        reason=f"failed {plural(failed.batches, 'batch', 'es')} that other machines can play: "
+        f"{failed.reason}",
     )
 
 

@@ -31,6 +31,7 @@ from spsa.master.delivery import BuildThreads, Delivery
 from spsa.master.match_engines import NamedEngine
 from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log
 from spsa.planning.games_needed import evenly
+from spsa.text import plural
 
 _ROUNDS_OPEN = 2
 
@@ -277,7 +278,7 @@ class Background:
         if not games or not self._building.done():
             return None
         if (error := self._building.exception()) is not None:
-            log.warning("theta after %d results is not validated: %s", self._k, error)
+            log.warning("theta after %s is not validated: %s", plural(self._k, "result"), error)
             self._building = None
             return None
         return self._match.new_round(run, self._building.result(), games, None)

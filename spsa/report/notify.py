@@ -25,7 +25,7 @@ from spsa.builds.commands import Commands
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.errors import InvalidInput, TuningError
-from spsa.text import printable, words_of
+from spsa.text import plural, printable, words_of
 
 SEND_SECONDS = 20.0
 """For one attempt; a command is then killed."""
@@ -207,4 +207,4 @@ class Notifier:
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
         if late := sum(thread.is_alive() for thread in self._threads):
-            log.warning("%d messages were not sent: the addresses of [notify] do not answer", late)
+            log.warning("%s not sent: [notify] gets no answer", plural(late, "message"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from repositories import Repository, git, served
 
-from spsa.builds.git import checkout, checkout_of, commit_of, resolve
+from spsa.builds.git import _laid_out, checkout, checkout_of, commit_of, resolve
 from spsa.errors import BuildFailed, InvalidInput
 
 ASKING = "import sys; from spsa.builds.git import checkout; print(checkout(*sys.argv[1:])[0])"
@@ -22,6 +22,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     yield tmp_path / "cache" / "spsa-tuner" / "sources"
     resolve.cache_clear()
+    _laid_out.cache_clear()
 
 
 @pytest.fixture
@@ -61,8 +62,19 @@ def test_a_ref_moves_and_a_commit_stays(repository):
     assert checkout(repository.address, "v1")[1].commit == second
     repository.bare.rename(repository.bare.with_name("gone.git"))
     assert (checkout(repository.address, first)[0] / "a.rs").read_text() == "one"
-    with pytest.raises(BuildFailed, match=r"engine.git: `git ls-remote` ended with 128\nfatal: "):
+    with pytest.raises(BuildFailed, match=r"engine.git cannot be read \(fatal: .*\); check"):
         checkout(repository.address, "main")
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+def test_an_abbreviated_hash_is_looked_for_in_all_refs(repository, tmp_path, over_http):
+    first = repository.commit(a_rs="one")
+    repository.commit(a_rs="two")
+    with served(tmp_path) as server:
+        address = f"{server}/engine.git" if over_http else repository.address
+        assert checkout(address, first[:8])[1].commit == first
+        with pytest.raises(InvalidInput, match='no branch or tag "0000000"; name one, or a commit'):
+            checkout(address, "0000000")
 
 
 def test_the_last_answer_counts_where_the_repository_is_away(repository, caplog):
@@ -165,8 +177,11 @@ def test_what_was_changed_is_made_again(repository):
     commit = repository.commit(a_rs="one")
     folder, _ = checkout(repository.address, commit)
     (folder / "a.rs").write_text("other")
+    _laid_out.cache_clear()
     assert (checkout(repository.address, commit)[0] / "a.rs").read_text() == "one"
     (folder / "b.rs").write_text("more")
+    assert checkout(repository.address, commit)[0] == folder, "looked at once in a process"
+    _laid_out.cache_clear()
     checkout(repository.address, commit)
     assert not (folder / "b.rs").exists()
 

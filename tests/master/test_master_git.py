@@ -148,6 +148,19 @@ def test_init_writes_address_and_ref(repository: Repository, project: Path, ask:
         '"v2"',
     ]
     assert ask("params", "show", "--config", "new/config.toml").code == 0
+    inside = repository.work / "engines" / "rook"
+    shutil.copytree(repository.work / "src", inside / "src")
+    shutil.copy(repository.work / "Cargo.toml", inside)
+    repository.commit("v3")
+    named = f"{repository.address}@v3", "engines/rook"
+    assert ask("init", *named, "--folder", "rook", "--no-try").code == 0
+    assert 'source_path = "engines/rook"' in (project / "rook" / "config.toml").read_text()
+    assert ask("params", "show", "--config", "rook/config.toml").code == 0
+    for path, told in (("../x", "leads out of the repository"), ("engines/rok", "did you mean")):
+        wrong = ask("init", named[0], path, "--folder", "other", "--no-try")
+        assert (wrong.code, told in wrong.err) == (2, True), wrong.err
+    away = ask("init", f"{repository.address}x@v3", "--folder", "other")
+    assert (away.code, "cannot be read (fatal: " in away.err) == (5, True)
     secret = ask("init", "https://me:s3cret@localhost/x.git@v2.1", "--folder", "other")
     assert (secret.code, "s3cret" in secret.err) == (2, False)
     assert "the address holds a password" in secret.err

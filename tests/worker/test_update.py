@@ -102,7 +102,7 @@ def test_what_it_plays_is_reported_before_it_changes(start, server, play, tmp_pa
     server.offer(old := quick("old"))
     play(BATCHES, gate=gate)
     running = start(old, "--idle-timeout", "2", "--then", "echo over >> over")
-    running.until(lambda: "claimed, 1 pairs" in running.log)
+    running.until(lambda: "claimed, 1 pair" in running.log)
     server.offer(new := quick("new"))
     running.until(lambda: "updating after the batches of now" in running.log)
     claims_before = len(server.asked("/worker/claim"))
@@ -144,7 +144,7 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     server.version["sha256"] = sha256(old)
     play(1, gate=tmp_path / "never")
     running = start(old, "--idle-timeout", "2", "--lease", "10")
-    running.until(lambda: "claimed, 1 pairs" in running.log)
+    running.until(lambda: "claimed, 1 pair" in running.log)
     server.offer(new := repacked("new"))
     running.until(lambda: "1 batch cannot be reported any more" in running.log)
     assert running.ended() == NOTHING_TO_DO

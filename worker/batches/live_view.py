@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from spsa.live_display import LiveDisplay
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, plural, printable
 from worker.batches.loop import Worker
 from worker.runner.game import counts
 from worker.runner.loop import ActiveJob
@@ -40,7 +40,7 @@ class LiveView(LiveDisplay):
         played, slots = worker.played, worker.playing
         seconds = time.monotonic() - self._began
         speed = f", {3600 * played.tally.games / seconds:,.0f} games an hour" if seconds else ""
-        games = f"{played.tally.games} games of {worker.done} batches"
+        games = f"{played.tally.games} games of {plural(worker.done, 'batch', 'es')}"
         yield f"{self._name}: {games} in {seconds / 60:.1f} min{speed}"
         faults = [f"{count} {reason}" for reason, count in Counter(played.voids).most_common(3)]
         lost_on_time = played.plus_time_losses + played.minus_time_losses
@@ -50,7 +50,7 @@ class LiveView(LiveDisplay):
         for number, batch in enumerate(slots[:most]):
             yield f"slot {number} {_progress(batch)}"
         if len(slots) > most:
-            yield f"{len(slots) - most} more slots"
+            yield plural(len(slots) - most, "more slot")
 
 
 def _progress(batch: ActiveJob | None) -> str:

@@ -210,7 +210,7 @@ class Worker(JobLoop):
         except TuningError as error:
             self._cannot_play(claim, error)
             return
-        log.info("%s: claimed, %d pairs", job.label, claim.pairs)
+        log.info("%s: claimed, %s", job.label, plural(claim.pairs, "pair"))
         self.add(job)
 
     def needs_quiet(self, job: Job) -> bool:
