@@ -143,7 +143,7 @@ def space_table(
 
     where = Column("option", "option", kind="name", rank=3)
     if lines is not None:
-        where = Column("place", "place", "place.location", kind="name", rank=3)
+        where = Column("place", "place", "location", kind="name", rank=3)
     columns = (
         Column("name", "name", kind="name"),
         Column("value", "value"),
