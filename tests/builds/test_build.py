@@ -12,7 +12,7 @@ from checkouts import FIXTURES, PLAIN, Bench, rendered
 
 from spsa.builds import requirements
 from spsa.builds.builder import Builder, adopt
-from spsa.builds.commands import BuildCancelled
+from spsa.builds.commands import BuildCancelled, level_flags
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import rewrite
 from spsa.core.params import Location
@@ -274,3 +274,25 @@ def test_a_build_that_fails_says_why(tern: Bench, command: tuple[str, ...], said
         of_tern(tern, *command).build_one("plus", tern_with(TEMPO_BONUS=12))
     assert said in str(failed.value)
     assert str(failed.value).endswith("\nIts values: TEMPO_BONUS = 12")
+
+
+OF_TARGET = '[target.x86_64-unknown-linux-gnu]\nrustflags = ["-Cforce-frame-pointers"]\n'
+
+
+@pytest.mark.parametrize(
+    ("environment", "configured", "flags"),
+    [
+        ({"CARGO_ENCODED_RUSTFLAGS": "-g", "RUSTFLAGS": "-O"}, "", "-g\x1f-Ctarget-cpu=v3"),
+        ({"CARGO_ENCODED_RUSTFLAGS": "", "RUSTFLAGS": "-O"}, OF_TARGET, "-O -Ctarget-cpu=v3"),
+        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, "[build]\n", "-O -Ctarget-cpu=v3"),
+        ({}, "", "-Ctarget-cpu=v3"),
+    ],
+)
+def test_a_level_is_the_last_flag_of_the_first_place_that_has_any(environment, configured, flags):
+    name = next((name for name, text in environment.items() if text), "CARGO_BUILD_RUSTFLAGS")
+    assert level_flags("v3", environment, [configured]) == ({name: flags}, ())
+
+
+def test_the_flags_of_a_target_are_joined_by_cargo_itself():
+    words = ("--config", 'target."cfg(unix)".rustflags=["-Ctarget-cpu=v3"]')
+    assert level_flags("v3", {"CARGO_BUILD_RUSTFLAGS": "-O"}, ["", OF_TARGET]) == ({}, words)
