@@ -67,7 +67,8 @@ def test_the_other_side_is_the_negative(one: Pentanomial, other: Pentanomial) ->
     other_side = -a
     assert -other_side == a
     assert -(a + b) == -a + -b
-    assert a + b == b + a
+    assert a + b == b + a and (a + b).without(b) == a
+    assert (a + b).pairs == a.pairs + b.pairs
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@ from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
+from spsa.master.decide import Pacing
 from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads
 from spsa.master.session import AUTO, Pacer
+from spsa.planning.games_needed import GamesNeeded
+from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
 
 LONG = 1000  # iterations planned: a run that bears ten in flight
 
@@ -65,8 +68,27 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
         pacer(build_seconds).pacing(seen(store, active_slots=slots)).wanted
         for slots, build_seconds in ((8, 30.0), (64, 30.0), (64, 60.0))
     ]
-    assert found == sorted(found)
+    assert found[0] < found[1] < found[2]
     assert found[1] > 64 / 10 * 30.0
+
+
+@pytest.mark.parametrize(
+    ("over", "slots", "seconds"),
+    [
+        ({}, 8, 10.0),
+        ({"leased_batches": 11}, 11, 10.0),
+        ({"game_seconds": None}, 8, mean_game_seconds(long_run().game_settings, USUAL_PLIES, 1e6)),
+    ],
+)
+def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(
+    store, over, slots, seconds
+):
+    asked = pacer(7.0, games_per_iteration=40, batch_size=10)
+    sizes = {"games": 40, "batch_games": 10, "build_seconds": 7.0}
+    wanted = GamesNeeded(slots=slots, game_seconds=seconds, **sizes).wanted
+    builders = asked.build_threads.builders
+    found = asked.pacing(seen(store, **over))
+    assert found == Pacing(in_flight=1, wanted=wanted, games=40, builders=builders)
 
 
 def test_engines_of_four_threads_want_the_games_of_a_quarter_of_the_slots(store):
