@@ -14,7 +14,7 @@ from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.history.purge import carry_out, moved, plan
+from spsa.history.replay import carry_out, moved, plan
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo
@@ -133,16 +133,17 @@ def _sentences(plan: PurgePlan) -> Iterator[str]:
     run, matches = plan.run, plan.matches
     games: dict[str, int] = {}
     for match in matches:
-        games[match.worker] = games.get(match.worker, 0) + match.tally.games
+        worker = match.worker.name if match.worker else ""
+        games[worker] = games.get(worker, 0) + match.tally.games
     tally = sum((match.tally for match in matches), Tally())
-    count = len({match.iteration_number for match in matches})
+    count = len({match.iteration_id for match in matches})
     yield (
         f"run {run.name}: {plural(tally.games, 'game')} in {plural(len(matches), 'batch', 'es')} "
         f"of {plural(count, 'iteration')} (+{tally.wins} -{tally.losses} ={tally.draws})"
     )
     for worker, played in games.items():
         yield f"  {worker}: {plural(played, 'game')}"
-    if again := sum(match.tally.games for match in matches if match.played_again):
+    if again := sum(match.games for match in matches if match.iteration.is_open):
         yield f"  {plural(again, 'game')} of open iterations will be played again"
     if plan.after is None:
         yield "  theta holds none of them, and stays as it is"

@@ -18,7 +18,7 @@ from spsa.config.settings import Config
 from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus
 from spsa.live_display import working
-from spsa.master.start import Origin, checked_space, has_ended, prepare
+from spsa.master.start import Origin, checked_space, prepare
 from spsa.output import echo
 from spsa.report.alarms import with_alarms
 from spsa.report.notify import addresses
@@ -95,7 +95,7 @@ def run(
             watching(config, held.master_lease, prepared.run.name, told),
         ):
             tuned = store.run(prepared.run.name)
-            if not has_ended(tuned):  # as it may have while this master stood by
+            if not tuned.has_ended:  # as it may have while this master stood by
                 ended = tune(held, prepared)
                 if ended is None:
                     return 130

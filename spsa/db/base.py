@@ -98,12 +98,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") -> Any:
     """A word of an enumeration, as text with a CHECK; a row begins with `first`."""
     kind = sa.Enum(
-        words,
-        name=name,
-        native_enum=False,
-        create_constraint=True,
-        values_callable=list,
-        length=20,
+        words, name=name, native_enum=False, create_constraint=True, values_callable=list, length=20
     )
     return mapped_column(kind, default=first, server_default=first)
 

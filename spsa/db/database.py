@@ -52,11 +52,7 @@ def never() -> bool:
 
 
 def create_engine(
-    url: sa.URL,
-    *,
-    durable: bool,
-    create: bool = False,
-    is_stopping: Callable[[], bool] = never,
+    url: sa.URL, *, durable: bool, create: bool = False, is_stopping: Callable[[], bool] = never
 ) -> sa.Engine:
     """An engine with the transactions that this project relies on; see `Store`.
 

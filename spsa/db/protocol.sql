@@ -271,7 +271,9 @@ UPDATE spsa_batch SET status = 'ready', attempt = 0
 RETURNING id;
 
 -- name: purge
-UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL
+UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL,
+       played_again = EXISTS (SELECT 1 FROM spsa_iteration i WHERE i.id = iteration_id
+                                 AND i.status IN ('pending', 'in_progress'))
  WHERE purge > 0 AND purge = :purge AND status = 'done'
    AND iteration_id IN (SELECT id FROM spsa_iteration WHERE run_id = :run_id);
 
@@ -280,5 +282,4 @@ UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL
 INSERT INTO spsa_batch (iteration_id, seq, games, first_pair, seed, time_control, max_attempts)
     SELECT b.iteration_id, b.seq, b.games, b.first_pair, b.seed, b.time_control, b.max_attempts
       FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
-     WHERE b.purge > 0 AND b.purge = :purge AND i.run_id = :run_id
-       AND i.status IN ('pending', 'in_progress');
+     WHERE b.purge > 0 AND b.purge = :purge AND i.run_id = :run_id AND b.played_again;

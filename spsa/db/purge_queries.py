@@ -16,18 +16,18 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
+from sqlalchemy.orm import contains_eager, joinedload
 
 from spsa.core import Update
-from spsa.core.scoring import Tally, elo
+from spsa.core.scoring import elo
 from spsa.db.base import COUNTS, execute
 from spsa.db.database import Database, add, rows
 from spsa.db.machine_queries import withdraw_leases
 from spsa.db.run_queries import write_event
 from spsa.db.tables import (
-    IS_OPEN,
     IS_PURGED,
+    NARROW,
     NOT_PURGED,
-    WAS_PLAYED_AGAIN,
     Batch,
     Iteration,
     Purge,
@@ -68,27 +68,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedResult:
-    """The result of a batch that counts, or that a purge removed; `k` is None in a validation.
-
-    `purge` is the number of the purge, 0 for a result that counts. `played_again`: other games
-    have taken its place, or will if it is purged now, because its iteration is open.
-    """
-
-    iteration_id: int
-    iteration_number: int
-    k: int | None
-    seq: int
-    time_control: int
-    purge: int
-    played_again: bool
-    worker: str
-    tally: Tally
-    void_games: int
-    reported_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
     """A planned purge: which results, and the run, as it was seen, without them.
 
@@ -99,7 +78,7 @@ class PurgePlan:
 
     run: Run
     selection: Selection
-    matches: Sequence[ReportedResult]
+    matches: Sequence[Batch]
     after: Update | None = None
     verdicts: Mapping[int, Update] = field(default_factory=dict)
 
@@ -137,41 +116,20 @@ class PurgeQueries(Database):
                 )
             return _purge(connection, plan, row)
 
-    def matching(self, run_id: int, selection: Selection) -> list[ReportedResult]:
-        """The counted results that a selection matches, in order."""
-        return self._results(IS_OPEN, *_counted(run_id, selection))
+    def matching(self, run_id: int, selection: Selection) -> list[Batch]:
+        """The counted results that a selection matches, in order, with workers and iterations."""
+        known = contains_eager(Batch.iteration).load_only(*NARROW), joinedload(Batch.worker)
+        chosen = select(Batch).join(Batch.iteration).where(*_counted(run_id, selection))
+        return self._rows(chosen.options(*known).order_by(Iteration.iteration_number, Batch.seq))
 
     def purges(self, run_id: int) -> list[Purge]:
         """The purges of a run, in order."""
         return self._rows(select(Purge).where(Purge.run_id == run_id).order_by(Purge.number))
 
-    def purged_batches(self, run_id: int, iteration_id: int | None = None) -> list[ReportedResult]:
-        """Every purged result of a run, or of one of its iterations, in the order of the purges."""
-        one = () if iteration_id is None else (Batch.iteration_id == iteration_id,)
-        return self._results(WAS_PLAYED_AGAIN, IS_PURGED, Iteration.run_id == run_id, *one)
-
-    def _results(
-        self, played_again: sa.ColumnElement[bool], *of: sa.ColumnElement[bool]
-    ) -> list[ReportedResult]:
-        names = ("iteration_id", "seq", "time_control", "purge", "void_games", "reported_at")
-        statement = (
-            select(
-                *(getattr(Batch, name) for name in (*names, *COUNTS)),
-                *(Iteration.iteration_number, Iteration.k, Worker.name.label("worker")),
-                played_again.label("played_again"),
-            )
-            .join(Iteration, Iteration.id == Batch.iteration_id)
-            .join(Worker, Worker.id == Batch.worker_id)
-            .where(*of)
-            .order_by(Batch.purge, Iteration.iteration_number, Batch.seq)
-        )
-        return self._values(ReportedResult, statement)
-
 
 def _counted(run_id: int, selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
     """The conditions of a run's counted results that are selected."""
-    yield Batch.status == BatchStatus.DONE
-    yield from _selected(run_id, selection)
+    yield from (Batch.status == BatchStatus.DONE, *_selected(run_id, selection))
     if selection.since is not None:
         yield Batch.reported_at >= selection.since
     if selection.until is not None:
@@ -228,7 +186,7 @@ def _recount(connection: sa.Connection, run_id: int, number: int) -> int:
     counted = {name: getattr(Batch, name) for name in (*COUNTS, "void_games")}
     counted["games_played"] = Batch.plus_wins + Batch.minus_wins + Batch.draws
     sums = {name: _sum(column, NOT_PURGED) for name, column in counted.items()}
-    sums["purged_games"] = _sum(Batch.games, IS_PURGED, ~WAS_PLAYED_AGAIN)
+    sums["purged_games"] = _sum(Batch.games, IS_PURGED, ~Batch.played_again)
     connection.execute(update(Iteration).where(lost).values(sums))
     games = select(func.sum(Batch.games)).join(Iteration)
     of_purge = (IS_PURGED, Batch.purge == number, Iteration.run_id == run_id)
@@ -247,9 +205,8 @@ def _write_verdicts(connection: sa.Connection, plan: PurgePlan, number: int) -> 
     Raises:
         IllegalTransition: other iterations lost games than the purge was planned on.
     """
-    complete = Iteration.status == IterationStatus.COMPLETE
-    affected = select(Iteration).where(_lost_by(plan.run.id, number), complete)
-    found = rows(connection, affected.order_by(Iteration.id))
+    affected = (_lost_by(plan.run.id, number), Iteration.status == IterationStatus.COMPLETE)
+    found = rows(connection, select(Iteration).where(*affected).order_by(Iteration.id))
     if {it.id for it in found if it.k is not None} != set(plan.verdicts):
         raise IllegalTransition("the purge was planned on other results than it would purge")
     for it in found:

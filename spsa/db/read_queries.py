@@ -16,9 +16,10 @@ from spsa.db.tables import (
     IS_ABANDONED,
     IS_LEASED,
     IS_OPEN,
+    IS_PURGED,
     IS_VALIDATION,
+    NARROW,
     NOT_PURGED,
-    WAS_PLAYED_AGAIN,
     Batch,
     Event,
     Iteration,
@@ -142,11 +143,12 @@ class ReadQueries(Database):
         *,
         purpose: Purpose | None = None,
         number: int | None = None,
+        match: int | None = None,
         before: int | None = None,
         last: int | None = None,
         narrow: bool = False,
     ) -> list[Iteration]:
-        """The iterations of a run in order, or those that are asked for.
+        """The iterations of a run in order, or those that are asked for; abandoned ones too.
 
         `narrow` are without their parameters, which then cannot be read.
         """
@@ -155,9 +157,11 @@ class ReadQueries(Database):
             found = found.where(written_out(Iteration.purpose, purpose))
         if number is not None:
             found = found.where(at == number)
+        if match is not None:  # the rounds of a validation
+            found = found.where(IS_VALIDATION, Iteration.match_number == match)
         if before is not None:
             found = found.where(at < before)
-        found = found.options(load_only(*_NARROW)) if narrow else found
+        found = found.options(load_only(*NARROW)) if narrow else found
         return self._rows(found.order_by(at.desc()).limit(last))[::-1]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:
@@ -165,11 +169,6 @@ class ReadQueries(Database):
         # the order of the index; the numbers grow with it
         mine = select(Iteration).where(Iteration.run_id == run_id, IS_OPEN).order_by(Iteration.id)
         return self._rows(mine)
-
-    def rounds(self, run_id: int, match_number: int) -> list[Iteration]:
-        """The rounds of one match in order, abandoned ones too."""
-        its = (Iteration.run_id == run_id, IS_VALIDATION, Iteration.match_number == match_number)
-        return self._rows(select(Iteration).where(*its).order_by(Iteration.iteration_number))
 
     def matches(self, run_id: int) -> list[Iteration]:
         """The validations of a run in order.
@@ -195,15 +194,20 @@ class ReadQueries(Database):
         """The log of the steps of theta, in order."""
         return self._rows(select(Step).where(Step.run_id == run_id).order_by(Step.k))
 
-    def batches(self, run_id: int) -> list[Batch]:
-        """Every batch of a run, in order; only the last one where games were played again."""
-        mine = select(Batch).join(Iteration).where(Iteration.run_id == run_id, ~WAS_PLAYED_AGAIN)
-        return self._rows(mine.order_by(Iteration.iteration_number, Batch.seq))
+    def batches(
+        self, run_id: int, iteration_id: int | None = None, *, purged: bool = False
+    ) -> list[Batch]:
+        """The batches of a run, or of one iteration, in order, each with its worker.
 
-    def batch_lines(self, iteration_id: int) -> list[Batch]:
-        """The same of one iteration, each with its worker."""
-        its = select(Batch).where(Batch.iteration_id == iteration_id, ~WAS_PLAYED_AGAIN)
-        return self._rows(its.order_by(Batch.seq).options(joinedload(Batch.worker)))
+        Only the last ones where games were played again; with `purged` those that purges removed,
+        in the order of the purges.
+        """
+        one = () if iteration_id is None else (Batch.iteration_id == iteration_id,)
+        which = IS_PURGED if purged else ~Batch.played_again
+        order = (Batch.purge,) if purged else ()
+        mine = select(Batch).join(Iteration).where(Iteration.run_id == run_id, which, *one)
+        ordered = mine.order_by(*order, Iteration.iteration_number, Batch.seq)
+        return self._rows(ordered.options(joinedload(Batch.worker)))
 
     def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None, float]:
         """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.
@@ -266,15 +270,6 @@ class ReadQueries(Database):
 
 
 _NO_CLAIM = ClaimRequest(worker_id=0, claim_id="", lease_seconds=0.0)
-_NARROW = [
-    getattr(Iteration, name)
-    for name in (
-        *("iteration_number", "purpose", "k", "opened_on", "status", "a_k", "c_k"),
-        *("target_games", "void_games", "purged_games", "created_at", "completed_at", *COUNTS),
-    )
-]
-"""The columns of an iteration whose size does not grow with the number of parameters."""
-
 _OF_SIDE = ("parameters", "options", "sha256")
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")

@@ -193,11 +193,7 @@ class RunViewQueries(Database):
     """
 
     def acquire_master_lease(
-        self,
-        run_id: int,
-        master_id: str,
-        lease_seconds: float,
-        abandoned: datetime | None = None,
+        self, run_id: int, master_id: str, lease_seconds: float, abandoned: datetime | None = None
     ) -> MasterLease:
         """Become the master of a run; MasterLeaseLost, with its end, if another's lease is live.
 

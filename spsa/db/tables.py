@@ -11,13 +11,14 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
-from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from spsa import protocol
 from spsa.core import Builds, Column, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
 from spsa.core.json_values import as_written, finite, from_json
 from spsa.db.base import (
+    COUNTS,
     GAMES,
     HALF_POINTS_AGREE,
     NONE_NEGATIVE,
@@ -34,7 +35,15 @@ from spsa.db.base import (
     status_column,
     written_out,
 )
-from spsa.lifecycle import BatchStatus, IterationStatus, MachineRole, Purpose, RunStatus
+from spsa.lifecycle import (
+    ITERATION,
+    BatchStatus,
+    IterationStatus,
+    MachineRole,
+    Purpose,
+    RunStatus,
+    terminal,
+)
 
 
 class EngineFile(Base, kw_only=True):
@@ -147,6 +156,11 @@ class Run(Base, kw_only=True):
         return self.max_iterations > 0
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it tunes no more."""
+        return self.status in (RunStatus.FINISHED, RunStatus.STOPPED)
+
+    @property
     def has_patch(self) -> bool:
         """Whether its values are a patch or options, and no files that a command makes."""
         with as_written("a column `settings`"):
@@ -243,6 +257,10 @@ class Iteration(Counts, Base, kw_only=True):
     )
 
     @property
+    def is_open(self) -> bool:
+        return self.status not in terminal(ITERATION)
+
+    @property
     def is_background(self) -> bool:
         """Whether it is a round of a validation that is played while the run goes on."""
         return self.compared is not None and self.compared.background
@@ -272,6 +290,15 @@ class Iteration(Counts, Base, kw_only=True):
 
 IS_OPEN = written_out(Iteration.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
 """An iteration that waits to be played or is being played."""
+
+NARROW = [
+    getattr(Iteration, name)
+    for name in (
+        *("iteration_number", "purpose", "k", "opened_on", "status", "a_k", "c_k"),
+        *("target_games", "void_games", "purged_games", "created_at", "completed_at", *COUNTS),
+    )
+]
+"""The columns of an iteration whose size does not grow with the number of parameters."""
 
 IS_ABANDONED = written_out(Iteration.status, IterationStatus.ABANDONED)
 IS_VALIDATION = written_out(Iteration.purpose, Purpose.VALIDATE)
@@ -409,6 +436,12 @@ class Worker(Base, kw_only=True):
         return protocol.words_of(self.provides)
 
 
+def _joined(**options: Any) -> Any:
+    """Another row, for the queries that load it."""
+    hidden: dict[str, Any] = dict.fromkeys(("init", "repr", "compare"), False)
+    return relationship(viewonly=True, lazy="raise", **hidden, **options)
+
+
 def _kept_voids(log: Any) -> tuple[protocol.KeptVoid, ...]:
     with as_written("a column `void_log`"):
         return tuple(from_json(protocol.KeptVoid, one) for one in log)
@@ -417,8 +450,8 @@ def _kept_voids(log: Any) -> tuple[protocol.KeptVoid, ...]:
 class Batch(Counts, Base, kw_only=True):
     """Whole pairs of one iteration with a seed: what a worker claims, plays and reports once.
 
-    A purged one keeps the result that counts no more; if the iteration was open, another row with
-    the same `seq` was added, which is played again.
+    A purged one keeps the result that counts no more; if the iteration was open, it is
+    `played_again`: another row with the same `seq` was added.
     """
 
     __tablename__ = "spsa_batch"
@@ -457,10 +490,11 @@ class Batch(Counts, Base, kw_only=True):
     scale: Mapped[float] = number_column(1)  # of its times
     purge: Mapped[int] = number_column()  # the number of the purge; 0 if there was none
     time_control: Mapped[int] = number_column()  # the number of that of its games, from 0
-    # who holds it or held it last; only `batch_lines` reads it
-    worker: Mapped[Worker | None] = relationship(
-        foreign_keys=[worker_id], viewonly=True, lazy="raise", init=False, repr=False, compare=False
-    )
+    played_again: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    iteration: Mapped[Iteration] = _joined()
+    worker: Mapped[Worker | None] = _joined(
+        foreign_keys=[worker_id]
+    )  # who holds it or held it last
 
     __table_args__ = (
         UniqueConstraint("iteration_id", "seq", "purge"),
@@ -505,14 +539,6 @@ IS_READY = written_out(Batch.status, BatchStatus.READY)
 IS_LEASED = written_out(Batch.status, BatchStatus.LEASED)
 IS_PURGED = Batch.purge > sa.literal_column("0")
 NOT_PURGED = Batch.purge == 0
-_later = aliased(Batch)
-WAS_PLAYED_AGAIN = IS_PURGED & (
-    sa.select(_later.id)
-    .where(_later.iteration_id == Batch.iteration_id, _later.seq == Batch.seq)
-    .where(_later.id > Batch.id)
-    .exists()
-)
-"""A purged batch in whose place another one was added."""
 
 
 class BatchFailure(Base, kw_only=True):

@@ -20,16 +20,8 @@ from spsa.core import Update
 from spsa.db import Store
 from spsa.db.tables import Iteration, Purge, Run
 from spsa.errors import TuningError
-from spsa.history.invariants import (
-    CHECKS,
-    LOG_CHECKS,
-    Comparison,
-    RunRows,
-    compare_values,
-    read,
-)
+from spsa.history.invariants import CHECKS, LOG_CHECKS, Comparison, RunRows, compare_values, read
 from spsa.history.replay import Results, counted_after, replay
-from spsa.lifecycle import ITERATION, terminal
 
 _TOLERANCE = 1e-9
 
@@ -61,7 +53,7 @@ def _different(compared: Iterable[Comparison], tolerance: float = 0.0) -> list[s
 def _engines(store: Store, rows: RunRows) -> Iterator[Comparison]:
     """The binaries of open iterations that are neither in the database nor in a file by hash."""
     for it in rows.iterations.values():
-        for sha256, path in () if it.status in terminal(ITERATION) else it.files.items():
+        for sha256, path in it.files.items() if it.is_open else ():
             try:
                 if store.file(sha256) is None:
                     verify(Path(path), sha256)

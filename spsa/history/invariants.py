@@ -13,7 +13,6 @@ from spsa.core.scoring import Tally
 from spsa.core.time_controls import games_by_share
 from spsa.db import Store
 from spsa.db.history_queries import Parts
-from spsa.db.purge_queries import ReportedResult
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
@@ -60,7 +59,7 @@ class RunRows:
     batches: Mapping[int, Sequence[Batch]]  # by the id of the iteration's row
     steps: Sequence[Step]
     purges: Sequence[Purge]
-    purged: Sequence[ReportedResult]
+    purged: Sequence[Batch]
     parts: Parts  # by time control, of a run with several
 
     def of(self, iteration: Iteration) -> Sequence[Batch]:
@@ -103,7 +102,7 @@ def read(store: Store, run: Run) -> RunRows:
             batches={row: list(group) for row, group in batches},
             steps=frozen.steps(run.id),
             purges=frozen.purges(run.id),
-            purged=frozen.purged_batches(run.id),
+            purged=frozen.batches(run.id, purged=True),
         )
 
 

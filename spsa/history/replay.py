@@ -1,7 +1,12 @@
-"""Computes theta again from a run's seed and results; it is the same, bit for bit.
+"""Computes theta again from a run's seed and results, bit for bit; plans and carries out purges.
 
 A run with purges has one chain of thetas for every number of purges, from the results that counted
 then. The replay skips an iteration that has no game left, as if it had never been opened.
+
+Theta after a purge is the replay of the run from its start over the remaining results, to the bit.
+The played points do not change, and neither do the open iterations: theta becomes what it would be
+if the run had played the same points and had never counted the purged games. The log of steps is
+not rewritten; a purge is one more entry between two of its steps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,13 +15,13 @@ from typing import Any
 
 from spsa.algorithms.tuning import PlayedGames, Tuning
 from spsa.core import Update
-from spsa.core.params import PlayedValues
+from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.base import counts_of
 from spsa.db.history_queries import Parts
-from spsa.db.purge_queries import ReportedResult
-from spsa.db.tables import Iteration, Run
+from spsa.db.purge_queries import PurgePlan, Selection
+from spsa.db.tables import Batch, Iteration, Purge, Run
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import Purpose
 from spsa.text import plural
@@ -33,7 +38,7 @@ class Results:
     parts: Parts = field(default_factory=dict)
 
     def changed(
-        self, results: Iterable[ReportedResult], change: Callable[[Tally, Tally], Tally]
+        self, results: Iterable[Batch], change: Callable[[Tally, Tally], Tally]
     ) -> "Results":
         """The same with these games as well, by `Tally.__add__`, or without them."""
         iterations = {it.id: it for it in self.iterations}
@@ -71,7 +76,7 @@ def results_of(store: Store, run: Run, k: int) -> Results:
     return Results(held, store.games_by_time_control(run))
 
 
-def counted_after(purges: int, results: Results, purged: Iterable[ReportedResult]) -> Results:
+def counted_after(purges: int, results: Results, purged: Iterable[Batch]) -> Results:
     """The results with the games that counted after this number of purges."""
     later = (one for one in purged if one.purge > purges and not one.played_again)
     return results.changed(later, Tally.__add__)
@@ -111,6 +116,57 @@ def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool
     results = results_of(store, run, k)
     if as_applied:
         purges = sum(purge.applied < k for purge in store.purges(run.id))
-        results = counted_after(purges, results, store.purged_batches(run.id))
+        results = counted_after(purges, results, store.batches(run.id, purged=True))
     *_, last = replay(tuning, results)
     return last
+
+
+_TRIES = 20
+"""How often a purge is planned again if the run moves meanwhile, once an iteration."""
+
+
+def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:
+    """Plan a purge of a run.
+
+    Raises:
+        NothingToDo: no counted result is selected.
+    """
+    matches = store.matching(run.id, selection)
+    if not matches:
+        raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
+    held, lost = results_of(store, run, run.applied), {one.iteration_id for one in matches}
+    if not any(it.id in lost for it in held.iterations):
+        return PurgePlan(run=run, selection=selection, matches=matches)
+    _, *updates = replay(tuning, held.changed(matches, Tally.without))
+    return PurgePlan(
+        run=run,
+        selection=selection,
+        matches=matches,
+        after=updates[-1],
+        verdicts={
+            it.id: new for it, new in zip(held.iterations, updates, strict=True) if it.id in lost
+        },
+    )
+
+
+def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
+    """Carry out a plan; if the run has moved meanwhile, plan the same selection again.
+
+    Raises:
+        NothingToDo: the results have been purged meanwhile.
+    """
+    for _ in range(_TRIES):
+        try:
+            return store.purge(plan_, actor, reason)
+        except IllegalTransition as error:
+            refused = error
+            plan_ = plan(store, store.run(plan_.run.name), tuning, plan_.selection)
+    raise refused
+
+
+def moved(plan_: PurgePlan) -> dict[str, float]:
+    """How far every active parameter would move, in its steps, the farthest first."""
+    after, before = plan_.theta, plan_.run.theta
+    active = Space.from_json(plan_.run.space).active
+    apart = {p.name: (after[p.name] - before[p.name]) / p.step for p in active}
+    return dict(sorted(apart.items(), key=lambda one: -abs(one[1])))

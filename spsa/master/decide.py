@@ -184,7 +184,7 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None 
     if (needed := upkeep(view)) is not None:
         return needed
     run, in_build = view.run, in_build or BuildProgress()
-    if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
+    if run.has_ended:
         return Stop()
     running = run.status is RunStatus.RUNNING
     if in_build.failure is not None and running:

@@ -23,6 +23,9 @@ from spsa.db.tables import EngineFile
 
 Values = Mapping[str, float]
 
+_SAME = ("sha256", "build_key", "target", "size", "bench")
+"""What a binary and its row both have."""
+
 
 @dataclass(kw_only=True)
 class Delivery(ABC):
@@ -60,15 +63,9 @@ class Delivery(ABC):
 
     def published(self, engine: BuiltEngine) -> EngineFile:
         """The row of a binary."""
-        return EngineFile(
-            sha256=engine.sha256,
-            build_key=engine.build_key,
-            target=engine.target,
-            size=engine.size,
-            bench=engine.bench,
-            path=str(engine.path),
-            content=engine.path.read_bytes() if self.keep_bytes else None,
-        )
+        same = {name: getattr(engine, name) for name in _SAME}
+        content = engine.path.read_bytes() if self.keep_bytes else None
+        return EngineFile(**same, path=str(engine.path), content=content)
 
 
 @dataclass(kw_only=True)

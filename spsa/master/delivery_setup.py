@@ -27,13 +27,7 @@ from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.files import content
-from spsa.master.delivery import (
-    BuildDelivery,
-    CommandDelivery,
-    Delivery,
-    EngineSource,
-    UciDelivery,
-)
+from spsa.master.delivery import BuildDelivery, CommandDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
 
@@ -208,10 +202,7 @@ def shared_files(config: Config) -> dict[str, bytes]:
 
 
 def _pinned(
-    config: Config,
-    wanted: Mapping[str, Any],
-    source_sha256: str | None,
-    began: SourceCommit | None,
+    config: Config, wanted: Mapping[str, Any], source_sha256: str | None, began: SourceCommit | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and notes of its commit, or of changes in the folder."""
     source = source_of(config, began)

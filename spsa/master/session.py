@@ -25,14 +25,7 @@ from spsa.db import Store
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
-from spsa.master.decide import (
-    CloseRound,
-    GiveUpRound,
-    Pacing,
-    Pause,
-    SetAside,
-    Upkeep,
-)
+from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside, Upkeep
 from spsa.master.delivery import BuildThreads
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
@@ -91,15 +84,13 @@ def differences(
 
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
     """The settings of a new run; `planned_iterations` are those of the files unless given."""
+    games = ("games_per_iteration", "batch_size", "iterations_in_flight", "max_attempts")
     return RunSettings(
         rule=dict(config.spsa.settings),
         planned_iterations=planned_iterations or config.spsa.max_iterations,
-        games_per_iteration=config.games.games_per_iteration,
-        batch_size=config.games.batch_size,
-        iterations_in_flight=config.games.iterations_in_flight,
-        max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
+        **{name: getattr(config.games, name) for name in games},
     )
 
 

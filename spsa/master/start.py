@@ -21,7 +21,6 @@ from spsa.db import Store
 from spsa.db.tables import Run, Values
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
 from spsa.history.replay import theta_at
-from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files, source_commit, source_texts
 from spsa.master.session import RunSettings, differences, settings_from, tuning_of
@@ -125,7 +124,7 @@ def prepare(
             known = store.find_run(wanted)
             if known is None:
                 raise
-    if has_ended(known):
+    if known.has_ended:
         raise NothingToDo(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
             "`spsa-master set --iterations N` lengthens a finished run, --run NAME starts another"
@@ -135,11 +134,6 @@ def prepare(
         return again
     note = f"run {known.name} has begun and goes on; --from is for a new run"
     return replace(again, notes=(note, *again.notes))
-
-
-def has_ended(run: Run) -> bool:
-    """Whether a run tunes no more."""
-    return run.status in (RunStatus.FINISHED, RunStatus.STOPPED)
 
 
 def _created(
@@ -278,13 +272,11 @@ def _edited(
     """How the files differ from the run."""
     wanted = settings_from(config, settings.planned_iterations)
     wanted = replace(wanted, origin=settings.origin, source=settings.source)
-    here, there = ({**one.to_json(), **one.game_settings.to_json()} for one in (settings, wanted))
-    for values, one in ((here, settings), (there, wanted)):
-        values["time_controls"] = " and ".join(map(str, one.game_settings.time_controls)) or None
     changeable = ("max_iterations", "priority", "share")
-    here |= {name: getattr(run, name) for name in ("algorithm", *changeable)}
-    there |= {"algorithm": config.spsa.algorithm, "max_iterations": config.spsa.max_iterations}
-    there |= {"priority": config.run.priority, "share": config.run.share}
+    row = {"algorithm": run.algorithm, **{name: getattr(run, name) for name in changeable}}
+    spsa, own = config.spsa, {"priority": config.run.priority, "share": config.run.share}
+    files = {"algorithm": spsa.algorithm, "max_iterations": spsa.max_iterations, **own}
+    here, there = _flat(settings, row), _flat(wanted, files)
     found = [f"params.toml: {text}" for text in differences(space, file_space)]
     found += [f"config.toml: {text}" for text in differences(here, there)]
     yield from found
@@ -293,3 +285,9 @@ def _edited(
             "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
             f"`spsa-master set` changes {', '.join(changeable)}"
         )
+
+
+def _flat(settings: RunSettings, others: Mapping[str, Any]) -> dict[str, Any]:
+    controls = " and ".join(map(str, settings.game_settings.time_controls)) or None
+    games = {**settings.game_settings.to_json(), "time_controls": controls}
+    return {**settings.to_json(), **games, **others}

@@ -186,7 +186,8 @@ class _Validation:
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""
-        rounds = self.session.store.rounds(run.id, self.number) if self.number else []
+        store = self.session.store
+        rounds = store.iterations(run.id, match=self.number) if self.number else []
         kept = [one for one in rounds if one.status is not IterationStatus.ABANDONED]
         self._seen_open |= {one.iteration_number for one in kept}
         seen = [one for one in rounds if one.iteration_number in self._seen_open]

@@ -171,8 +171,8 @@ class Pages:
             return {
                 "run": run,
                 "one": found,
-                "batches": self._store.batch_lines(found.id),
-                "purged": self._store.purged_batches(run.id, found.id) if run.purges else (),
+                "batches": self._store.batches(run.id, found.id),
+                "purged": self._store.batches(run.id, found.id, purged=True),
                 "rows": played_rows(found),
             }
         raise NothingToDo(f"run {run.name} has no iteration {number}")

@@ -69,7 +69,7 @@ PURGED = View(
         Column("", "games", "tally.games", count),
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
-        Column("worker", "worker", kind="name"),
+        Column("worker", "worker", get="worker.name", kind="name"),
         Column("reported_at", "reported", kind="word"),
         Column("played_again", "played again", kind="word"),
     ),

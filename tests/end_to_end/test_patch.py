@@ -94,7 +94,7 @@ def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
     with Store(tester.url) as store:
         run = store.run(None)
         last = store.matches(run.id)[-1]
-        (batch,) = store.batch_lines(last.id)[:1]
+        (batch,) = store.batches(run.id, last.id)[:1]
     assert last.compared.against.startswith(f"{binary} (")
     assert 3.5 < batch.plus_nodes / batch.minus_nodes < 4.5
     place = f"{last.iteration_number}.0"

@@ -19,8 +19,7 @@ from shell import Shell
 from spsa.algorithms import algorithms
 from spsa.db.purge_queries import Selection
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
-from spsa.history.purge import carry_out, plan
-from spsa.history.replay import Results, counted_after, theta_at
+from spsa.history.replay import Results, carry_out, counted_after, plan, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -49,8 +48,8 @@ def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
         rows = [b.status for b in store.batches(after.id) if b.iteration_id == it.id]
         lost = BatchStatus.PURGED if closed else BatchStatus.READY
         assert sorted(rows) == sorted([lost, BatchStatus.DONE])
-    kept = store.purged_batches(after.id)
-    assert {(one.worker, one.tally.wins - one.tally.games) for one in kept} == {(BAD, 0)}
+    kept = store.batches(after.id, purged=True)
+    assert {(one.worker.name, one.tally.wins - one.tally.games) for one in kept} == {(BAD, 0)}
     assert sum(one.tally.games for one in kept) == done.games
     assert sum(one.tally.games for one in kept if one.played_again) == GAMES
     then = counted_after(0, Results(store.iterations(after.id)), kept).iterations

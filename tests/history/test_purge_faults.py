@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable, NothingToDo
-from spsa.history.purge import carry_out, plan
+from spsa.history.replay import carry_out, plan
 
 
 @pytest.mark.slow

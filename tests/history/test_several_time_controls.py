@@ -8,8 +8,7 @@ from masters import GAMES, FakeSleep, RunUnderTest
 from purges import BAD, bits, gone_on, healthy, moved, violations
 
 from spsa.db.purge_queries import Selection
-from spsa.history.purge import carry_out, plan
-from spsa.history.replay import theta_at
+from spsa.history.replay import carry_out, plan, theta_at
 from spsa.lifecycle import RunStatus
 
 TWO = several(of_nodes(200, share=3), of_nodes(400))

@@ -164,7 +164,7 @@ TEST = replace(MATCH, games=4000, asked=Compared(sprt=(50.0, 150.0)))
 
 def test_a_sequential_test_ends_when_it_is_decided(tested):
     row = validated(tested, match=TEST)
-    rounds = tested.store.rounds(tested.run.id, row.match_number)
+    rounds = tested.store.iterations(tested.run.id, match=row.match_number)
     complete = [one for one in rounds if one.status is IterationStatus.COMPLETE]
     assert len(complete) > 1
     assert {one.status for one in rounds[len(complete) :]} <= {IterationStatus.ABANDONED}

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from spsa.core.scoring import Tally
 from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable
-from spsa.history.purge import carry_out, plan
+from spsa.history.replay import carry_out, plan
 from spsa.lifecycle import RunStatus
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure

@@ -217,7 +217,7 @@ def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run: Scene) -> None:
     assert (run.counts(), run.batch(claim)) == before
     everything = "".join(map(chr, range(256))) + "\u2028\U0001f600'\";--{}%s:x"
     assert run.bad.report(claim, **kept(everything)).status == 200
-    (line,) = [line for line in run.store.batch_lines(claim.iteration_id) if line.void_log]
+    (line,) = [line for line in run.store.batches(run.stage.run.id) if line.void_log]
     assert line.void_log[0].output == everything
 
 
