@@ -21,7 +21,6 @@ from spsa.config.section import (
 )
 from spsa.core import game_settings as core
 from spsa.core.json_values import from_json
-from spsa.core.time_controls import whole_parts
 from spsa.core.uci_options import CHESS960
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 
@@ -185,7 +184,7 @@ def time_control_faults(
     if games is not None:
         wrote = "games_per_iteration" in games.model_fields_set
         place: Key = ("games", "games_per_iteration") if wrote else at[0]
-        whole = 2 * sum(whole_parts([one.share for one in several]))
+        whole = 2 * sum(core.whole_parts([one.share for one in several]))
         if (written := games.games_per_iteration) % whole:
             found = (
                 f"games_per_iteration = {written} cannot be divided by the shares in whole pairs"

@@ -76,21 +76,17 @@ class ParameterSection(Section):
         return self.scale is None and all(n == int(n) for n in (self.min, self.max, self.step))
 
     def parameter(self, name: str, line: int | None = None) -> Parameter:
+        own = self.model_dump(include={"value", "step", "scale", "group", "active", "note"})
         return Parameter(
             name=name,
-            value=self.value,
             minimum=self.min,
             maximum=self.max,
-            step=self.step,
             integral=self.integral,
-            scale=self.scale,
-            group=self.group,
-            active=self.active,
-            note=self.note,
             location=Location.parse(self.array or self.constant or name.upper()),
             role=Role(self.knob or Role.VALUE),
             option=self.option or name,
             line=line,
+            **own,
         )
 
     def faults(self) -> Iterator[Found]:

@@ -1,18 +1,25 @@
 """Game settings: everything on which all machines must agree, so it is in the iteration's row.
 
-With their limits, and the whole numbers that engines print, read within bounds: an engine may print
-5,000 digits, which `int` refuses. A count outside its range is ignored, because a clamped one would
-enter speeds and sums as if it were real. A score outside its range is clamped, because it still
-shows which side is winning.
+With several time controls their games are divided in whole pairs, exactly where these allow it, and
+elsewhere, as in a small round of a validation, right in the mean; the seed decides who plays which.
+
+Here are the limits, too. The whole numbers that engines print are read within bounds: an engine may
+print 5,000 digits, which `int` refuses. A count outside its range is ignored, because a clamped one
+would enter speeds and sums as if it were real. A score outside its range is clamped, because it
+still shows which side is winning.
 """
 
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import gcd, lcm
 from typing import Annotated, Self
 
-from spsa.core import Column
+from spsa.core import Column, derived_seed
 from spsa.core.json_values import Range
 
 MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
@@ -20,12 +27,9 @@ MAX_NPS = 10**12  # nodes a second
 MAX_SCALE = 1_000  # the greatest factor of a machine's times
 MAX_HANDICAP = 1_000
 MIN_PIECES, MAX_PIECES = 3, 7  # of a Syzygy table
-
+# Of one side in a batch or match; larger sums stay at this value. Plus and minus together, and sums
+# over a thousand batches, fit a 64-bit column, and JSON readers represent the number exactly.
 MAX_NODES_OF_BATCH = 2**53 - 1
-"""Of one side in a batch or match; larger sums stay at this value. Plus and minus together, and
-sums over a thousand such batches, fit a 64-bit column, and JSON readers represent the number
-exactly."""
-
 MAX_DEPTH = 1_000  # plies of one search; engines stop at 128 to 255
 MATE = 100_000  # centipawns of a mate; a mate in n moves is worth n less
 MAX_MATE = 999  # moves to a mate; more count as this many
@@ -40,6 +44,7 @@ MAX_OPTION_LENGTH = 10_000  # characters of the name or value of an engine's opt
 MAX_NELO = 200.0  # normalised Elo of a hypothesis; from about 230 on no distribution has so much
 MIN_NELO_APART = 0.01  # between two hypotheses; a test with less would never end
 
+_FINEST_SHARE = 10_000  # a share is read as a fraction with at most this denominator: 0.3 is 3/10
 _DIGITS = 19  # of 2**63; a number with more digits is larger
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
 _CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
@@ -305,3 +310,49 @@ def counted(text: str | bytes, most: int) -> int | None:
     """The number of ASCII digits; None if it is greater than `most`."""
     number = clamped(text, most + 1)
     return number if number <= most else None
+
+
+def whole_parts(shares: Sequence[float]) -> tuple[int, ...]:
+    """The smallest whole numbers with the ratios of these shares; at least 1 each."""
+    fractions = [Fraction(share).limit_denominator(_FINEST_SHARE) for share in shares]
+    common = lcm(*(one.denominator for one in fractions))
+    parts = [max(1, int(one * common)) for one in fractions]
+    return tuple(part // gcd(*parts) for part in parts)
+
+
+def games_by_share(games: int, shares: Sequence[float], seed: int) -> list[int]:
+    """How many of these games each time control gets: even numbers that add up to `games`.
+
+    They are exact if `games` is a multiple of twice the sum of the whole parts; otherwise the seed
+    decides who gets the pairs that are left.
+    """
+    parts = whole_parts(shares)
+    whole = sum(parts)
+    chance = derived_seed(seed, "left") % whole
+    ends = ((games // 2 * end + chance) // whole for end in accumulate(parts, initial=0))
+    return [2 * (after - before) for before, after in pairwise(ends)]
+
+
+def assigned(
+    batches: Sequence[int], shares: Sequence[float], seed: int
+) -> Iterator[tuple[int, int]]:
+    """The games of each batch, and the number of its time control from 0.
+
+    The time controls come in a random order that the seed decides. A batch is cut in two where its
+    time control has fewer games left.
+    """
+    left = games_by_share(sum(batches), shares, seed)
+    waiting, drawn = deque(batches), 0
+    while waiting:
+        games, chosen = waiting.popleft(), _drawn(left, derived_seed(seed, drawn))
+        played = min(games, left[chosen])
+        left[chosen], drawn = left[chosen] - played, drawn + 1
+        if played < games:
+            waiting.appendleft(games - played)
+        yield played, chosen
+
+
+def _drawn(left: Sequence[int], chance: int) -> int:
+    """One of them, each with a probability in proportion to what it has left."""
+    at = chance % sum(left)
+    return next(number for number, end in enumerate(accumulate(left)) if at < end)

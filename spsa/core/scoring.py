@@ -11,9 +11,10 @@ some hundred ordinary pairs:
   equal results do not have an error of 0.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import atanh, erf, erfc, exp, fsum, inf, log, sqrt
+from operator import add, sub
 from typing import Self
 
 Pentanomial = tuple[int, int, int, int, int]
@@ -38,9 +39,19 @@ class Tally:
     def of_pair(cls, first: int, second: int) -> Self:
         """The tally of one pair from plus's half points (0, 1 or 2) in its two games."""
         games = (first, second)
-        counts = [0] * 5
-        counts[first + second] = 1
-        return cls(games.count(2), games.count(0), games.count(1), _five(counts))
+        pair = (int(first + second == half_points) for half_points in range(5))
+        return cls.of((games.count(2), games.count(0), games.count(1), *pair))
+
+    @classmethod
+    def of(cls, counts: Iterable[int]) -> Self:
+        """The tally with these `counts`."""
+        wins, losses, draws, ll, ld, even, wd, ww = counts
+        return cls(wins, losses, draws, (ll, ld, even, wd, ww))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Wins, losses, draws, and the pentanomial."""
+        return self.wins, self.losses, self.draws, *self.pentanomial
 
     @property
     def games(self) -> int:
@@ -55,34 +66,20 @@ class Tally:
         """Whether the two ways of counting the same games agree."""
         half_points = sum(i * n for i, n in enumerate(self.pentanomial))
         return (
-            min(self.wins, self.losses, self.draws, *self.pentanomial) >= 0
+            min(self.counts) >= 0
             and self.games == 2 * self.pairs
             and half_points == 2 * self.wins + self.draws
         )
 
     def __add__(self, other: "Tally") -> "Tally":
-        return self._with(other, 1)
+        return Tally.of(map(add, self.counts, other.counts))
 
     def without(self, part: "Tally") -> "Tally":
         """The tally without a part of its games."""
-        return self._with(part, -1)
-
-    def _with(self, other: "Tally", sign: int) -> "Tally":
-        both = zip(self.pentanomial, other.pentanomial, strict=True)
-        return Tally(
-            self.wins + sign * other.wins,
-            self.losses + sign * other.losses,
-            self.draws + sign * other.draws,
-            _five([mine + sign * its for mine, its in both]),
-        )
+        return Tally.of(map(sub, self.counts, part.counts))
 
     def __neg__(self) -> "Tally":
-        return Tally(self.losses, self.wins, self.draws, _five(self.pentanomial[::-1]))
-
-
-def _five(counts: Sequence[int]) -> Pentanomial:
-    ll, ld, even, wd, ww = counts
-    return ll, ld, even, wd, ww
+        return Tally.of((self.losses, self.wins, self.draws, *self.pentanomial[::-1]))
 
 
 ELO_PER_SCORE = 800 / log(10)

@@ -16,8 +16,7 @@ from spsa.text import closest, printable
 CHESS960 = "UCI_Chess960"
 """The option that makes an engine play Chess960, with castling written as king takes rook."""
 
-MAX_DECLARED = 2**24
-"""Characters of all options that one engine may declare."""
+MAX_DECLARED = 2**24  # characters of all options that one engine may declare
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}

@@ -171,14 +171,12 @@ class Counts(MappedAsDataclass, kw_only=True):
 
 def tally_of(row: Any) -> Tally:
     """The tally of a row with these columns; PostgreSQL makes a decimal number of a sum."""
-    wins, losses, draws, *pairs = (int(getattr(row, name)) for name in COUNTS)
-    return Tally(wins, losses, draws, (pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]))
+    return Tally.of(int(getattr(row, name)) for name in COUNTS)
 
 
 def counts_of(tally: Tally) -> Mapping[str, int]:
     """The values of these columns for a tally."""
-    numbers = (tally.wins, tally.losses, tally.draws, *tally.pentanomial)
-    return dict(zip(COUNTS, numbers, strict=True))
+    return dict(zip(COUNTS, tally.counts, strict=True))
 
 
 def sums_of(table: type[Base], names: Iterable[str]) -> list[sa.Label[Any]]:

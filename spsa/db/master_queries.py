@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import insert, select, update
 
 from spsa.core import Update, derived_seed
-from spsa.core.time_controls import assigned
+from spsa.core.game_settings import assigned
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import add, may_become, rows
 from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event

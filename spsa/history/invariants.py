@@ -9,8 +9,8 @@ from math import isclose
 from typing import Any, NamedTuple
 
 from spsa.core import derived_seed
+from spsa.core.game_settings import games_by_share
 from spsa.core.scoring import Tally
-from spsa.core.time_controls import games_by_share
 from spsa.db import Store
 from spsa.db.history_queries import Parts
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
 
-from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
+from spsa.core.game_settings import GameSettings, TimeControl, TimeKind, games_by_share
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.core.time_controls import games_by_share
 from spsa.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, in_flight_limit
 from spsa.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
 

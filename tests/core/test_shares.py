@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.time_controls import assigned, games_by_share, whole_parts
+from spsa.core.game_settings import TimeControl, TimeKind, assigned, games_by_share, whole_parts
 
 SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 SEEDS = st.integers(0, 2**63 - 1)
