@@ -58,7 +58,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
         with (
-            pgn_writer(settings.pgn, "plus", "minus", job.conditions.time_control) as write,
+            pgn_writer(settings.pgn, "plus", "minus", job.settings.time_control) as write,
             Pool(1, limits) as pool,
         ):
             loop = JobList(iter([job]), pool, received, partial(_told, claim.first_pair, write))

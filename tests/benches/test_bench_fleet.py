@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from benches.fleet import staleness
 from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import Scene
-from spsa.core.game_settings import TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.uci.engine import EngineSpec
-from worker.runner.game import Conditions, Pairing
+from worker.runner.game import Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
@@ -20,11 +20,11 @@ INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
 def job(key: str) -> Job:
     engine = EngineSpec(name=key, path=key, options={})
     pairing = Pairing(number=0, opening=None, time=1.0)  # type: ignore[arg-type]
-    conditions = Conditions(
+    settings = GameSettings(
         time_control=TimeControl(low=1, high=1),
         adjudication=None,  # type: ignore[arg-type]
     )
-    return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
+    return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, settings=settings)
 
 
 def test_a_slot_that_sleeps_plays_one_job_after_the_other():

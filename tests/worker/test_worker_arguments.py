@@ -164,14 +164,14 @@ def refused(done: Any, said: str) -> None:
 def test_what_is_right_is_taken():
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "7", "2", "9", "--resign", "4", "300"])
     assert isinstance(found, Match) and found.bounds == (-5, 5)
-    rules = found.conditions.adjudication
+    rules = found.settings.adjudication
     assert rules.draw == DrawRule(move_number=7, count=2, score=9)
     assert rules.resign == ResignRule(count=4, score=300)
     found = ready(
         [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
     )
     assert isinstance(found, Match) and found.first.options == {"Hash": "ß \u265e"}
-    assert found.conditions.time_control == TimeControl(
+    assert found.settings.time_control == TimeControl(
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
     typed = "--spsa --database-url sqlite:///s.db --run b --run a --label z --label a.1"

@@ -6,7 +6,15 @@ from unittest.mock import Mock
 import chess
 import pytest
 
-from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    Adjudication,
+    DrawRule,
+    GameSettings,
+    MinusSettings,
+    ResignRule,
+    TimeControl,
+    TimeKind,
+)
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
@@ -16,7 +24,6 @@ from spsa.uci.spawning import EngineLimits
 from worker.runner.adjudication import Adjudicator, GameClock
 from worker.runner.game import (
     NOTHING_PLAYED,
-    Conditions,
     Pair,
     Pairing,
     VoidGame,
@@ -71,8 +78,8 @@ class Scripted:
         return SearchReply(self.moves[ply], self.score, seconds, info)
 
 
-def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
-    return Conditions(time_control=time_control, adjudication=adjudication)
+def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> GameSettings:
+    return GameSettings(time_control=time_control, adjudication=adjudication)
 
 
 def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
@@ -127,7 +134,9 @@ def test_the_clock_runs_down_and_is_told_to_the_engine():
 def test_a_handicap_divides_what_minus_gets_whatever_its_colour(control, full, quarter):
     plus, minus = Scripted("plus"), Scripted("minus")
     value = 1.0 if control.kind in (TimeKind.CLOCK, TimeKind.MOVETIME) else 1000.0
-    play_pair(plus, minus, pairing(time=value), replace(under(control), handicap=4.0))
+    play_pair(
+        plus, minus, pairing(time=value), replace(under(control), minus=MinusSettings(handicap=4.0))
+    )
     assert plus.asked[0].go == full
     if quarter is not None:
         assert {limit.go for limit in minus.asked} == {quarter}

@@ -282,7 +282,7 @@ def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
         (2 + index, book.opening(claim.run_seed, 2 + index), drawn_time(control, claim.seed, index))
         for index in range(2)
     ]
-    assert job.conditions.time_control == control
+    assert job.settings.time_control == control
     assert job.label == "first it 1 batch 1"
 
 
@@ -299,7 +299,7 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     job = JobMaker(tmp_path, lambda _: None).job(claim)
     assert dict(job.plus.options) == {"Hash": "9", "Net": f"/{net.sha256}", "Margin": "220"}
     assert (job.plus.arguments, job.minus.arguments) == (("-x",), ())
-    assert (dict(job.minus.options), job.conditions.handicap) == ({"Margin": "180"}, 4)
+    assert (dict(job.minus.options), job.settings.handicap) == ({"Margin": "180"}, 4)
     for refused in (0.5, 1001, float("nan")):
         told = settings.to_json() | {"minus": {"handicap": refused, "foreign": False}}
         with pytest.raises(UnusableState, match="handicap"):

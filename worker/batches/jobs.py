@@ -25,7 +25,7 @@ from spsa.uci.engine import EngineSpec, SearchReply
 from spsa.uci.process import StopSignal
 from worker.runner.adjudication import GameClock, open_tables
 from worker.runner.engine_pair import EnginePair
-from worker.runner.game import Conditions, Pairing
+from worker.runner.game import Pairing
 from worker.runner.pool import Job, Pool
 from worker.runner.position import Position
 
@@ -95,36 +95,27 @@ class JobMaker:
                 )
                 for index in range(claim.pairs)
             ),
-            conditions=Conditions(
-                time_control=settings.time_control,
-                adjudication=settings.adjudication,
-                tables=self._tables[rule],
-                handicap=settings.handicap,
-            ),
+            settings=settings,
+            tables=self._tables[rule],
         )
 
     def specs(self, claim: Claim) -> tuple[EngineSpec, EngineSpec]:
         """Plus and minus of a claim, with the paths of this machine."""
-        settings, (plus, minus) = claim.game_settings, self._suited(claim)
+        settings = claim.game_settings
         common = {**settings.engine_options, **self._paths(settings.engine_files, claim)}
-        own, others = (
-            {**side.options, **self._paths(side.files, claim)} for side in (claim.plus, claim.minus)
-        )
-        first = EngineSpec(
-            name="plus",
-            path=str(self.path(plus)),
-            options={**common, **own},
-            arguments=settings.engine_arguments,
-        )
-        second = replace(
-            first,
-            name="minus",
-            path=str(self.path(minus)),
-            options={**common, **others},
-        )
-        if settings.has_foreign:
-            second = replace(second, options=others, arguments=())
-        return first, second
+
+        def spec(name: str, engine: Engine, side: Engine, *, foreign: bool = False) -> EngineSpec:
+            own = {**side.options, **self._paths(side.files, claim)}
+            return EngineSpec(
+                name=name,
+                path=str(self.path(engine)),
+                options=own if foreign else {**common, **own},
+                arguments=() if foreign else settings.engine_arguments,
+            )
+
+        plus, minus = self._suited(claim)
+        first = spec("plus", plus, claim.plus)
+        return first, spec("minus", minus, claim.minus, foreign=settings.has_foreign)
 
     def _suited(self, claim: Claim) -> tuple[Engine, Engine]:
         """The first of its binaries that this machine runs."""
@@ -250,7 +241,7 @@ def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
 
     The positions are the same on every machine, from all over the built-in book.
     """
-    book, kind = load(Book()).openings, job.conditions.time_control.kind
+    book, kind = load(Book()).openings, job.settings.time_control.kind
     control = TimeControl(kind=kind, low=_SECONDS[kind], high=_SECONDS[kind])
     chess960 = job.pairings[0].opening.chess960
     with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, pool.limits) as pair:

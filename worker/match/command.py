@@ -13,6 +13,7 @@ from spsa.core.game_settings import (
     Adjudication,
     Book,
     DrawRule,
+    GameSettings,
     ResignRule,
     TablebaseRule,
     TimeControl,
@@ -28,7 +29,7 @@ from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.match.report import Match, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
-from worker.runner.game import Conditions, Pair, counts
+from worker.runner.game import Pair, counts
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
 from worker.runner.pool import PairPlayed, PairVoid, Pool, tune_interpreter
 from worker.settings import Settings
@@ -39,7 +40,7 @@ _PAIRS_A_LINE = 10
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
     match, began = match_of(first, second, settings), time.monotonic()
-    names, control = (match.first.name, match.second.name), match.conditions.time_control
+    names, control = (match.first.name, match.second.name), match.settings.time_control
     with (
         interrupts() as received,
         pgn_writer(settings.pgn, *names, control) as write,
@@ -104,11 +105,8 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960)),
         order=BookOrder(settings.order),
         bounds=bounds,
-        conditions=Conditions(
-            time_control=_time_control(settings),
-            adjudication=rules,
-            tables=open_tables(rules.syzygy, settings.syzygy),
-        ),
+        settings=GameSettings(time_control=_time_control(settings), adjudication=rules),
+        tables=open_tables(rules.syzygy, settings.syzygy),
     )
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from chess.syzygy import Tablebase
 
-from spsa.core.game_settings import MATE, MAX_SCORE, TimeControl
+from spsa.core.game_settings import MATE, MAX_SCORE, GameSettings, TimeControl
 from spsa.core.scoring import Sprt, Tally, elo, los, nelo, sprt
 from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec, SearchReply
-from worker.runner.game import Conditions, Game, Pair, Pairing, nps
+from worker.runner.game import Game, Pair, Pairing, nps
 from worker.runner.pool import Job
 from worker.runner.position import Termination
 
@@ -45,7 +46,8 @@ class Match:
     pairs: int
     seed: int
     book: OpeningBook
-    conditions: Conditions
+    settings: GameSettings
+    tables: Tablebase | None
     order: BookOrder = BookOrder.RANDOM
     bounds: tuple[float, float] | None = None
 
@@ -63,14 +65,15 @@ class Match:
         pairing = Pairing(
             number=number,
             opening=book.in_turn(number) if in_turn else book.opening(self.seed, number),
-            time=drawn_time(self.conditions.time_control, self.seed, number),
+            time=drawn_time(self.settings.time_control, self.seed, number),
         )
         return Job(
             key=str(number),
             plus=self.first,
             minus=self.second,
             pairings=(pairing,),
-            conditions=self.conditions,
+            settings=self.settings,
+            tables=self.tables,
         )
 
 

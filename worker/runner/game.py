@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from chess import BLACK, WHITE, Color
 from chess.syzygy import Tablebase
 
-from spsa.core.game_settings import MAX_NODES_OF_BATCH, Adjudication, TimeControl
+from spsa.core.game_settings import MAX_NODES_OF_BATCH, GameSettings
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
@@ -35,19 +35,6 @@ class VoidGame(EngineFault):
         self.position = position
         self.white = white
         self.args = (printable(f"{culprit}: {fault}", FAILURE_LENGTH),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """The settings of all games of a job, and the tables that its adjudication asks.
-
-    The times, nodes or depth of minus are divided by `handicap`.
-    """
-
-    time_control: TimeControl
-    adjudication: Adjudication
-    tables: Tablebase | None = None
-    handicap: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +124,18 @@ def play_pair(
     plus: UciEngine,
     minus: UciEngine,
     pairing: Pairing,
-    conditions: Conditions,
+    settings: GameSettings,
+    tables: Tablebase | None = None,
     at_half: Callable[[], None] = lambda: None,
 ) -> Pair:
-    """Play both games, and call `at_half` between them.
+    """Play both games, and call `at_half` between them; adjudication may ask the `tables`.
 
     VoidGame when one of them is void; then neither counts. After the second game both players are
     asked for `readyok` once more, which shows an extra `bestmove`.
     """
-    first = play_game(plus, minus, pairing, conditions)
+    first = play_game(plus, minus, pairing, settings, tables)
     at_half()
-    second = play_game(minus, plus, pairing, conditions, minus_side=WHITE)
+    second = play_game(minus, plus, pairing, settings, tables, minus_side=WHITE)
     _ask_both((plus, minus), lambda player: player.settle())
     return Pair(pairing, first, second)
 
@@ -156,15 +144,16 @@ def play_game(
     white: UciEngine,
     black: UciEngine,
     pairing: Pairing,
-    conditions: Conditions,
+    settings: GameSettings,
+    tables: Tablebase | None = None,
     minus_side: Color = BLACK,
 ) -> Game:
     """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    handicaps = {minus_side: conditions.handicap}
-    clock = GameClock(conditions.time_control, pairing.time, white.limits, handicaps)
-    adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
+    handicaps = {minus_side: settings.handicap}
+    clock = GameClock(settings.time_control, pairing.time, white.limits, handicaps)
+    adjudicator = Adjudicator(settings.adjudication, tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
     try:

@@ -13,13 +13,16 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
 
+from chess.syzygy import Tablebase
+
+from spsa.core.game_settings import GameSettings
 from spsa.errors import InvalidInput
 from spsa.uci import system
 from spsa.uci.engine import EngineSpec
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits
 from worker.runner.engine_pair import EnginePair
-from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
+from worker.runner.game import Pair, Pairing, VoidGame, play_pair
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +52,8 @@ class Job:
     plus: EngineSpec
     minus: EngineSpec
     pairings: tuple[Pairing, ...]
-    conditions: Conditions
+    settings: GameSettings
+    tables: Tablebase | None = None
     label: str = ""
     max_void: int = 3
 
@@ -60,11 +64,10 @@ class Job:
 
     def scaled(self, factor: float) -> "Job":
         """The job with its times multiplied."""
-        conditions = self.conditions
         return replace(
             self,
             pairings=tuple(replace(one, time=factor * one.time) for one in self.pairings),
-            conditions=replace(conditions, time_control=conditions.time_control.scaled(factor)),
+            settings=self.settings.under(self.settings.time_control.scaled(factor)),
         )
 
 
@@ -186,7 +189,7 @@ class Slot:
             engines.start_next(newest.plus, newest.minus)
 
         plus, minus = engines.engines(job.plus, job.minus)
-        return play_pair(plus, minus, pairing, job.conditions, start_next)
+        return play_pair(plus, minus, pairing, job.settings, job.tables, start_next)
 
 
 class Pool:

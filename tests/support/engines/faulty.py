@@ -11,12 +11,12 @@ from typing import Any
 
 from chess import STARTING_FEN
 
-from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
+from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.openings.book import Opening
 from spsa.uci.engine import EngineSpec, UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
-from worker.runner.game import Conditions, Pairing
+from worker.runner.game import Pairing
 from worker.runner.pool import Event, Job, PairPlayed, PairVoid, Pool
 
 SCRIPT = Path(__file__).with_name("scripted.py")
@@ -69,8 +69,8 @@ def job_of(
         Pairing(number=number, opening=Opening(STARTING_FEN), time=time_control.low)
         for number in range(pairs)
     ]
-    conditions = Conditions(time_control=time_control, adjudication=Adjudication())
-    facts = {"key": "job", "pairings": tuple(pairings), "conditions": conditions}
+    settings = GameSettings(time_control=time_control)
+    facts = {"key": "job", "pairings": tuple(pairings), "settings": settings}
     return Job(plus=plus, minus=minus, **facts | over)
 
 
