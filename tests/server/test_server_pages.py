@@ -75,15 +75,15 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
 
 
 def test_two_runs_are_compared(store: Store) -> None:
-    stage(store, space(), 3)
-    stage(store, space(), 4, name="second")
+    stage(store, space(), 7)
+    stage(store, space(), 8, name="second")
     browser = client_of(store)
     assert "<option>first</option>" in html(browser, "/run?run=second")
     page = html(browser, "/compare?run=first&with=second")
     runs = [store.run(name) for name in ("first", "second")]
     for value in (run.theta["margin"] for run in runs):
         assert f'<td class="number">{number(value)}</td>' in page
-    assert 'href="/run?run=second"' in page and "3 of 3 iterations" in page
+    assert 'href="/run?run=second"' in page and "7 of 7 iterations" in page
     drawn = browser.get("/api/figures?run=first&with=second").json()["compared"]["data"]
     assert [trace["name"] for trace in drawn] == ["first, estimate", "second, estimate"]
 
