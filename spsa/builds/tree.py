@@ -184,7 +184,8 @@ class Checkout:
     def _is_foreign(self, path: Path) -> bool:
         patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
         junk = any(fnmatch(path.name, pattern) for pattern in patterns)
-        return junk or path in self.excluded or _is_build_output(path)
+        is_dangling = path.is_symlink() and path.readlink().is_absolute() and not path.exists()
+        return junk or is_dangling or path in self.excluded or _is_build_output(path)
 
 
 def _is_build_output(path: Path) -> bool:

@@ -70,6 +70,7 @@ def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path
     with pytest.raises(InvalidInput, match="member of the workspace"):
         pin(source, work)
     workspace.write_text('[workspace]\nexclude = ["engine"]\n')
+    (source / "gone").symlink_to("/nowhere/at/all")
     assert set(pin(source, work).tree()) == ENGINE
     write(source.parent / "nets" / "a.nnue")
     (source / "nets").symlink_to(source.parent / "nets")

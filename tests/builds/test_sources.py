@@ -269,10 +269,16 @@ def test_lengths_are_what_stands_alone_in_brackets_or_behind_a_shift(name, text,
             "FIRST(1) Fill() {\n t = 0.38 + log(d) / 3.76,\n u = 2.01; }",
             [0.38, 3.76, 2.01],
         ),
+        ("a.rs", "fn f(a: i32) -> i32 { (a << 3) + a % 6 + 44 * a }", [44]),
         ("a.c", "static int bonus(int d) { return MIN(2418, 251 * d - 267); }", [2418, 251, 267]),
         ("a.cpp", "P::P() : depth(112), margin{13}, all(a, 5) { x = 44; }", [44, 112, 13]),
     ],
-    ids=["a macro before its name", "a call of numbers and expressions", "a constructor"],
+    ids=[
+        "a macro before its name",
+        "bits and remainders",
+        "a call of numbers and expressions",
+        "a constructor",
+    ],
 )
 def test_the_numbers_of_a_function_are_found(name, text, numbers):
     assert [one.number for each in parse(text, name).constants for one in each.numbers()] == numbers

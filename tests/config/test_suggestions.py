@@ -137,6 +137,16 @@ src/eval.h | const int mob[] = { -16, -8, +0, +8, +11, +13, +14, +15, +16 }; | o
 src/order.rs | const LEAST: [i16; 6] = [0, 1, 2, 3, 4, 5]; const LMP: u8 = 3; | 0 in, numbered, -
 src/eval.rs | const SIZE_PASSED: usize = 7; const MIN_EVAL: i32 = -31000; | a size
 src/eval.rs | const MG_LIMIT: i16 = 9100; const EG: usize = 1; | the phase
+src/eval.h | const int SeeValues[6] = {100, 330, 330, 500, 1000, 2000}; | -, far from
+src/eval.h | const int MatMul[5] = {1, 9, 27, 81, 243}; const int RANK_1 = 1; | numbered, a size
+src/search.h | const int s_maxScore = 30100, kMaxWeight = 256, DepthLimit = 90; | a size
+src/search.h | const int lmrTableSize = 60; | a size
+src/search.h | const int SearchCores = 3, minDepth = -100, MP_KING = 20936; | about, a size
+src/search.h | const int KillerFirst = 100003, StaticEval = -20001; | large and round
+src/search.h | const int HistMargin = 10153; | -
+src/eval.h | const int kRanks = 8, PawnShifts[2] = {48, 47}, PstTableOffset = 65; | a size
+src/eval.h | const int MinScore = -32766, EndOffset[5] = {9, 9, 9, 9, 9}; | a size, one number
+src/search.h | enum { DO_NULL = 1 }; | on or off
 src/pick.rs | const A: i16 = 99; const B: i16 = 98; const C: i16 = 97; const D: i16 = 96; | numbered
 """
 
@@ -220,7 +230,7 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
         ),
         (  # a macro that is a list of calls
             {
-                "tune_h": "#define ALL_PARAMS   \\\n  DEPTH_PARAM(RFP_DEPTH, 8) \\\n   \\\n"
+                "tune_h": "#define ALL_PARAMS(T) \\\n  DEPTH_PARAM(RFP_DEPTH, u8, 8) \\\n   \\\n"
                 "  SCORE_PARAM(RFP_MARGIN, -42)\nconst int Margin = 90;\n"
             },
             ["rfp_depth", "rfp_margin", "margin"],

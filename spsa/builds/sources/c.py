@@ -62,6 +62,7 @@ _MARKS = r"""
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
 (binary_expression operator: [">>" "%"] right: (identifier) @length)
 (binary_expression operator: ["&" "|" "^"] (number_literal) @bare)
+(binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
 """
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit

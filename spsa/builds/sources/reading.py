@@ -39,11 +39,13 @@ _BEFORE_FUNCTION = re.compile(
 )
 """A macro that stands for what is before a function's name, its type as well."""
 _LISTED = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*\\\n"
-    r"(?:[ \t]*(?:\w+\(\w+,[ \t]*-?[\d.][^()\n]*\))?[ \t]*\\?\n)+",
+    r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(\w+\))?[ \t]*\\\n"
+    r"(?:[ \t]*(?:\w+\(\w+,(?:[ \t]*[a-zA-Z_]\w*,)?[ \t]*-?[\d.][^()\n]*\))?[ \t]*\\?\n)+",
     re.MULTILINE | re.ASCII,
 )
 """A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line."""
+_TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
+"""A type between a name and its value: `PARAM(margin, int, 80)`."""
 
 
 def parse(
@@ -99,6 +101,7 @@ def _tree(name: str, text: str) -> Tree:
 def _calls(found: re.Match[str]) -> str:
     """The calls of a list as a file has them, each in its place."""
     head, _, calls = found[0].partition("\n")
+    calls = _TYPE_GIVEN.sub(lambda typed: " " * len(typed[0]), calls)
     return " " * len(head) + "\n" + calls.replace("\\", ";")
 
 

@@ -67,6 +67,7 @@ _MARKS = r"""
 (index_expression (_) . (field_expression field: (_) @length))
 (binary_expression operator: ["<<" ">>" "%"] right: [(identifier) (scoped_identifier)] @length)
 (binary_expression operator: ["&" "|" "^"] (integer_literal) @bare)
+(binary_expression operator: ["<<" "%"] right: (integer_literal) @bare)
 (ERROR) @broken
 (MISSING) @broken
 """

@@ -71,19 +71,21 @@ _OF_USE = _Rule(
     _CLOCK,
     whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|TIME)\w*",
     word=r"CLOCK|TIMER?|(IN)?STABILITY|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
-    r"|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
+    r"|CORES|CPUS|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?")
 _OF_SCOPE = (
     _OF_PHASE,
-    _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|DEBUG|HASH|\w*PERFTS?|PRINT|SELFPLAY|TEXEL"),
+    _Rule(
+        _SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|DEBUG|HASH|\w*PERFTS?|PRINT|SELFPLAY|TEXEL|TUNER"
+    ),
 )
 _OF_NAME = (
     _Rule(
         _SIZE,
-        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
+        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|DEPTH_LIMIT|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
         r"|(MAX|MIN|LOWEST|HIGHEST)_ELO|(MAX|MIN)_ELEMENTS"
-        r"|MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
+        r"|MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
         unless=r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR",
@@ -95,7 +97,7 @@ _OF_NAME = (
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
         r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
-        r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
+        r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(_STANDARD, word=r"CONTEMPT|STYLE|NUMA|PERIODIC\w*|FEN"),
     _Rule(
@@ -105,7 +107,7 @@ _OF_NAME = (
         r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFT|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -147,6 +149,7 @@ def to_declared(name: str, maker: str = "") -> str:
 
 def _first(rules: Iterable[_Rule], name: str) -> str:
     parts = words(name)
+    parts = parts[1:] if len(parts) > 1 and parts[0] in ("G", "K", "M", "S") else parts
     return next((rule.reason for rule in rules if rule.holds(parts)), "")
 
 
@@ -154,7 +157,7 @@ _ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _SIZES = {2**n for n in range(12, 21)}
 _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255}
 _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
-_SWITCH = r"USE|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
+_SWITCH = r"USE|DO|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
 _OF_GRAIN = r"GRAIN|NORMAL|SCALE|PRECISION|RES|RESOLUTION|ONE"
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
@@ -180,7 +183,16 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
         "so large or so small that it looks like a limit or a tolerance",
         lambda _, size: size < 1e-9 or size >= 1_000_000 or size in _ENDS,
     ),
-    (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 == 0)),
+    (
+        _SIZE,
+        lambda e, size: (
+            (size in _GRAINS and "MAX" in words(str(e.location)))
+            or (e.number < 0 and words(str(e.location))[-1:] == ["DEPTH"])
+            or (size >= 5000 and words(e.location.name)[-1:] == ["KING"])
+        ),
+    ),
+    (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),
+    (_ROUND, lambda _, size: size >= 10_000 and (size + 3) % 10_000 < 7),
     (_UNIT, lambda e, size: size in _GRAINS and _holds(_OF_GRAIN, words(e.location.name))),
 )
 

@@ -138,6 +138,7 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     sizes = sorted(abs(element.number) for element in found.values())
     far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
+    far = min(far, 1.9 * sizes[-2]) if len(sizes) == 6 and against.of_piece(name) else far
     table = _of_table(found)
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
         is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
@@ -166,6 +167,10 @@ def _of_table(found: Numbers) -> str:
     if [number for number in numbers if number] in _PHASES:
         return against.PHASE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
+        return against.NUMBERED
+    if len(numbers) > 4 and len(set(numbers)) == 1:
+        return against.IN_TABLE
+    if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):
         return against.NUMBERED
     places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
