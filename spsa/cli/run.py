@@ -20,11 +20,10 @@ from spsa.lifecycle import RunStatus
 from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, prepare
 from spsa.output import echo
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
 from spsa.report.screen import rendered
-from spsa.report.status import status
 from spsa.report.table import terminal
 
 
@@ -103,5 +102,5 @@ def run(
                 measures = ended is RunStatus.FINISHED and config.validation.games
                 if measures and play_match(held, tuned, measurement(config, tuned)) is None:
                     return 130
-        terminal().print(rendered(with_alarms(store, status(store, store.run(tuned.name)))))
+        terminal().print(rendered(look(store, store.run(tuned.name))))
     return 0

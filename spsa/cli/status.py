@@ -10,12 +10,11 @@ from spsa.cli.common import Within, json_option, run_option, with_store
 from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen
 from spsa.report.status import RUNS, STATUS
-from spsa.report.status import status as look
 from spsa.report.table import TextTable, record, records, terminal
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def status(
     if watch:
         _watch(store, store.run(run).name, interval, as_json)
         return
-    found = with_alarms(store, look(store, store.run(run)))
+    found = look(store, store.run(run))
     events = store.events(found.run.id, _LAST) if with_events else []
     games = [] if voids is None else _void_games(store, found.run, voids)
     if as_json:
@@ -132,7 +131,7 @@ def _watch(store: "Store", name: str, interval: float, as_json: bool) -> None:
 
 def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
     while True:
-        found = with_alarms(store, look(store, store.run(name)))
+        found = look(store, store.run(name))
         yield found
         if found.run.finished_at is not None and not (found.open and found.run.master_id):
             return

@@ -21,7 +21,7 @@ from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
 from spsa.report.matches import time_control_sums
 from spsa.report.parameters import signal_to_noise
-from spsa.report.status import RATE_SECONDS, Status, open_match
+from spsa.report.status import RATE_SECONDS, Status, open_match, status
 from spsa.text import plural
 
 RECENT = 30
@@ -41,22 +41,22 @@ _FAULTS = 0.01  # of all games
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 
-def with_alarms(store: Store, status: Status, machines: Sequence[MachineReport] = ()) -> Status:
-    """The same status with what is wrong, also with these machines beside one another."""
-    run = status.run
+def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Status:
+    """The status of a run with what is wrong, also with these machines beside one another."""
+    now = status(store, run)
     recent = store.iterations(run.id, purpose=Purpose.TUNE, last=RECENT)
     recent = [iteration for iteration in recent if iteration.status is IterationStatus.COMPLETE]
     found = (
-        *_of_standstill(status),
-        *_of_parameters(status, recent),
+        *_of_standstill(now),
+        *_of_parameters(now, recent),
         *of_time_controls(run, time_control_sums(run)),
-        *of_noise(status),
-        *of_validations(status),
+        *of_noise(now),
+        *of_validations(now),
         *_of_results(run.name, recent),
-        *_of_workers(store, status),
+        *_of_workers(store, now),
         *(alarm for machine in machines for alarm in machine.alarms),
     )
-    return replace(status, alarms=found)
+    return replace(now, alarms=found)
 
 
 def _of_standstill(status: Status) -> Iterator[Alarm]:
@@ -128,7 +128,7 @@ def of_noise(status: Status) -> Iterator[Alarm]:
 
     None where matches have measured that theta is better than the start.
     """
-    curve = status.strength if status.opponent == START else None
+    curve = status.measured.curve if status.measured.opponent == START else None
     active = [p for p in status.parameters if p.active]
     ratios = [ratio for p in active if (ratio := signal_to_noise(p.path)) is not None]
     is_better = curve is not None and curve.elo[-1] > curve.errors[-1]
@@ -141,7 +141,7 @@ def of_noise(status: Status) -> Iterator[Alarm]:
 
 def of_validations(status: Status) -> Iterator[Alarm]:
     """The last match says with 99.9% that the tuned values are weaker."""
-    match = status.measuring if status.opponent == START else None
+    match = status.measured.last if status.measured.opponent == START else None
     found = None if match is None else estimate(match.tally)
     if match is not None and found is not None and found.value + _CERTAIN * found.error < 0.0:
         weaker = f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker"

@@ -1,10 +1,9 @@
 """The answer that a status begins with: how much Elo, how sure, what to do, how long still."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.formats import duration, plus_minus
+from spsa.report.formats import duration
 from spsa.report.matches import ratio
 from spsa.report.status import Status, building, open_match, players
 from spsa.text import plural
@@ -14,34 +13,22 @@ MAX_MOVED = 3
 _UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the page of a run opens with.
-
-    `measured` is Elo with its 95% interval, empty where nothing was; `measured_by` says by what, or
-    how to. `word` is go on, stop, extend or look, `why` one sentence: in the last case `cause`.
-    `pace` has time left and speed, where games are played.
-    """
-
-    measured: str
-    measured_by: str
-    word: str
-    why: str
-    pace: str
-    cause: Alarm | None = None
+def measured_by(status: Status) -> str:
+    """What has measured Elo, with its 95% interval, or how to measure it."""
+    curve, match = status.measured.curve, status.measured.last
+    if curve is not None:
+        return f"{status.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
+    if match is None:
+        return _UNMEASURED
+    which, games = match.theta or "tuned", plural(match.tally.games, "game")
+    return f"{status.measured.over} (95%), by {games} of {which} theta"
 
 
-def answer(status: Status) -> Answer:
-    """The answer of a status."""
-    found, look = status.measured_elo, _to_look_at(status)
-    return Answer(
-        measured="" if found is None else f"{plus_minus(found.value, found.error)} Elo",
-        measured_by=_measured_by(status),
-        word=LOOK if look else str(status.verdict.advice),
-        why=str(look) if look else status.verdict.reason,
-        pace=_pace(status),
-        cause=look,
-    )
+def judged(status: Status) -> tuple[str, str]:
+    """Go on, stop, extend or look, and why: one sentence."""
+    if look := _to_look_at(status):
+        return LOOK, str(look)
+    return str(status.verdict.advice), status.verdict.reason
 
 
 def _to_look_at(status: Status) -> Alarm | None:
@@ -50,16 +37,6 @@ def _to_look_at(status: Status) -> Alarm | None:
     if status.is_over:
         serious = (a for a in status.alarms if a.kind is AlarmKind.WORSE)
     return next(serious, None)
-
-
-def _measured_by(status: Status) -> str:
-    if status.strength is not None:
-        return f"{status.over} (95%), all matches to result {status.strength.ks[-1]:,}"
-    match = status.measuring
-    if match is None:
-        return _UNMEASURED
-    which = match.theta or "tuned"
-    return f"{status.over} (95%), by {plural(match.tally.games, 'game')} of {which} theta"
 
 
 def headline(status: Status) -> str:
@@ -81,16 +58,17 @@ def headline(status: Status) -> str:
 
 def answer_lines(status: Status) -> Iterator[str]:
     """The answer as sentences, after the headline: of a run without theta, that of its matches."""
-    found = answer(status)
     if not status.run.tunes:
         told = (line for match in status.validations[-1:] for line in match.sentences())
         yield "; ".join(told) or "no match has been played"
-        yield found.pace or (found.why if found.cause else "nothing is played now")
+        look = _to_look_at(status)
+        yield pace(status) or (str(look) if look else "nothing is played now")
         return
-    yield f"measured: {found.measured} {found.measured_by}" if found.measured else _UNMEASURED
-    yield f"verdict: {found.word}; {found.why}"
-    if found.pace:
-        yield found.pace
+    is_measured = status.measured.elo is not None
+    yield f"measured: {status.measured} {measured_by(status)}" if is_measured else _UNMEASURED
+    yield f"verdict: {'; '.join(judged(status))}"
+    if now := pace(status):
+        yield now
 
 
 def moved(status: Status) -> Iterator[str]:
@@ -147,7 +125,7 @@ def believed(status: Status) -> str:
     )
 
 
-def _pace(status: Status) -> str:
+def pace(status: Status) -> str:
     """`left: 2h 3m, at 1,200 games an hour; 3 workers on 12 slots`; empty if nothing is played."""
     if status.is_over or any(alarm.kind in STANDSTILL for alarm in status.alarms):
         return ""
@@ -157,7 +135,7 @@ def _pace(status: Status) -> str:
 
 def alarm_lines(status: Status) -> Iterator[str]:
     """A line an alarm, alike ones in one, without what the answer says."""
-    said = answer(status).cause
+    said = _to_look_at(status)
     yield from (f"alarm: {one}" for one in grouped([a for a in status.alarms if a is not said]))
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import START
-from spsa.report.formats import elo_text, estimate, number, plain, plus_minus
-from spsa.report.matches import over
+from spsa.report.formats import estimate, number, plain, plus_minus
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
 from spsa.text import NAME_LENGTH, plural, printable
@@ -50,45 +49,34 @@ def _name(text: str) -> str:
     return escape(printable(text, NAME_LENGTH), quote=False)
 
 
+def _trace(name: str, x: Sequence[float], y: Sequence[float], **more: Any) -> Trace:
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, **more}
+
+
 def _line(name: str, x: Sequence[float], y: Sequence[float], colour: str, **more: Any) -> Trace:
     line = {"color": f"var(--{colour})", "width": 2} | more.pop("line", {})
-    mode = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
-    return {**mode, "line": line, **more}
-
-
-def _band(name: str, x: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": [*x, *reversed(x)],
-        "y": [*lower, *reversed(upper)],
-        "fill": "toself",
-        "fillcolor": "var(--band)",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-    }
+    return _trace(name, x, y, line=line, **more)
 
 
 def elo_figure(history: RunHistory) -> Figure:
     """Elo by games: matches, the curve through all of them, the rule's estimate over the start."""
     traces: list[Trace] = []
-    if (curve := history.strength) is not None:
-        elo, errors, games = curve.elo, curve.errors, history.games(curve.ks)
-        lower = [value - error for value, error in zip(elo, errors, strict=True)]
-        upper = [value + error for value, error in zip(elo, errors, strict=True)]
-        traces.append(_band("95% interval of all matches together", games, lower, upper))
-        traces.append(_line("all matches together", games, elo, "first"))
-    gain = history.gain if history.opponent == START else None
-    if gain is not None and len(gain) > 1:
-        traces.append(_estimate("estimate of the rule's model", history, gain))
+    if (curve := history.measured.curve) is not None:
+        games, both = history.games(curve.ks), list(zip(curve.elo, curve.errors, strict=True))
+        edge = [elo - error for elo, error in both] + [elo + error for elo, error in both[::-1]]
+        band = {"fill": "toself", "fillcolor": "var(--band)", "line": {"width": 0}}
+        name, x = "95% interval of all matches together", [*games, *games[::-1]]
+        traces.append(_trace(name, x, edge, hoverinfo="skip", **band))
+        traces.append(_line("all matches together", games, curve.elo, "first"))
+    if history.measured.opponent == START:
+        traces += _estimate("estimate of the rule's model", history, "second")
     traces += _matches("a match, with its 95% interval", history, "measured")
     (end,) = history.games([max(history.run.max_iterations, history.ks[-1])])
     axis = {"range": [0, end], "rangemode": "tozero"}
     return _figure(
         traces,
         "games",
-        f"Elo {_name(over(history.opponent))}",
+        f"Elo {_name(history.measured.over)}",
         xaxis=axis,
         yaxis={"zeroline": True},
         annotations=_last_label(history),
@@ -96,34 +84,30 @@ def elo_figure(history: RunHistory) -> Figure:
 
 
 def _last_label(history: RunHistory) -> list[dict[str, Any]]:
-    """The last measured Elo beside its point."""
-    if (curve := history.strength) is not None:
-        k, elo, told = curve.ks[-1], curve.elo[-1], plus_minus(curve.elo[-1], curve.errors[-1])
-    elif history.validations and (found := estimate(history.validations[-1].tally)) is not None:
-        match = history.validations[-1]
-        k, elo, told = match.iteration.opened_on, found.value, elo_text(match.tally)
-    else:
+    """The measured Elo, that of the answer, beside its point."""
+    curve, last, elo = history.measured.curve, history.measured.last, history.measured.elo
+    if elo is None or last is None:
         return []
     look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "yshift": 8, "xshift": -6}
-    (x,) = history.games([k])
-    return [{"x": x, "y": elo, "text": told, "font": {"color": "var(--text)"}, **look}]
+    (x,) = history.games([last.iteration.opened_on if curve is None else curve.ks[-1]])
+    told = {"text": plus_minus(elo.value, elo.error), "font": {"color": "var(--text)"}}
+    return [{"x": x, "y": elo.value, **told, **look}]
 
 
 def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
     """What each match measured, with its 95% interval; nothing before the first pair of any."""
     played = [match for match in history.validations if match.tally.pairs]
     found = [one for match in played if (one := estimate(match.tally)) is not None]
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": history.games([match.iteration.opened_on for match in played]),
-        "y": [one.value for one in found],
-        "error_y": {"type": "data", "array": [one.error for one in found], "width": 5},
-        "marker": {"size": 9, "color": f"var(--{colour})"},
-        "text": [plural(match.tally.games, "game") for match in played],
-        "hovertemplate": "%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
-    }
+    trace = _trace(
+        name,
+        history.games([match.iteration.opened_on for match in played]),
+        [one.value for one in found],
+        mode="markers",
+        error_y={"type": "data", "array": [one.error for one in found], "width": 5},
+        marker={"size": 9, "color": f"var(--{colour})"},
+        text=[plural(match.tally.games, "game") for match in played],
+        hovertemplate="%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
+    )
     return [trace] if played else []
 
 
@@ -132,25 +116,20 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
     traces: list[Trace] = []
     for i, history in enumerate(histories):
         name, colour = _name(history.run.name), f"path{i % _COLOURS}"
-        if history.gain is not None and len(history.ks) > 1:
-            traces.append(_estimate(f"{name}, estimate", history, history.gain, colour))
-        whom = "" if history.opponent == START else f" {_name(over(history.opponent))}"
+        traces += _estimate(f"{name}, estimate", history, colour)
+        against = history.measured
+        whom = "" if against.opponent == START else f" {_name(against.over)}"
         traces += _matches(f"{name}, matches{whom}", history, colour)
     figure = _figure(traces, "games", "Elo over the start", xaxis={"rangemode": "tozero"})
     return {"compared": plain(figure)} if traces else {}
 
 
-def _estimate(
-    name: str, history: RunHistory, gain: Sequence[float], colour: str = "second"
-) -> Trace:
-    return _line(
-        name,
-        history.games(history.ks),
-        gain,
-        colour,
-        line={"dash": "dash"},
-        hovertemplate="%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>",
-    )
+def _estimate(name: str, history: RunHistory, colour: str) -> list[Trace]:
+    """What the rule's model believes, dashed; nothing before the first result."""
+    gain, hover = history.gain or (), "%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>"
+    look = {"line": {"dash": "dash"}, "hovertemplate": hover}
+    line = _line(name, history.games(history.ks), gain, colour, **look)
+    return [line] if len(gain) > 1 else []
 
 
 def parameters_figure(history: RunHistory) -> Figure:
@@ -181,17 +160,16 @@ def moved_figure(history: RunHistory) -> Figure:
     if len(history.ks) < 2 or not paths:
         return {"data": [], "layout": {}}
     names = [_name(path.name) for path in paths]
-    trace: Trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "now",
-        "x": [path.steps_moved for path in paths],
-        "y": list(range(len(paths))),
-        "text": names,
-        "customdata": [f"{number(path.path[0])} → {number(path.path[-1])}" for path in paths],
-        "marker": {"size": 8, "color": "var(--first)"},
-        "hovertemplate": "%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
-    }
+    trace = _trace(
+        "now",
+        [path.steps_moved for path in paths],
+        list(range(len(paths))),
+        mode="markers",
+        text=names,
+        customdata=[f"{number(path.path[0])} → {number(path.path[-1])}" for path in paths],
+        marker={"size": 8, "color": "var(--first)"},
+        hovertemplate="%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
+    )
     ticks = {"tickvals": trace["y"], "ticktext": names, "automargin": True, "zeroline": False}
     return _figure(
         [trace],
@@ -236,17 +214,9 @@ def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
     low, high = min(path.path), max(path.path)
     margin = max(high - low, path.step)
     bounds = [one for one in (path.minimum, path.maximum) if low - margin < one < high + margin]
-    ends, hover = (
-        [0, max(1, history.games(history.ks)[-1])],
-        "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games",
-    )
+    games, hover = history.games(history.ks), "%{y:.6g}, %{customdata:+.2f} steps, %{x:,} games"
+    ends = [0, games[-1]]
     lines = [_line("bound", ends, [one, one], "faint", line={"dash": "dot"}) for one in bounds]
-    theta = _line(
-        "theta",
-        history.games(history.ks),
-        path.path,
-        "first",
-        customdata=path.in_steps,
-        hovertemplate=f"{hover}<extra></extra>",
-    )
+    more = {"customdata": path.in_steps, "hovertemplate": f"{hover}<extra></extra>"}
+    theta = _line("theta", games, path.path, "first", **more)
     return {"path": plain(_figure([*lines, theta], "games", "value"))}

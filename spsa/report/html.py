@@ -17,7 +17,7 @@ from spsa import __version__
 from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
-from spsa.report.answer import answer, answer_lines, ends, moved, notes
+from spsa.report.answer import answer_lines, ends, judged, measured_by, moved, notes, pace
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
 from spsa.report.formats import shown
@@ -53,9 +53,11 @@ def environment(*loaders: BaseLoader) -> Environment:
     }
     found.globals |= {
         "answer_lines_of": answer_lines,
-        "answer_of": answer,
         "ends_of": lambda status: [*moved(status), *ends(status)],
+        "judged": judged,
+        "measured_by": measured_by,
         "notes_of": notes,
+        "pace_of": pace,
         "settings_of": settings_of,
         "take": take,
         "version": __version__,

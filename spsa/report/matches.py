@@ -1,30 +1,38 @@
 """Iterations and matches: their tables, what a match says, and the thetas that it may compare."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.json_values import as_written
 from spsa.core.params import Space, Values
-from spsa.core.scoring import Tally, los, nelo
+from spsa.core.scoring import Estimate, Tally, los, nelo
 from spsa.db import Store
+from spsa.db.base import COUNTS
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
 from spsa.lifecycle import Purpose
 from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
-from spsa.report.formats import by, count, elo_text, pentanomial, percent, results, unless_zero
+from spsa.master.verdict import START, measured_gain, opponent_of
+from spsa.planning.strength import StrengthCurve
+from spsa.report.formats import (
+    by,
+    count,
+    elo_text,
+    estimate,
+    pentanomial,
+    percent,
+    plain,
+    plus_minus,
+    results,
+    unless_zero,
+)
 from spsa.report.table import Column, View, values
 from spsa.text import plural
-
-
-def over(opponent: str) -> str:
-    """`over the start`, or `against stockfish (1a2b), handicap 4`."""
-    return "over the start" if opponent == ThetaChoice.START else f"against {opponent}"
-
 
 _POINTS = "pairs in which plus made 0, ½, 1, 1½ and 2 points"
 RESULT = (
@@ -91,7 +99,7 @@ class Match:
         told = self.iteration.compared
         if self.measured or told is None:
             return ", ".join(self.measured)
-        moves_on = told.theta in tuple(ThetaChoice) and told.theta != ThetaChoice.START
+        moves_on = told.theta in tuple(ThetaChoice) and told.theta != START
         after = f" after {plural(self.iteration.opened_on, 'result')}" if moves_on else ""
         return told.theta + after
 
@@ -106,18 +114,12 @@ class Match:
     @property
     def test(self) -> dict[str, Any] | None:
         """Its sequential test: hypotheses, log-likelihood ratio and what it accepts."""
-        found, hypotheses = sprt_of(self.compared, self.tally), self.compared.sprt
-        if found is None or hypotheses is None:
+        found, elos = sprt_of(self.compared, self.tally), self.compared.sprt
+        if found is None or elos is None:
             return None
-        return {
-            "elo0": hypotheses[0],
-            "elo1": hypotheses[1],
-            "llr": found.llr,
-            "lower": found.lower,
-            "upper": found.upper,
-            "accepted": None if found.accepted is None else hypotheses[found.accepted],
-            "hypothesis": None if found.accepted is None else f"H{found.accepted}",
-        }
+        n, told = found.accepted, {"elo0": elos[0], "elo1": elos[1], **plain(found)}
+        accepted = (None, None) if n is None else (elos[n], f"H{n}")
+        return told | dict(zip(("accepted", "hypothesis"), accepted, strict=True))
 
     def sentences(self) -> Iterator[str]:
         """What it measured: Elo, normalised Elo, the likelihood of superiority, its test."""
@@ -128,14 +130,12 @@ class Match:
             f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
-            answer = "not decided"
-            if test["accepted"] is not None:
-                answer = f"{test['hypothesis']} accepted: {test['accepted']:+g}"
-            hypotheses = f"{test['elo0']:+g} and {test['elo1']:+g}"
-            bounds = f"({test['lower']:.2f} to {test['upper']:.2f})"
-            yield (
-                f"test of normalised Elo {hypotheses}: LLR {test['llr']:+.2f} {bounds}, {answer}"
+            is_open, hypotheses = (
+                test["accepted"] is None,
+                f"{test['elo0']:+g} and {test['elo1']:+g}",
             )
+            end = ", not decided" if is_open else f" accepted: {test['accepted']:+g}"
+            yield f"test of normalised Elo {hypotheses}: LLR {ratio(test)}{end}"
 
 
 def ratio(test: Mapping[str, Any] | None) -> str:
@@ -180,13 +180,61 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
         played = {
             names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
             for choice, theta in _thetas(run).items()
-            if theta is not None and choice is not ThetaChoice.START
+            if theta is not None and choice != START
         }
 
     def measured(values: Mapping[str, float]) -> tuple[str, ...]:
         return tuple(name for name in played if values and played[name] == dict(values))
 
     return tuple(Match(one, measured(one.plus_parameters)) for one in validations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How strong the matches of a run have found theta, against one opponent.
+
+    `curve` goes through all of them, where several thetas were measured. `last` is the last match
+    that has games, with all games of the same sides.
+    """
+
+    opponent: str = START
+    curve: StrengthCurve | None = None
+    last: Match | None = None
+
+    @property
+    def elo(self) -> Estimate | None:
+        """At the end of the curve, or by the last match; None before any."""
+        if self.curve is not None:
+            return Estimate(self.curve.elo[-1], self.curve.errors[-1])
+        return None if self.last is None else estimate(self.last.tally)
+
+    @property
+    def over(self) -> str:
+        """`over the start`, or `against stockfish (1a2b), handicap 4`."""
+        return "over the start" if self.opponent == START else f"against {self.opponent}"
+
+    def __str__(self) -> str:
+        found = self.elo
+        return "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
+
+
+def measured(run: Run, matches: Sequence[Iteration]) -> Measured:
+    """What these matches of a run have measured.
+
+    A sequential test ends where it is decided, so its games are not added to others.
+    """
+    opponent = opponent_of(matches)
+    told = [one for one in matches if one.games_played and one.measures(opponent)]
+    like = [one for one in told if _sides(one) == _sides(told[-1])]
+    counts = {name: sum(getattr(one, name) for one in like) for name in COUNTS}
+    (last,) = matches_of(run, [replace(one, **counts) for one in told[-1:]]) or (None,)
+    return Measured(opponent=opponent, curve=measured_gain(matches), last=last)
+
+
+def _sides(match: Iteration) -> object:
+    """What matches have in common whose games are one measurement."""
+    test = match.compared and match.compared.sprt and match.iteration_number
+    return match.plus_parameters, match.minus_parameters, match.game_settings, test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +286,8 @@ def time_controls(
     own, sums = run.game_settings, time_control_sums(run)
     if not own.time_controls:
         return
-    start, weights = ThetaChoice.START, sums.weights_of_pairs(own.weights) if sums else ()
-    asked = [one for one in matches if one.measures(start) or not run.tunes]
+    weights = sums.weights_of_pairs(own.weights) if sums else ()
+    asked = [one for one in matches if one.measures(START) or not run.tunes]
     told = [one for one in asked if one.game_settings.time_controls]
     last = ((Purpose.VALIDATE, one.game_settings, one.match_number) for one in told[-1:])
     tuned = ((Purpose.TUNE, own, None),) if run.tunes else ()
@@ -318,7 +366,7 @@ def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
     """
     if word in tuple(ThetaChoice):
         theta = chosen_theta(run, ThetaChoice(word))
-        k = 0 if word == ThetaChoice.START else run.applied
+        k = 0 if word == START else run.applied
     elif is_theta(word):
         k = int(word)
         theta = theta_at(store, run, tuning_of(run), k).theta

@@ -15,15 +15,22 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Event, Run
-from spsa.master.verdict import START, filters_of, measured_gain, opponent_of
-from spsa.planning.strength import StrengthCurve
-from spsa.report.alarms import with_alarms
+from spsa.master.verdict import filters_of
+from spsa.report.alarms import look
 from spsa.report.events import EVENTS, Leaf, leaves
 from spsa.report.formats import plain
 from spsa.report.machines import MACHINES, MachineReport, compared_machines
-from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS, Match, matches_of
+from spsa.report.matches import (
+    ITERATIONS,
+    MATCHES,
+    TIME_CONTROLS,
+    Match,
+    Measured,
+    matches_of,
+    measured,
+)
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
-from spsa.report.status import STATUS, Status, games_per_iteration, status
+from spsa.report.status import STATUS, Status, games_per_iteration
 from spsa.report.table import Column, View, csv_of, record, records, values
 from spsa.report.workers import SHARES, WORKERS, FleetMember, fleet
 
@@ -40,8 +47,8 @@ class RunHistory:
     """All that the figures of a run show.
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
-    `at`, `gain` and the values of a path belong to them one by one. `validations` are those against
-    the `opponent`, `strength` is the curve through all of them.
+    `at`, `gain` and the values of a path belong to them one by one. `validations` are those that
+    `measured` is about.
     """
 
     run: Run
@@ -49,9 +56,8 @@ class RunHistory:
     at: tuple[datetime, ...]
     parameters: tuple[ParameterStatus, ...]
     validations: tuple[Match, ...]
+    measured: Measured
     gain: tuple[float, ...] | None
-    strength: StrengthCurve | None = None
-    opponent: str = START
 
     def games(self, ks: Sequence[int]) -> list[int]:
         """The games of so many iterations."""
@@ -67,16 +73,15 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     theta = _matrix(run, space, path)
     filters, _ = filters_of(run)
     matches = store.matches(run.id)
-    opponent = opponent_of(matches)
-    told = matches_of(run, (one for one in matches if one.measures(opponent)))
+    found = measured(run, matches)
+    told = matches_of(run, (one for one in matches if one.measures(found.opponent)))
     return RunHistory(
         run=run,
         ks=tuple(point.k for point in path),
         at=tuple(point.at for point in path),
         parameters=tuple(one for one in parameters(run, path) if one.active),
         validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
-        strength=measured_gain(matches),
-        opponent=opponent,
+        measured=found,
         gain=None if filters is None else filters.gained(theta / space.step),
     )
 
@@ -104,7 +109,8 @@ HISTORY = View(
         *values("at"),
         Column("parameters", of=_PATHS),
         Column("validations", of=MATCHES),
-        *values("gain", "strength"),
+        *values("gain"),
+        Column("strength", "", "measured.curve"),
     ),
 )
 THETA = View("theta", (*values("k", "at"), Column("theta")))
@@ -180,7 +186,7 @@ def report(store: Store, run: Run) -> Report:
     workers = fleet(store, store.worker_shares(run.id), machines)
     return Report(
         made_at=store.clock(),
-        status=with_alarms(store, status(store, run), machines),
+        status=look(store, run, machines),
         history=history(store, run),
         machines=machines,
         validations=matches_of(run, store.matches(run.id)),

@@ -20,12 +20,12 @@ from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.lifecycle import IterationStatus
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice, Verdict
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.answer import answer_lines, ends
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.notify import Address, Message, Notifier
-from spsa.report.status import Status, said_stop, status
+from spsa.report.status import Status, said_stop
 from spsa.report.table import record
 from spsa.text import FAILURE_LENGTH, plural, printable
 
@@ -132,10 +132,10 @@ class RunWatch:
 
     def _look(self, run: Run, now: float, *, is_ending: bool) -> None:
         machines = self._machines if is_ending else self._machines_at(run, now)
-        look = with_alarms(self._store, status(self._store, run), machines)
-        self._record_verdict(run, look.verdict)
-        self._record_alarms(run, now, look.alarms)
-        self._record_news(run, news_of(look, is_ending=is_ending))
+        found = look(self._store, run, machines)
+        self._record_verdict(run, found.verdict)
+        self._record_alarms(run, now, found.alarms)
+        self._record_news(run, news_of(found, is_ending=is_ending))
 
     def _record_verdict(self, run: Run, found: Verdict) -> None:
         """Write an event when it begins to say that the run should stop, and when it ends to."""

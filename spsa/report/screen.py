@@ -20,12 +20,12 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import Purpose
 from spsa.live_display import LiveDisplay
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.answer import alarm_lines, answer_lines, ends, headline, sentences
 from spsa.report.formats import elo_text, number, score
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.status import Status, building, open_match, status, wanted_games
+from spsa.report.status import Status, building, open_match, wanted_games
 from spsa.report.table import TextTable, View, sentence
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, printable
@@ -190,7 +190,7 @@ class Progress:
     def _look(self, run: Run) -> Status | None:
         """None while the database does not answer, which the master's own loop tells."""
         try:
-            return with_alarms(self._store, status(self._store, run))
+            return look(self._store, run)
         except TuningError:
             return None
 

@@ -1,31 +1,30 @@
 """The runs of a database, and the status of one as a frozen value: all reports begin with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from shlex import quote
 
 from spsa.builds.git import SourceCommit
 from spsa.core import Builds
 from spsa.core.json_values import as_written
-from spsa.core.scoring import Estimate, Tally
+from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.base import COUNTS
 from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.verdict import START, Advice, Verdict, measured_gain, opponent_of, verdict
-from spsa.planning.strength import StrengthCurve
+from spsa.master.verdict import START, Advice, Verdict, verdict
 from spsa.report.events import ALARMS, Alarm
-from spsa.report.formats import duration, estimate, plus_minus
+from spsa.report.formats import duration
 from spsa.report.matches import (
     ITERATIONS,
     MATCHES,
     TIME_CONTROLS,
     Match,
+    Measured,
     TimeControlStatus,
     matches_of,
-    over,
+    measured,
     time_controls,
 )
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
@@ -60,18 +59,16 @@ RUNS = View(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
-    """The run of the database that ended last, with the Elo that its matches measured."""
+    """The run of the database that ended last, and what its matches measured."""
 
     run: RunOverview
-    measured: Estimate | None
-    opponent: str = START
+    measured: Measured
 
     def __str__(self) -> str:
         run, found = self.run, self.measured
-        elo = "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
-        whom = "" if self.opponent == START else f" {over(self.opponent)}"
-        return f"run {run.name}: {run.status}, {played}, {elo}{whom}"
+        whom = "" if found.opponent == START else f" {found.over}"
+        return f"run {run.name}: {run.status}, {played}, {found}{whom}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +86,8 @@ class Status:
     workers: tuple[FleetMember, ...]
     bounded: int
     verdict: Verdict
-    purged_games: int = 0
-    measuring: Match | None = None  # the last one with games, and all games of the same sides
-    strength: StrengthCurve | None = None  # where several thetas were measured
-    opponent: str = START  # of those matches
+    purged_games: int
+    measured: Measured
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several
@@ -160,24 +155,13 @@ class Status:
         """The machines that are given no batches at all."""
         return frozenset(one.worker.host for one in self.workers if one.is_set_aside)
 
-    @property
-    def over(self) -> str:
-        """`over the start`, or against which engine theta is measured."""
-        return over(self.opponent)
-
-    @property
-    def measured_elo(self) -> Estimate | None:
-        """Elo over the opponent, by all validations together or the last one that has games."""
-        match = self.measuring
-        return _measured(self.strength, None if match is None else match.iteration)
-
 
 _EARLIER = View(
     "earlier run",
     (
         *(Column(key, "", f"run.{key}") for key in ("name", "status")),
-        Column("elo", "", "measured.value"),
-        Column("elo_error", "", "measured.error"),
+        Column("elo", "", "measured.elo.value"),
+        Column("elo_error", "", "measured.elo.error"),
     ),
 )
 _VERDICT = View(
@@ -204,7 +188,7 @@ STATUS = View(
         Column("source", "", lambda status: status.run.settings.get("source")),
         Column("open", of=ITERATIONS),
         Column("validations", of=MATCHES),
-        Column("strength"),
+        Column("strength", "", "measured.curve"),
         Column("time_controls", of=TIME_CONTROLS),
         Column("parameters", of=PARAMETERS),
         Column("workers", of=WORKERS),
@@ -232,7 +216,6 @@ def status(store: Store, run: Run) -> Status:
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
     matches = store.matches(run.id)
-    measuring = (*matches_of(run, _measuring(matches)), None)[0]
     return Status(
         run=run,
         games=totals.tally,
@@ -246,9 +229,7 @@ def status(store: Store, run: Run) -> Status:
         bounded=totals.bounded_steps,
         verdict=verdict(run, said_stop=said_stop(store, run)),
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
-        measuring=measuring,
-        strength=measured_gain(matches),
-        opponent=opponent_of(matches),
+        measured=measured(run, matches),
         earlier=_earlier_run(store, run, overviews),
         builds=_builds(run, overviews),
         time_controls=tuple(time_controls(store, run, matches)),
@@ -271,34 +252,9 @@ def _builds(run: Run, overviews: Sequence[RunOverview]) -> Builds:
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
     for one in overviews:
         if not one.live and one.name != run.name and one.max_iterations:
-            matches = store.matches(store.run(one.name).id)
-            elo = _measured(measured_gain(matches), (*_measuring(matches), None)[0])
-            return EarlierRun(run=one, measured=elo, opponent=opponent_of(matches))
+            its = store.run(one.name)
+            return EarlierRun(run=one, measured=measured(its, store.matches(its.id)))
     return None
-
-
-def _measuring(matches: Sequence[Iteration]) -> list[Iteration]:
-    """The last match with games against the opponent, if any, with those of all like it.
-
-    A sequential test ends where it is decided, so its games are not added to others.
-    """
-    told = [one for one in matches if one.games_played and one.measures(opponent_of(matches))]
-    like = [one for one in told if _sides(one) == _sides(told[-1])]
-    counts = {name: sum(getattr(one, name) for one in like) for name in COUNTS}
-    return [replace(one, **counts) for one in told[-1:]]
-
-
-def _sides(match: Iteration) -> object:
-    """What matches have in common whose games are one measurement."""
-    test = match.compared and match.compared.sprt and match.iteration_number
-    return match.plus_parameters, match.minus_parameters, match.game_settings, test
-
-
-def _measured(curve: StrengthCurve | None, last: Iteration | None) -> Estimate | None:
-    """Where a curve ends, or what the last match says."""
-    if curve is not None:
-        return Estimate(curve.elo[-1], curve.errors[-1])
-    return None if last is None else estimate(last.tally)
 
 
 def wanted_games(run: Run) -> int:

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.figures import Figure, figures
 from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
 from spsa.report.report import POINTS, RunHistory, history
-from spsa.report.status import Status, status
+from spsa.report.status import Status
 from spsa.report.workers import FleetMember, fleet
 
 MIN_KEPT_SECONDS = 5.0
@@ -65,11 +65,8 @@ class Reader:
 
     def status(self, run: Run) -> Status:
         """With all alarms."""
-
-        def read() -> Status:
-            return with_alarms(self._store, status(self._store, run), self.machines(run))
-
-        return self._statuses.get((run.id, run.status), read)
+        key = run.id, run.status
+        return self._statuses.get(key, lambda: look(self._store, run, self.machines(run)))
 
     def history(self, run: Run) -> RunHistory:
         """Of as many points as a page can show."""

@@ -142,9 +142,9 @@ _STATUS_METRICS = (
     Column(
         "validation_elo",
         "Elo by validations, over the start or the engine of [validation] against.",
-        "measured_elo.value",
+        "measured.elo.value",
     ),
-    Column("validation_elo_error", "Half of its 95% interval.", "measured_elo.error"),
+    Column("validation_elo_error", "Half of its 95% interval.", "measured.elo.error"),
 )
 _WORKER_METRICS = (
     Column("slots", "Slots.", "worker.concurrency"),

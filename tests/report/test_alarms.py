@@ -16,7 +16,7 @@ from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
 from spsa.protocol import BatchResult, Failure
-from spsa.report.alarms import of_noise, of_validations, with_alarms
+from spsa.report.alarms import look, of_noise, of_validations
 from spsa.report.answer import sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
@@ -33,7 +33,7 @@ THETA = {"margin": 200.0, "depth": 50.0}
 
 
 def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
-    found = with_alarms(staged.store, status(staged.store, staged.now()))
+    found = look(staged.store, staged.now())
     json.dumps(record(STATUS, found), allow_nan=False)
     return {alarm.kind: alarm for alarm in found.alarms}
 
@@ -76,7 +76,7 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
     RUN[kind](staged, sql)
     found = alarms(staged)
     assert list(found) == [kind] and found[kind].subject == "first"
-    said = "\n".join(sentences(with_alarms(sqlite_store, status(sqlite_store, staged.now()))))
+    said = "\n".join(sentences(look(sqlite_store, staged.now())))
     shown = kind is AlarmKind.WAITING_FOR_BUILDS
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
 

@@ -14,7 +14,7 @@ from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.report.alarms import of_time_controls, with_alarms
+from spsa.report.alarms import look, of_time_controls
 from spsa.report.events import MINOR, AlarmKind
 from spsa.report.html import page
 from spsa.report.matches import TIME_CONTROLS
@@ -47,7 +47,7 @@ def validated(store, run, **over):
 def test_a_run_with_several_shows_each_everywhere(store):
     run = played(store, TWO)
     validated(store, run)
-    found = with_alarms(store, status(store, run))
+    found = look(store, run)
     rows = found.time_controls
     assert [(r.limits, r.purpose, r.share, r.tally.games) for r in rows] == [
         ("nodes=200", "tune", 0.75, 36),

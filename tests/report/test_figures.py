@@ -51,7 +51,7 @@ def test_elo_is_measured_estimated_and_from_nothing_to_the_planned_total(told: R
 
 def test_several_matches_have_one_curve_with_its_band(told: RunHistory) -> None:
     curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))
-    band, line, *_ = traces(replace(told, strength=curve), "elo")
+    band, line, *_ = traces(replace(told, measured=replace(told.measured, curve=curve)), "elo")
     assert (line["x"], line["y"]) == ([0, 40, 80], [0.0, 8.0, 12.0])
     lower, upper = 12.0 - curve.errors[2], 12.0 + curve.errors[2]
     assert band["x"] == [0, 40, 80, 80, 40, 0] and band["fill"] == "toself"

@@ -80,22 +80,22 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
         staged.validate(games=40, compared=Compared(theta=str(k)), opened_on=k)
     staged.validate(games=40, compared=Compared(against="2"))
     found = status(staged.store, staged.now())
-    assert found.strength.ks == (0, 2, 4)
+    assert found.measured.curve.ks == (0, 2, 4)
     assert any("all matches to result" in line for line in sentences(found))
     told = history(staged.store, staged.now())
     assert [match.iteration.opened_on for match in told.validations] == [2, 4]
-    assert told.strength == found.strength
+    assert told.measured.curve == found.measured.curve
 
 
 def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
     staged.validate(games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
-    assert status(staged.store, staged.now()).strength is None
+    assert status(staged.store, staged.now()).measured.curve is None
     for k in (3, 4):
-        assert history(staged.store, staged.now()).strength is None, "one match is no curve"
+        assert history(staged.store, staged.now()).measured.curve is None, "one match is no curve"
         slow = Compared(theta=str(k), time_control="5+0", background=True)
         staged.validate(games=40, compared=slow, opened_on=k)
     staged.validate(games=40)
-    assert history(staged.store, staged.now()).strength.ks == (0, 3, 4)
+    assert history(staged.store, staged.now()).measured.curve.ks == (0, 3, 4)
     staged.store.release_master_lease(staged.master)
 
 
@@ -107,8 +107,8 @@ def test_a_curve_against_another_engine_is_labelled_as_such(staged):
         staged.validate(games=40, compared=other, opened_on=k, game_settings=settings)
     staged.validate(games=40)
     found, told = status(staged.store, staged.now()), history(staged.store, staged.now())
-    assert found.strength.ks == (0, 2, 4)
-    assert min(found.strength.elo) > 50.0, "the start counts like all others"
+    assert found.measured.curve.ks == (0, 2, 4)
+    assert min(found.measured.curve.elo) > 50.0, "the start counts like all others"
     whom = "against fish (1a2b), handicap 4"
     assert any(f"Elo {whom} (95%), all matches to result 4" in line for line in sentences(found))
     assert [match.iteration.opened_on for match in told.validations] == [0, 2, 4]
@@ -132,7 +132,7 @@ def test_the_answer_of_a_test_of_two_engines_names_both(staged):
     staged.validate(games=400, compared=compared, **values)
     found = status(staged.store, staged.now())
     (match,) = found.validations
-    assert (match.theta, match.measured, found.measured_elo) == ("patch (1a2b)", (), None)
+    assert (match.theta, match.measured, found.measured.elo) == ("patch (1a2b)", (), None)
     told = [line for line in sentences(found) if "patch (1a2b) against main (3c4d)" in line]
     answer = [line for line in sentences(found) if "LLR" in line]
     assert len(told) == len(answer) == 1

@@ -14,11 +14,10 @@ from owned import owned
 from rich.console import Console
 from screen import Screen, console_of
 
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import look
 from spsa.report.html import page
 from spsa.report.report import csv_files, report, report_json
 from spsa.report.screen import rendered, screen
-from spsa.report.status import status
 
 HEADINGS = r'<(h1|h2|th scope="col"|figcaption)\b[^>]*>(.*?)</(?:h1|h2|th|figcaption)>'
 GUIDE = Path(__file__).parents[2] / "docs" / "page.md"
@@ -38,8 +37,8 @@ def staged(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
 def shown(staged: Stage) -> str:
     """What `status` shows on a terminal of 80 columns and 24 lines."""
     terminal = Screen(80, 24)
-    console, found = console_of(terminal), status(staged.store, staged.now())
-    console.print(screen(with_alarms(staged.store, found), console))
+    console = console_of(terminal)
+    console.print(screen(look(staged.store, staged.now()), console))
     return "\n".join(line.rstrip() for line in terminal.everything.rstrip().splitlines())
 
 

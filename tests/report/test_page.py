@@ -105,7 +105,7 @@ def test_the_figures_are_in_it_with_every_point(html: str, told: Report, read: R
 
 def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
     said = " ".join(read.texts["p"])
-    found = told.status.measured_elo
+    found = told.status.measured.elo
     assert found is not None
     assert f"{found.value:+.0f} ± {found.error:.0f} Elo" in said
     assert "over the start (95%), by 8 games of " in said

@@ -111,8 +111,8 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     played.validate(games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
     found = history(played.store, played.now())
-    assert found.strength is not None
-    match, curve = estimate(found.validations[0].tally), found.strength
+    assert found.measured.curve is not None
+    match, curve = estimate(found.validations[0].tally), found.measured.curve
     assert match is not None
     line = drawn(seen, "elo", "all matches together")
     assert line["y"] == pytest.approx(list(curve.elo))
