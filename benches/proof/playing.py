@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from benches.proof.places import Place
-from spsa.cli.held_run import held_run, match_settings, play_match, tune
+from spsa.cli.held_run import held_run, match_of, play_match, tune
 from spsa.config.settings import Config
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import prepare
-from spsa.master.validation import ValidationMatch, sprt_of
+from spsa.master.validation import sprt_of
 from spsa.report.matches import ThetaChoice, chosen_theta
 
 SEPARATED = (-5.0, 5.0)
@@ -87,7 +87,7 @@ class Hall:
         if match is None:
             self.console.print(f"{run.name} against {other.name}: at most {most} games")
             with held_run(self.store, config, run, self.console, self.stopping) as held:
-                match = play_match(held, run, _of(config, run, sides, most, compared))
+                match = play_match(held, run, match_of(config, run, sides, compared, most))
         return None if match is None else Between(run, other, match)
 
     def _decided(
@@ -107,7 +107,7 @@ class Hall:
         games = config.validation.games
         self.console.print(f"{config.run.name}: {games} games against the untouched engine")
         with held_run(self.store, config, run, self.console, self.stopping) as held:
-            return play_match(held, run, _of(config, run, sides, games))
+            return play_match(held, run, match_of(config, run, sides, Compared(), games))
 
     def _played(self, run: Run, sides: PlayedValues) -> Iteration | None:
         """The match of these two, if it was played to its end."""
@@ -116,18 +116,6 @@ class Hall:
             if _is_of(match, sides) and whole and match.status is IterationStatus.COMPLETE:
                 return match
         return None
-
-
-def _of(
-    config: Config, run: Run, sides: PlayedValues, games: int, compared: Compared | None = None
-) -> ValidationMatch:
-    return ValidationMatch(
-        sides=sides,
-        settings=match_settings(config, run),
-        game_settings=run.game_settings,
-        asked=compared or Compared(),
-        games=games,
-    )
 
 
 def _is_of(match: Iteration, sides: PlayedValues) -> bool:

@@ -31,7 +31,7 @@ from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery_setup import WORK
 from spsa.master.loop import Master
-from spsa.master.match_engines import MatchDelivery, foreign_engine
+from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
 from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
@@ -219,24 +219,59 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
 
 def measurement(config: Config, run: Run) -> ValidationMatch:
     """The tuned values against what [validation] says: the start, or another engine."""
-    space, wanted, engine = Space.from_json(run.space), config.validation, None
-    game_settings = validation_game_settings(config, run.game_settings)
-
+    space, wanted = Space.from_json(run.space), config.validation
+    minus, engine, asked = space.playable(run.start_theta), None, Compared()
     if wanted.against is not None:
         here = partial(refused, config.path, ("validation", "against"))
-        engine = foreign_engine(config, game_settings, wanted.against, here)
-        game_settings = with_minus(game_settings, wanted.handicap, foreign=True)
-    return ValidationMatch(
-        sides=PlayedValues(
-            plus=space.playable(run.theta),
-            minus=space.playable(run.start_theta) if engine is None else {},
-        ),
-        settings=match_settings(config, run),
-        game_settings=game_settings,
-        asked=Compared() if engine is None else Compared(against=engine.name),
-        games=wanted.games,
-        minus=engine,
+        engine = foreign_engine(config, settings_of_match(config, run), wanted.against, here)
+        minus, asked = {}, Compared(against=engine.name)
+    sides, handicap = PlayedValues(space.playable(run.theta), minus), wanted.handicap
+    return match_of(
+        config, run, sides, asked, wanted.games, handicap if engine else 1.0, minus=engine
     )
+
+
+def match_of(
+    config: Config,
+    run: Run,
+    sides: PlayedValues,
+    asked: Compared,
+    games: int,
+    handicap: float = 1.0,
+    *,
+    k: int | None = None,
+    plus: NamedEngine | None = None,
+    minus: NamedEngine | None = None,
+) -> ValidationMatch:
+    """A match of a run; the batches are cut by config.toml where the run tunes nothing.
+
+    Minus gets less by the `handicap`; if it alone is an engine, other games than those of the run
+    measure nothing of it, so its settings are marked as foreign.
+    """
+    if run.tunes:
+        settings = RunSettings.from_json(run.settings, run.game_settings)
+    else:
+        settings = replace(settings_from(config), game_settings=run.game_settings)
+    played, foreign = settings_of_match(config, run), minus is not None and plus is None
+    if foreign or handicap != 1.0:
+        played = replace(played, minus=MinusSettings(handicap=handicap, foreign=foreign))
+    return ValidationMatch(
+        sides=sides,
+        settings=settings,
+        game_settings=played,
+        asked=asked,
+        games=games,
+        k=k,
+        plus=plus,
+        minus=minus,
+    )
+
+
+def settings_of_match(config: Config, run: Run) -> GameSettings:
+    """How both sides play: as the run does, under the time control that [validation] may name."""
+    own = config.validation.time_control
+    usual = run.game_settings if run.tunes else config.game_settings
+    return usual if own is None else usual.under(own.limits)
 
 
 def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | None:
@@ -252,23 +287,3 @@ def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | N
     if row is None:
         echo(f"the validation is not complete: {LEFT_ADVICE.format(run.name)}", err=True)
     return row
-
-
-def match_settings(config: Config, run: Run) -> RunSettings:
-    """How the batches of a match are made; where nothing is tuned, config.toml says so."""
-    if run.tunes:
-        return RunSettings.from_json(run.settings, run.game_settings)
-    return replace(settings_from(config), game_settings=run.game_settings)
-
-
-def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
-    """The game settings of a run, with the time control that [validation] may name."""
-    own = config.validation.time_control
-    return game_settings if own is None else game_settings.under(own.limits)
-
-
-def with_minus(settings: GameSettings, handicap: float, *, foreign: bool) -> GameSettings:
-    """The game settings with what is different for minus."""
-    if handicap == 1.0 and not foreign:
-        return settings
-    return replace(settings, minus=MinusSettings(handicap=handicap, foreign=foreign))

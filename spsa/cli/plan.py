@@ -1,7 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,11 @@ from spsa.algorithms.tuning import problem_of
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, last_measured
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
-from spsa.core import Builds
 from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db import Store
 from spsa.db.history_queries import TimeControlGames
-from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import delivery_settings, usual_builds, work_folder
@@ -73,53 +71,40 @@ class Measured:
 
 def measured(config: Config) -> Measured:
     """What the youngest runs of the database have measured; nothing without a database."""
+    own, delivery = config.game_settings, delivery_settings(config)
     try:
         with Store(config.database.url) as store:
-            return _of_runs(store, config)
+            runs = list(reversed(store.runs()))[:_RUNS]
+            alike = (
+                Measured(parts=store.time_control_games(run.id), book=run.game_settings.book)
+                for run in runs
+                if own.plays_as(run.game_settings)
+            )
+            found = next((one for one in alike if one.tally.games >= MIN_GAMES), Measured())
     except InvalidInput:
         raise
     except TuningError:
         return Measured()  # no database yet is the usual case before the first run
+    same = (run.builds for run in runs if run.settings.get("delivery") == delivery and run.builds)
+    usual = (builds.usual for builds in same if builds.usual is not None)
+    return replace(found, builds=next(usual, None))
 
 
-def _of_runs(store: Store, config: Config) -> Measured:
-    runs = list(reversed(store.runs()))[:_RUNS]
-    own, delivery = config.game_settings, delivery_settings(config)
-    alike = (_of_games(store, run) for run in runs if own.plays_as(run.game_settings))
-    same = (run for run in runs if run.settings.get("delivery") == delivery)
-    builds = ((run.builds or Builds()).usual for run in same)
-    return replace(
-        next((one for one in alike if one.tally.games >= MIN_GAMES), Measured()),
-        builds=next((seconds for seconds in builds if seconds is not None), None),
-    )
+Said = Mapping[str, Any]
+"""What options say of things that only playing tells, by their names; else None."""
 
 
-def _of_games(store: Store, run: Run) -> Measured:
-    return Measured(parts=store.time_control_games(run.id), book=run.game_settings.book)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
-    """What the command line says of things that only playing tells; None where it says nothing."""
-
-    concurrency: int | None
-    elo: float | None
-    draws: float | None
-    game_seconds: float | None
-    build_seconds: float | None
-
-
-def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, tuple[str, ...]]:
+def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[str, ...]]:
     """What to ask `plan`, and where its figures come from.
 
     What was said goes before what was measured, and that before guesses.
     """
-    past = measured(config)
-    seconds, time_source = _seconds(config, assumed, past)
-    draws, draws_source = _draws(assumed, past)
-    builds, builds_source = _builds(config, assumed, past)
+    past, nps = measured(config), last_measured(work_folder(config), NODES_PER_SECOND)
+    seconds, time_source = _seconds(config, said["game_seconds"], past, nps)
+    draws, draws_source = _draws(said["draws"], past)
+    builds, builds_source = _builds(config, said["build_seconds"], past)
     capacity = Capacity(
-        concurrency=assumed.concurrency or os.cpu_count() or 1,
+        concurrency=said["concurrency"] or os.cpu_count() or 1,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
@@ -132,15 +117,15 @@ def known(config: Config, space: Space, assumed: Assumed) -> tuple[PlanInputs, t
         capacity=capacity,
         seconds=seconds,
         draw_rate=draws,
-        openings=_openings(config, assumed, past),
-        elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
+        openings=_openings(config, said["draws"], past),
+        elos_to_gain=ASSUMED_ELO_TO_GAIN if said["elo"] is None else (said["elo"],),
         seed=_SEED,
         time_controls=tuple(
             time_control_costs(
                 config.game_settings,
                 config.games.games_per_iteration,
                 seconds,
-                _seconds_of_each(config, past),
+                _seconds_of_each(config, past, nps),
             )
         ),
     )
@@ -189,33 +174,32 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
     return design, merged
 
 
-def _seconds(config: Config, assumed: Assumed, past: Measured) -> tuple[float | None, str]:
+def _seconds(
+    config: Config, said: float | None, past: Measured, nps: float | None
+) -> tuple[float | None, str]:
     """Seconds of a game, None if unknown, and how they are known."""
-    seconds: float | None
-    if assumed.game_seconds is not None:
-        seconds, how = assumed.game_seconds, "as you say"
-    elif games := past.tally.games:
+    if said is not None:
+        return said, f"a game takes {said:.3g} s: as you say"
+    if games := past.tally.games:
         seconds = sum(one.seconds for one in past.parts) / games
-        how = f"measured over {games:,} games"
-    else:
-        nps = last_measured(work_folder(config), NODES_PER_SECOND)
-        settings = config.game_settings
-        seconds = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
-        how = f"{USUAL_PLIES:.0f} plies assumed"
-        if any(one.kind is TimeKind.NODES for one in settings.played):
-            known = "assumed" if nps is None else "as `init` measured"
-            how += f", at {nps or _USUAL_NPS:,.0f} nodes a second {known}"
-    if seconds is None:
+        return seconds, f"a game takes {seconds:.3g} s: measured over {games:,} games"
+    settings = config.game_settings
+    guess = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
+    if guess is None:
         return None, "the duration of a fixed-depth game is unknown: use --game-seconds"
-    return seconds, f"a game takes {seconds:.3g} s: {how}"
+    how = f"a game takes {guess:.3g} s: {USUAL_PLIES:.0f} plies assumed"
+    if any(one.kind is TimeKind.NODES for one in settings.played):
+        known = "assumed" if nps is None else "as `init` measured"
+        how += f", at {nps or _USUAL_NPS:,.0f} nodes a second {known}"
+    return guess, how
 
 
-def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tuple[str, ...]]:
+def _builds(config: Config, said: float | None, past: Measured) -> tuple[float, tuple[str, ...]]:
     """Seconds of an iteration's two builds, and how they are known; none where nothing is built."""
     if config.delivery.engine is not None:
         return 0.0, ()
-    if assumed.build_seconds is not None:
-        return assumed.build_seconds, ()
+    if said is not None:
+        return said, ()
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
     if (seconds := last_measured(work_folder(config), BUILD_SECONDS)) is not None:
@@ -224,17 +208,17 @@ def _builds(config: Config, assumed: Assumed, past: Measured) -> tuple[float, tu
     return USUAL_BUILD_SECONDS, (found,)
 
 
-def _seconds_of_each(config: Config, past: Measured) -> list[float | None]:
+def _seconds_of_each(config: Config, past: Measured, nps: float | None) -> list[float | None]:
     """Seconds of a game by time control."""
-    settings, nps = config.game_settings, last_measured(work_folder(config), NODES_PER_SECOND)
-    if len(past.parts) == len(settings.played):
+    played = config.game_settings.played
+    if len(past.parts) == len(played):
         return [one.seconds / one.tally.games for one in past.parts]
-    return [game_seconds(one, USUAL_PLIES, nps or _USUAL_NPS) for one in settings.played]
+    return [game_seconds(one, USUAL_PLIES, nps or _USUAL_NPS) for one in played]
 
 
-def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:
-    if assumed.draws is not None:
-        return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
+def _draws(said: float | None, past: Measured) -> tuple[float, str]:
+    if said is not None:
+        return said, f"{said:.0%} draws: as you say"
     if not (pairs := past.tally.pairs):
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     # the d of tau^2 = 2 (1 - d), on which the noise depends
@@ -244,10 +228,10 @@ def _draws(assumed: Assumed, past: Measured) -> tuple[float, str]:
     return draws, f"as noisy as {draws:.0%} draws, by the spread of {pairs:,} pairs: measured"
 
 
-def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
+def _openings(config: Config, said: float | None, past: Measured) -> Openings | None:
     """What the draw rate says of the run's book; None if no games were played from it."""
-    if assumed.draws is not None:
-        return Openings.of(assumed.draws)
+    if said is not None:
+        return Openings.of(said)
     if not past.tally.games or past.book != config.game_settings.book:
         return None
     return Openings.of(past.tally.draws / past.tally.games, null_variance(past.tally))
@@ -277,7 +261,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
     help=f"Of an iteration's two builds; default: as measured, else {USUAL_BUILD_SECONDS:g}.",
 )
 @json_option
-def plan(config: Config, as_json: bool, **assumed: Any) -> None:
+def plan(config: Config, as_json: bool, **said: Any) -> None:
     """Predict the duration and the Elo gain of a run, before anything is played.
 
     Simulates the rule of config.toml on synthetic engines that have this Elo to gain. Builds and
@@ -285,7 +269,7 @@ def plan(config: Config, as_json: bool, **assumed: Any) -> None:
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    inputs, sources = known(config, space, Assumed(**assumed))
+    inputs, sources = known(config, space, said)
     with counting("tuning synthetic engines, at most", most_designs(inputs)) as advance:
         answer = planned(replace(inputs, simulated=lambda: advance(1)))
     if as_json:

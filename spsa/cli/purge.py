@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
+from typing import Any
 
 import click
 
@@ -18,11 +19,18 @@ from spsa.history.replay import carry_out, moved, plan
 from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo
-from spsa.report.formats import by
-from spsa.report.table import Column, TextTable, View, terminal
+from spsa.report.table import TextTable, View, headed, terminal
 from spsa.text import plural, suggestion
 
-_Moment = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
+
+class _Moment(click.DateTime):
+    """A time in UTC."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(value, param, ctx).replace(tzinfo=UTC)
+
+
+_moment = _Moment(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 _Number = click.IntRange(0, 2**31 - 1)
 
 
@@ -49,38 +57,26 @@ _Number = click.IntRange(0, 2**31 - 1)
     "--iteration.",
 )
 @click.option(
-    "--since", type=_Moment, metavar="TIME", help="Reported then or later: UTC, 2026-11-21T14:00."
+    "--since", type=_moment, metavar="TIME", help="Reported then or later: UTC, 2026-11-21T14:00."
 )
-@click.option("--until", type=_Moment, metavar="TIME", help="Reported before that.")
+@click.option("--until", type=_moment, metavar="TIME", help="Reported before that.")
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(
     config: Config,
     run: str | None,
-    worker: str | None,
-    host: str | None,
-    iterations: tuple[int, ...],
-    batches: tuple[tuple[int, int], ...],
-    since: datetime | None,
-    until: datetime | None,
     reason: str,
     dry_run: bool,
     yes: bool,
+    **conditions: Any,
 ) -> None:
     """Remove results, such as those of a machine with bad memory, and recompute theta.
 
     A result is removed if it meets all conditions. The rows stay in the database and count no more.
     Games of open iterations are played again. The master of the run may keep running.
     """
-    selection = Selection(
-        worker=worker,
-        host=host,
-        iterations=iterations,
-        batches=batches,
-        since=since and since.replace(tzinfo=UTC),
-        until=until and until.replace(tzinfo=UTC),
-    )
+    selection = Selection(**conditions)
     if not selection.to_json():
         raise click.UsageError(
             "give a condition: --worker, --host, --iteration, --batch, --since or --until"
@@ -89,15 +85,16 @@ def purge(
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
     with Store(config.database.url) as store:
         chosen = store.run(run)
-        _refuse_unknown(store, worker=worker, host=host)
+        _refuse_unknown(store, selection)
         wanted = _planned(config, store, chosen, selection)
         echo(*_sentences(wanted))
         if wanted.after is not None:
             moves = [
-                (name, wanted.run.theta[name], wanted.theta[name], steps)
+                (name, wanted.run.theta[name], wanted.theta[name], f"{steps:+.3f}")
                 for name, steps in moved(wanted).items()
             ]
-            terminal().print(TextTable(_MOVES, moves))
+            columns = headed("name", "now", "without them", "steps")
+            terminal().print(TextTable(View("theta", columns), moves))
         if dry_run:
             return
         if not yes:
@@ -108,24 +105,13 @@ def purge(
         echo(f"purge {done.number}: {done.games:,} games are removed")
 
 
-def _refuse_unknown(store: Store, **named: str | None) -> None:
+def _refuse_unknown(store: Store, selection: Selection) -> None:
     """Refuse a worker or a host that the database does not know."""
-    for option, name in named.items():
-        known = {getattr(one, option) for one in store.workers()}
+    for option in ("worker", "host"):
+        name, known = getattr(selection, option), {getattr(one, option) for one in store.workers()}
         if name is not None and known and name not in known:
             found = f"the database knows no {name!r}; {suggestion(name, known)}"
             raise click.BadParameter(found, param_hint=f"--{option}")
-
-
-_MOVES = View(
-    "theta",
-    (
-        Column("name", "name", lambda row: row[0], kind="name"),
-        Column("before", "now", lambda row: row[1]),
-        Column("after", "without them", lambda row: row[2]),
-        Column("steps", "steps", lambda row: row[3], by("{:+.3f}")),
-    ),
-)
 
 
 def _sentences(plan: PurgePlan) -> Iterator[str]:

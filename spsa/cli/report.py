@@ -1,23 +1,19 @@
 """`spsa-master report`: all that is known of a run, to show, to send and to compute with."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from spsa.cli.common import FILE, json_option, with_run
+from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.answer import sentences
-from spsa.report.report import csv_files, report_json
+from spsa.report.report import Report, csv_files, report_json
 from spsa.report.report import report as look
 from spsa.report.table import TextTable, sentence, terminal
-
-if TYPE_CHECKING:
-    from spsa.db import Store
-    from spsa.db.tables import Run
-    from spsa.report.report import Report
 
 
 @click.command()
@@ -36,13 +32,7 @@ if TYPE_CHECKING:
     help="Write history.csv, iterations.csv and workers.csv into this folder.",
 )
 @json_option
-def report(
-    store: "Store",
-    run: "Run",
-    html: Path | None,
-    folder: Path | None,
-    as_json: bool,
-) -> None:
+def report(store: Store, run: Run, html: Path | None, folder: Path | None, as_json: bool) -> None:
     """All that is known of a run: summary, figures, parameters, workers, settings, events.
 
     Without an option the summary and the tables are shown here.
@@ -65,7 +55,7 @@ def report(
         console.print(*tables, sep="\n")
 
 
-def _page(found: "Report", file: Path) -> Path:
+def _page(found: Report, file: Path) -> Path:
     from spsa.report.html import page  # late: jinja2 takes a tenth of a second
 
     with working("writing the page"):

@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
 
 from spsa.cli.common import Within, json_option, run_option, with_store
+from spsa.db import Store
+from spsa.db.read_queries import VoidGame
+from spsa.db.tables import Run
 from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
@@ -14,17 +18,8 @@ from spsa.report.alarms import look
 from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen
-from spsa.report.status import RUNS, STATUS
+from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import TextTable, record, records, terminal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from spsa.db import Store
-    from spsa.db.read_queries import VoidGame
-    from spsa.db.tables import Run
-    from spsa.report.status import Status
-
 
 _LAST = 100
 """Events, and batches with void games, that are shown: the last ones."""
@@ -55,7 +50,7 @@ _LAST = 100
 )
 @json_option
 def status(
-    store: "Store",
+    store: Store,
     run: str | None,
     every: bool,
     with_events: bool,
@@ -82,7 +77,12 @@ def status(
             terminal().print(TextTable(RUNS, standings))
         return
     if watch:
-        _watch(store, store.run(run).name, interval, as_json)
+        looks = _looks(store, store.run(run).name, interval)
+        if as_json:
+            for found in looks:
+                echo_json(record(STATUS, found))
+        else:
+            _show(looks, terminal())
         return
     found = look(store, store.run(run))
     events = store.events(found.run.id, _LAST) if with_events else []
@@ -101,7 +101,7 @@ def status(
         _show_voids(games, found.run, voids)
 
 
-def _void_games(store: "Store", run: "Run", batch: str) -> "list[VoidGame]":
+def _void_games(store: Store, run: Run, batch: str) -> list[VoidGame]:
     games = store.void_games(run.id, _LAST)
     chosen = [game for game in games if batch in ("", place(game))]
     if batch and not chosen:
@@ -110,7 +110,7 @@ def _void_games(store: "Store", run: "Run", batch: str) -> "list[VoidGame]":
     return chosen
 
 
-def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
+def _show_voids(games: Sequence[VoidGame], run: Run, batch: str) -> None:
     if batch:
         echo(*(line for game in games for line in void_lines(game, run)))
     elif games:
@@ -120,16 +120,7 @@ def _show_voids(games: "Sequence[VoidGame]", run: "Run", batch: str) -> None:
         echo(f"run {run.name} has no void games")
 
 
-def _watch(store: "Store", name: str, interval: float, as_json: bool) -> None:
-    looks = _looks(store, name, interval)
-    if as_json:
-        for found in looks:
-            echo_json(record(STATUS, found))
-    else:
-        _show(looks, terminal())
-
-
-def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
+def _looks(store: Store, name: str, interval: float) -> Iterator[Status]:
     while True:
         found = look(store, store.run(name))
         yield found
@@ -138,7 +129,7 @@ def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
         time.sleep(interval)
 
 
-def _show(looks: "Iterator[Status]", console: "Console") -> None:
+def _show(looks: Iterator[Status], console: Console) -> None:
     before: list[str] = []
     last: Status | None = None
     try:

@@ -1,6 +1,6 @@
 """`spsa-master validate`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,9 @@ from spsa.cli.common import Within, json_option, run_option, with_config
 from spsa.cli.held_run import (
     held_run,
     interruptible,
-    match_settings,
+    match_of,
     play_match,
-    validation_game_settings,
-    with_minus,
+    settings_of_match,
 )
 from spsa.config.settings import Config
 from spsa.core.game_settings import MAX_HANDICAP, MAX_NELO, MIN_NELO_APART, TimeControl
@@ -152,7 +151,13 @@ def validate(
                 if row is None:
                     return 130
                 played.append(row)
-    _show(chosen.name, played, as_json=as_json)
+    matches = [Match(row) for row in played]
+    if as_json:
+        echo_json({"run": chosen.name, "matches": records(MATCHES, matches)})
+        return 0
+    echo(f"run {chosen.name}")
+    terminal().print(TextTable(MATCHES, matches))
+    echo(*(line for match in matches for line in match.sentences()))
     return 0
 
 
@@ -168,8 +173,7 @@ def _asks_for_engines(given: Mapping[str, Any]) -> bool:
 
 def _of_engines(config: Config, run: Run, games: int, given: Mapping[str, Any]) -> ValidationMatch:
     """The match of two engines that the command line names."""
-    base = run.game_settings if run.tunes else config.game_settings
-    settings, handicap = validation_game_settings(config, base), given["handicap"]
+    settings, handicap = settings_of_match(config, run), given["handicap"]
     with working("pinning both engines"):
         plus, minus = (
             named_engine(config, settings, given[side], side) for side in ("plus", "minus")
@@ -177,23 +181,16 @@ def _of_engines(config: Config, run: Run, games: int, given: Mapping[str, Any]) 
     if plus.sha256 == minus.sha256 and handicap == 1.0:
         found = f"both sides are the same: {plus.name}"
         raise InvalidInput.of("validate", "--minus", found, "name another engine, or a --handicap")
-    return ValidationMatch(
-        sides=PlayedValues({}, {}),
-        settings=match_settings(config, run),
-        game_settings=with_minus(settings, handicap, foreign=False),
-        asked=Compared(theta=plus.name, against=minus.name, sprt=given["sprt"]),
-        games=games,
-        plus=plus,
-        minus=minus,
-    )
+    sides = PlayedValues({}, {})
+    asked = Compared(theta=plus.name, against=minus.name, sprt=given["sprt"])
+    return match_of(config, run, sides, asked, games, handicap, plus=plus, minus=minus)
 
 
 def _of_thetas(
     config: Config, store: Store, run: Run, games: int, given: Mapping[str, Any]
 ) -> ValidationMatch:
     """The match of a theta against another one, or against another program."""
-    settings, against = validation_game_settings(config, run.game_settings), given["against"]
-    engine, values = None, dict[str, float]()
+    engine, against, values = None, given["against"], dict[str, float]()
     if not run.tunes:
         raise NothingToDo(f"run {run.name} has no parameters: name engines, --plus and --minus")
     with working("computing both thetas"):
@@ -202,25 +199,8 @@ def _of_thetas(
             values, _ = named_theta(store, run, against)
     if not values:
         refused = partial(InvalidInput.of, "validate", "--against")
-        engine = foreign_engine(config, settings, Path(against), refused)
+        engine = foreign_engine(config, settings_of_match(config, run), Path(against), refused)
         against = engine.name
-    return ValidationMatch(
-        sides=PlayedValues(plus=plus, minus=values),
-        settings=match_settings(config, run),
-        game_settings=with_minus(settings, given["handicap"], foreign=engine is not None),
-        asked=Compared(theta=given["theta"], against=against, sprt=given["sprt"]),
-        games=games,
-        k=k,
-        minus=engine,
-    )
-
-
-def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:
-    matches = [Match(row) for row in played]
-    if as_json:
-        echo_json({"run": run, "matches": records(MATCHES, matches)})
-        return
-    echo(f"run {run}")
-    terminal().print(TextTable(MATCHES, matches))
-    for match in matches:
-        echo(*match.sentences())
+    sides = PlayedValues(plus=plus, minus=values)
+    asked = Compared(theta=given["theta"], against=against, sprt=given["sprt"])
+    return match_of(config, run, sides, asked, games, given["handicap"], k=k, minus=engine)

@@ -3,13 +3,14 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
 from spsa.cli.common import actor, json_option, run_option, with_store
 from spsa.core.json_values import Text
+from spsa.db import Store
+from spsa.db.tables import Machine
 from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
@@ -18,10 +19,6 @@ from spsa.report.machines import MACHINES, compared_machines
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
 from spsa.report.workers import WORKERS, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
-
-if TYPE_CHECKING:
-    from spsa.db import Store
-    from spsa.db.tables import Machine
 
 _PLACEHOLDER = "https://YOUR-SERVER"
 _URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")
@@ -36,7 +33,7 @@ def workers() -> None:
 @with_store
 @run_option
 @json_option
-def list_(store: "Store", run: str | None, as_json: bool) -> None:
+def list_(store: Store, run: str | None, as_json: bool) -> None:
     """Every worker with its machine, and its games of the run.
 
     The worker that was heard of last is first. Then each machine's results, faults and speed in the
@@ -62,7 +59,7 @@ def list_(store: "Store", run: str | None, as_json: bool) -> None:
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))
 
 
-def _without_workers(machines: "Sequence[Machine]", seen: set[str]) -> Iterator[str]:
+def _without_workers(machines: Sequence[Machine], seen: set[str]) -> Iterator[str]:
     """The machines that were revoked, and those that were invited and have not come."""
     for one in machines:
         if one.revoked_at is not None:
@@ -90,7 +87,7 @@ def _server_url(_context: click.Context, _option: click.Parameter, url: str | No
 @click.option(
     "--url", callback=_server_url, metavar="URL", help="Where the machine reaches the server."
 )
-def invite(store: "Store", name: str, may_build: bool, url: str | None) -> None:
+def invite(store: Store, name: str, may_build: bool, url: str | None) -> None:
     """Print the line to paste on a new machine.
 
     NAME is how the machine is called from now on. The line has its token, which is shown only now.
@@ -114,7 +111,7 @@ def invite(store: "Store", name: str, may_build: bool, url: str | None) -> None:
 @workers.command()
 @with_store
 @click.argument("name")
-def revoke(store: "Store", name: str) -> None:
+def revoke(store: Store, name: str) -> None:
     """End the token of a machine, and take back all that it plays.
 
     NAME is the name of a machine or of one of its workers. `invite` gives it a new token.
@@ -127,7 +124,7 @@ def revoke(store: "Store", name: str) -> None:
 @workers.command()
 @with_store
 @click.argument("machine")
-def release(store: "Store", machine: str) -> None:
+def release(store: Store, machine: str) -> None:
     """Give MACHINE batches again, and forget what it has failed.
 
     MACHINE is the name of a machine or of one of its workers.
@@ -157,7 +154,7 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
 @click.option(
     "--withdraw", is_flag=True, help="Take back the batches that it plays now: others play them."
 )
-def exclude(store: "Store", machine: str, reason: str, withdraw: bool) -> None:
+def exclude(store: Store, machine: str, reason: str, withdraw: bool) -> None:
     """Give MACHINE no more batches.
 
     What it plays now still counts, unless it is withdrawn.
