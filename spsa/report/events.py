@@ -12,6 +12,7 @@ from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, Run
+from spsa.report.formats import shown
 from spsa.report.table import Column, View, values
 
 _ALONE = 3
@@ -187,16 +188,7 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{name}.")
         elif value not in (None, "", [], ()):
-            yield f"{prefix}{name}", _text(value)
-
-
-def _text(value: Any, between: str = ", ") -> str:
-    """The batch 1 of iteration 5, a list in a list, is `5.1`."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return between.join(_text(part, ".") for part in value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+            yield f"{prefix}{name}", shown(value)
 
 
 def told(event: Event) -> str:
@@ -219,7 +211,7 @@ EVENTS = View(
         Column("kind", "event", show=lambda kind: kind.replace("_", " "), kind="word"),
         Column("actor", "by", kind="name"),
         Column("detail"),
-        Column("", "detail", lambda event: event, told, kind="text"),
+        Column("", "detail", told, kind="text"),
     ),
     "Who changed what.",
 )
@@ -242,7 +234,7 @@ def place(game: VoidGame) -> str:
 VOIDS = View(
     "void games",
     (
-        Column("", "batch", lambda game: game, lambda game: place(game), kind="name"),
+        Column("", "batch", place, kind="name"),
         *values("iteration_number", "seq"),
         Column("", "pair", "kept.pair", lambda pair: str(pair + 1), rank=1),
         Column("", "plies", lambda game: len(_moves(game)), rank=1),
@@ -269,8 +261,7 @@ def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
     yield from (f"  | {line}" for line in kept.output.splitlines() or ["(nothing)"])
     yield f"values of {kept.culprit}, binary {game.sha256}:"
     yield from (f"  {name} = {value:.12g}" for name, value in game.parameters.items())
-    common = {**run.game_settings.engine_options, **game.options}
-    if common:
+    if common := {**run.game_settings.engine_options, **game.options}:
         yield "options:"
         yield from (f"  setoption name {name} value {value}" for name, value in common.items())
 

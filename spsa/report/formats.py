@@ -95,8 +95,11 @@ def score(tally: Tally) -> str:
     return text + ("" if not tally.pairs else f"  Elo {elo_text(tally)}")
 
 
-def shown(value: Any) -> str:
-    """A value of any type as people read it; empty where it is unknown."""
+def shown(value: Any, between: str = ", ") -> str:
+    """A value of any type as people read it; empty where it is unknown.
+
+    In a list the pair of an iteration and its batch, `[5, 1]`, is `5.1`.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -104,7 +107,7 @@ def shown(value: Any) -> str:
     if isinstance(value, datetime):
         return time_text(value)
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value))
+        return between.join(shown(part, ".") for part in value)
     return "" if value is None else str(value)
 
 
@@ -118,7 +121,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return without_passwords(value)
     if isinstance(value, Tally):
-        return _tally_json(value)
+        found = estimate(value)
+        both = (None, None) if found is None else (plain(found.value), plain(found.error))
+        counts = {"wins": value.wins, "losses": value.losses, "draws": value.draws}
+        told = {"games": value.games, **counts, "pentanomial": list(value.pentanomial)}
+        return told | dict(zip(("elo", "elo_error"), both, strict=True))
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | frozenset):
@@ -126,16 +133,3 @@ def plain(value: Any) -> Any:
     if is_dataclass(value):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _tally_json(tally: Tally) -> dict[str, Any]:
-    found = estimate(tally)
-    return {
-        "games": tally.games,
-        "wins": tally.wins,
-        "losses": tally.losses,
-        "draws": tally.draws,
-        "pentanomial": list(tally.pentanomial),
-        "elo": None if found is None else plain(found.value),
-        "elo_error": None if found is None else plain(found.error),
-    }

@@ -11,15 +11,17 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
 
 import urllib3
 from urllib3.exceptions import HTTPError, LocationParseError
-from urllib3.util import Url, parse_url
+from urllib3.util import parse_url
 
 from spsa.builds.commands import Commands
 from spsa.config.document import read_document
@@ -33,10 +35,6 @@ SEND_SECONDS = 20.0
 BACKOFF = (2.0, 15.0, 60.0)
 """Seconds between the attempts."""
 
-Wrong = tuple[str, str]
-"""What is wrong with an address, and what would be right."""
-
-_NO_URL = ("is no URL", 'write it as "https://host/path"')
 _WEBHOOK = re.compile("https?://", re.IGNORECASE)
 _TRY_AGAIN = (408, 425, 429)
 _LAST_WORDS = 300
@@ -85,28 +83,30 @@ def addresses(config: Config) -> tuple[Address, ...]:
     Raises:
         InvalidInput: with all that is wrong; an address is named by its place in the list.
     """
-    command, urls = config.notify.command, config.notify.urls
-    made = [_webhook(url) if _WEBHOOK.match(url) else _by_apprise(url) for url in urls]
-    wrong = [(n, *one) for n, one in enumerate(made, start=1) if not isinstance(one, Address)]
-    if wrong:
-        at = "notify", "urls"
-        faults = [(at, f"address {n} of urls {found}", remedy) for n, found, remedy in wrong]
+    command, faults = config.notify.command, []
+    told = [Address("command", partial(_run, command))] if command else []
+    for n, url in enumerate(config.notify.urls, start=1):
+        try:
+            made = _webhook(url) if _WEBHOOK.match(url) else _by_apprise(url)
+            told.append(replace(made, shown=f"address {n}, {made.shown}"))
+        except _WrongAddress as error:
+            faults.append((("notify", "urls"), f"address {n} of urls {error}", error.remedy))
+    if faults:
         raise InvalidInput(read_document(config.path).faults(faults))
-    told = [one for one in made if isinstance(one, Address)]
-    by_url = [replace(one, shown=f"address {n}, {one.shown}") for n, one in enumerate(told, 1)]
-    if not command:
-        return tuple(by_url)
-    return (Address("command", lambda message: _run(command, message)), *by_url)
+    return tuple(told)
 
 
-def _webhook(url: str) -> Address | Wrong:
-    try:
-        parsed = parse_url(url)
-    except LocationParseError:
-        parsed = Url()
-    if not parsed.host:
-        return _NO_URL
-    return Address(f"{parsed.scheme}://{parsed.netloc}/...", lambda message: _post(url, message))
+class _WrongAddress(Exception):
+    def __init__(self, found: str, remedy: str = 'write it as "https://host/path"') -> None:
+        super().__init__(found)
+        self.remedy = remedy
+
+
+def _webhook(url: str) -> Address:
+    with suppress(LocationParseError):
+        if (parsed := parse_url(url)).host:
+            return Address(f"{parsed.scheme}://{parsed.netloc}/...", partial(_post, url))
+    raise _WrongAddress("is no URL")
 
 
 def _post(url: str, message: Message) -> None:
@@ -125,19 +125,19 @@ def _post(url: str, message: Message) -> None:
         raise NotSent(f"it answered with HTTP {status}", is_final=is_final)
 
 
-def _by_apprise(url: str) -> Address | Wrong:
+def _by_apprise(url: str) -> Address:
     scheme = url.partition("://")[0]
     if not scheme.isalnum() or scheme == url:
-        return _NO_URL
+        raise _WrongAddress("is no URL")
     if find_spec("apprise") is None:
         found = f"({scheme}://...) needs apprise, which is not installed"
-        return found, "`pip install 'spsa-tuner[notify]'`, or name a webhook"
+        raise _WrongAddress(found, "`pip install 'spsa-tuner[notify]'`, or name a webhook")
     apprise: Any = import_module("apprise")
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # what it logs may have the address
     service = apprise.Apprise()
     if not service.add(url):
         remedy = "https://github.com/caronc/apprise shows how each service is written"
-        return f"({scheme}://...) is none that apprise knows", remedy
+        raise _WrongAddress(f"({scheme}://...) is none that apprise knows", remedy)
 
     def send(message: Message) -> None:
         if not service.notify(body=message.text, title=f"{message.run}: {message.kind}"):

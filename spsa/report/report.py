@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from spsa import __version__
-from spsa.algorithms import Vector
 from spsa.core.json_values import as_written
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Event, Run
 from spsa.master.verdict import filters_of
 from spsa.report.alarms import look
@@ -70,8 +68,9 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
     path = store.theta_path(run.id, sampled(run.applied, stride))
-    theta = _matrix(run, space, path)
-    filters, _ = filters_of(run)
+    names, (filters, _) = [one.name for one in space.active], filters_of(run)
+    with as_written("a column `theta_after` or `start_theta`"):
+        theta = np.array([[one.theta[n] for n in names] for one in path], dtype=np.float64)
     matches = store.matches(run.id)
     found = measured(run, matches)
     told = matches_of(run, (one for one in matches if one.measures(found.opponent)))
@@ -84,14 +83,6 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         measured=found,
         gain=None if filters is None else filters.gained(theta / space.step),
     )
-
-
-def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
-    """Theta of the active parameters in their own units, shape (points, n)."""
-    names = [parameter.name for parameter in space.active]
-    with as_written("a column `theta_after` or `start_theta`"):
-        values = [[point.theta[name] for name in names] for point in path]
-    return np.array(values, dtype=np.float64).reshape(len(path), len(names))
 
 
 _PATHS = View(

@@ -19,13 +19,13 @@ from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.lifecycle import IterationStatus
 from spsa.master.session import master_of
-from spsa.master.verdict import Advice, Verdict
+from spsa.master.verdict import Advice
 from spsa.report.alarms import look
 from spsa.report.answer import answer_lines, ends
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.notify import Address, Message, Notifier
-from spsa.report.status import Status, said_stop
+from spsa.report.status import Status
 from spsa.report.table import record
 from spsa.text import FAILURE_LENGTH, plural, printable
 
@@ -133,16 +133,12 @@ class RunWatch:
     def _look(self, run: Run, now: float, *, is_ending: bool) -> None:
         machines = self._machines if is_ending else self._machines_at(run, now)
         found = look(self._store, run, machines)
-        self._record_verdict(run, found.verdict)
-        self._record_alarms(run, now, found.alarms)
-        self._record_news(run, news_of(found, is_ending=is_ending))
-
-    def _record_verdict(self, run: Run, found: Verdict) -> None:
-        """Write an event when it begins to say that the run should stop, and when it ends to."""
-        stops = found.advice is Advice.STOP
-        if found.more is not None and stops != said_stop(self._store, run):
-            detail = {"advice": found.advice, "results": run.applied, "reason": found.reason}
+        verdict = found.verdict
+        if verdict.more is not None and (verdict.advice is Advice.STOP) != found.said_stop:
+            detail = {"advice": verdict.advice, "results": run.applied, "reason": verdict.reason}
             self._store.record(self._master_lease, [(VERDICT, detail)])
+        self._tell_alarms(run, now, found.alarms)
+        self._tell_news(run, news_of(found, is_ending=is_ending))
 
     def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
         """The last comparison of the machines, which is seldom."""
@@ -153,30 +149,31 @@ class RunWatch:
                 set_aside(self._store, run, self._machines)
         return self._machines
 
-    def _record_alarms(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
-        """Write events first: what cannot be sent is not sent again and again."""
+    def _tell_alarms(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
         told, after = told_alarms(self._store, run), self._config.notify.after
-        found = changes(self._since, told, alarms, now, after)
-        if not found:
-            return
-        self._store.record(
-            self._master_lease, [(kind, record(ALARMS, alarm)) for kind, alarm in found]
-        )
-        lines = [
-            f"alarm: {alarm}" if kind == ALARM else f"over: {alarm.subject}: {alarm.found}"
-            for kind, alarm in found
-        ]
-        kind = next((str(alarm.kind) for kind, alarm in found if kind == ALARM), "over")
-        self._tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
+        if found := changes(self._since, told, alarms, now, after):
+            lines = [
+                f"alarm: {alarm}" if kind == ALARM else f"over: {alarm.subject}: {alarm.found}"
+                for kind, alarm in found
+            ]
+            first = next((str(alarm.kind) for kind, alarm in found if kind == ALARM), "over")
+            self._record(run, found, first, lines)
 
-    def _record_news(self, run: Run, found: Iterator[News]) -> None:
+    def _tell_news(self, run: Run, found: Iterator[News]) -> None:
         events = self._store.events(run.id, _MAX_EVENTS, kinds=[NEWS])
         told = [(event.detail.get("kind"), event.detail.get("subject")) for event in events]
         for one in found:
             if (one.kind, one.subject) not in told:
-                self._store.record(self._master_lease, [(NEWS, record(ALARMS, one))])
-                text = text_of(run.name, [f"{one.kind}: {one.found}", one.advice])
-                self._tell(Message(run=run.name, kind=one.kind, text=text))
+                lines = [f"{one.kind}: {one.found}", one.advice]
+                self._record(run, [(NEWS, one)], one.kind, lines)
+
+    def _record(
+        self, run: Run, events: Sequence[tuple[str, Alarm | News]], kind: str, lines: list[str]
+    ) -> None:
+        """Write events first: what cannot be sent is not sent again and again."""
+        details = [(event, record(ALARMS, one)) for event, one in events]
+        self._store.record(self._master_lease, details)
+        self._tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
 
 
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
@@ -190,7 +187,8 @@ def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
     }
     for one in reports:
         if one.is_suspect and one.machine not in known:
-            reason = printable(f"it stands out: {one.reason}", FAILURE_LENGTH)
+            found = "; ".join(alarm.found for alarm in one.alarms)
+            reason = printable(f"it stands out: {found}", FAILURE_LENGTH)
             if store.set_aside(one.machine, reason, actor):
                 log.warning("machine %s is set aside: %s", one.machine, reason)
 

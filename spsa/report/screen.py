@@ -169,7 +169,10 @@ class Progress:
             self._say(f"iteration {iteration_number} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Update) -> None:
-        self._result = _result(iteration, answer)
+        void = f", {iteration.void_games} void" if iteration.void_games else ""
+        bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
+        found = f"games {score(iteration.tally)}{bounded}{void}"
+        self._result = f"iteration {iteration.iteration_number} done: {found}"
         if not self._display.is_live:
             self._display.attempt(lambda: self._say(self._result))
 
@@ -197,10 +200,3 @@ class Progress:
     def _say(self, line: str) -> None:
         self._next_line = time.monotonic() + QUIET_SECONDS
         self._display.say(printable(line, LINE_LENGTH))
-
-
-def _result(iteration: Iteration, answer: Update) -> str:
-    void = f", {iteration.void_games} void" if iteration.void_games else ""
-    bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
-    number_ = iteration.iteration_number
-    return f"iteration {number_} done: games {score(iteration.tally)}{bounded}{void}"

@@ -86,6 +86,7 @@ class Status:
     workers: tuple[FleetMember, ...]
     bounded: int
     verdict: Verdict
+    said_stop: bool  # by the last verdict that its master recorded
     purged_games: int
     measured: Measured
     earlier: EarlierRun | None = None
@@ -215,7 +216,9 @@ def status(store: Store, run: Run) -> Status:
     age = (store.clock() - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
-    matches = store.matches(run.id)
+    matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
+    said_stop = bool(verdicts) and verdicts[0].detail.get("advice") == Advice.STOP
+    builds, has_master = run.builds or Builds(), {one.name for one in overviews if one.has_master}
     return Status(
         run=run,
         games=totals.tally,
@@ -227,26 +230,15 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
         bounded=totals.bounded_steps,
-        verdict=verdict(run, said_stop=said_stop(store, run)),
+        verdict=verdict(run, said_stop=said_stop),
+        said_stop=said_stop,
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         measured=measured(run, matches),
         earlier=_earlier_run(store, run, overviews),
-        builds=_builds(run, overviews),
+        # a master that was killed builds nothing
+        builds=builds if run.name in has_master else Builds(usual=builds.usual),
         time_controls=tuple(time_controls(store, run, matches)),
     )
-
-
-def said_stop(store: Store, run: Run) -> bool:
-    """Whether the last verdict that its master recorded said to stop it."""
-    told = store.events(run.id, 1, kinds=[VERDICT])
-    return bool(told) and told[0].detail.get("advice") == Advice.STOP
-
-
-def _builds(run: Run, overviews: Sequence[RunOverview]) -> Builds:
-    """What the master builds; one that was killed builds nothing."""
-    found = run.builds or Builds()
-    has_master = any(one.has_master for one in overviews if one.name == run.name)
-    return found if has_master else Builds(usual=found.usual)
 
 
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:

@@ -31,8 +31,11 @@ class FleetMember:
 
     @property
     def state(self) -> str:
-        """`set aside: reason`, with the binary where it is one; empty where it is given all."""
-        return "; ".join(_told(one) for one in self.set_aside)
+        """`set aside for the binary 1a2b: reason`; empty where it is given all batches."""
+        aside = [
+            (one, one.sha256 and f" for the binary {one.sha256[:12]}") for one in self.set_aside
+        ]
+        return "; ".join(f"set aside{which or ''}: {one.reason}" for one, which in aside)
 
     @property
     def is_set_aside(self) -> bool:
@@ -77,11 +80,6 @@ def fleet(
     )
 
 
-def _told(one: SetAside) -> str:
-    which = "" if one.sha256 is None else f" for the binary {one.sha256[:12]}"
-    return f"set aside{which}: {one.reason}"
-
-
 _SET_ASIDE = View("set aside", values("machine", "sha256", "reason", "actor", "at"))
 
 
@@ -111,10 +109,6 @@ _OF_WORKER = (
 )
 
 
-def _worker(*keys: str) -> tuple[Column, ...]:
-    return tuple(Column(key, "", f"worker.{key}") for key in keys)
-
-
 WORKERS = View(
     "workers",
     (
@@ -138,7 +132,7 @@ WORKERS = View(
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
         Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=2),
-        *_worker(*_OF_WORKER),
+        *(Column(key, "", f"worker.{key}") for key in _OF_WORKER),
         Column("set_aside", of=_SET_ASIDE),
         Column("of_run", "", "share", of=SHARES),
         Column("against_others", "", "report", of=MACHINES),
