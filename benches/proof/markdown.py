@@ -5,7 +5,7 @@ from math import isfinite
 
 from benches.proof.verdict import Proof, Verdict, recovered
 from spsa.core.scoring import Tally
-from spsa.report.formats import duration, elo_text, number
+from spsa.report.table import duration, elo_text, number
 
 
 def markdown(proof: Proof) -> str:

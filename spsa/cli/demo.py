@@ -31,11 +31,10 @@ from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.start import Prepared, prepare
 from spsa.output import echo
-from spsa.report.formats import duration, elo_text, score
 from spsa.report.html import page
 from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.report import report
-from spsa.report.table import TextTable, terminal
+from spsa.report.table import TextTable, duration, elo_text, score, terminal
 from spsa.text import plural
 from spsa.uci import system
 

@@ -35,7 +35,7 @@ from spsa.planning.plan_inputs import (
     fitted,
     game_seconds,
 )
-from spsa.report.formats import duration
+from spsa.report.table import duration
 from spsa.text import plural
 
 _MAX_NAMED = 6

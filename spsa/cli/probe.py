@@ -16,8 +16,7 @@ from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.formats import by, number, percent
-from spsa.report.table import Column, TextTable, View, records, terminal
+from spsa.report.table import Column, TextTable, View, by, number, percent, records, terminal
 from spsa.text import plural
 
 _GAMES = 4

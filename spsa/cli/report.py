@@ -10,10 +10,10 @@ from spsa.db.tables import Run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.answer import sentences
-from spsa.report.report import Report, csv_files, report_json
+from spsa.report.report import csv_files, report_json
 from spsa.report.report import report as look
-from spsa.report.table import TextTable, sentence, terminal
+from spsa.report.screen import rendered
+from spsa.report.table import terminal
 
 
 @click.command()
@@ -39,7 +39,13 @@ def report(store: Store, run: Run, html: Path | None, folder: Path | None, as_js
     """
     with working("reading the run"):
         found = look(store, run)
-    written = [] if html is None else [_page(found, html)]
+    written = []
+    if html is not None:
+        from spsa.report.html import page  # late: jinja2 takes a tenth of a second
+
+        with working("writing the page"):
+            write_whole(html, page(found).encode())
+        written.append(html)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in csv_files(store, run).items():
@@ -49,16 +55,4 @@ def report(store: Store, run: Run, html: Path | None, folder: Path | None, as_js
     if as_json:
         echo_json(report_json(found))
     elif not written:
-        console = terminal()
-        console.print(*(sentence(line) for line in sentences(found.status)), sep="\n")
-        tables = (TextTable(view, rows) for view, rows in found.tables() if rows)
-        console.print(*tables, sep="\n")
-
-
-def _page(found: Report, file: Path) -> Path:
-    from spsa.report.html import page  # late: jinja2 takes a tenth of a second
-
-    with working("writing the page"):
-        content = page(found).encode()
-    write_whole(file, content)
-    return file
+        terminal().print(rendered(found.status, found.tables()))

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlsplit
 
 import click
@@ -68,10 +68,15 @@ def _without_workers(machines: Sequence[Machine], seen: set[str]) -> Iterator[st
             yield f"{one.name} was invited {one.created_at:%Y-%m-%d %H:%M} UTC: no worker yet"
 
 
-def _name(_context: click.Context, _argument: click.Parameter, name: str) -> str:
-    if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
-        raise click.BadParameter(f"the name {refusal}")
-    return name
+def _text(most: int) -> Callable[[click.Context, click.Parameter, str], str]:
+    """Check a name or a reason as the database does."""
+
+    def checked(_context: click.Context, parameter: click.Parameter, text: str) -> str:
+        if (refusal := Text(1, most).refusal(text)) is not None:
+            raise click.BadParameter(f"the {parameter.name} {refusal}")
+        return text
+
+    return checked
 
 
 def _server_url(_context: click.Context, _option: click.Parameter, url: str | None) -> str | None:
@@ -82,7 +87,7 @@ def _server_url(_context: click.Context, _option: click.Parameter, url: str | No
 
 @workers.command()
 @with_store
-@click.argument("name", callback=_name)
+@click.argument("name", callback=_text(NAME_LENGTH))
 @click.option("--may-build", is_flag=True, help="It may also build engines for other machines.")
 @click.option(
     "--url", callback=_server_url, metavar="URL", help="Where the machine reaches the server."
@@ -135,12 +140,6 @@ def release(store: Store, machine: str) -> None:
     echo(f"{name} {again}; its failures are forgotten")
 
 
-def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> str:
-    if Text(1, FAILURE_LENGTH).refusal(reason) is not None:
-        raise click.BadParameter(f"a reason has 1 to {FAILURE_LENGTH} printable characters")
-    return reason
-
-
 @workers.command()
 @with_store
 @click.argument("machine")
@@ -148,7 +147,7 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
     "--reason",
     default="by its owner",
     show_default=True,
-    callback=_reason,
+    callback=_text(FAILURE_LENGTH),
     help="Shown in the list, and to the machine.",
 )
 @click.option(

@@ -17,11 +17,11 @@ from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.formats import estimate
 from spsa.report.machines import MachineReport
 from spsa.report.matches import time_control_sums
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status, open_match, status
+from spsa.report.table import estimate
 from spsa.text import plural
 
 RECENT = 30

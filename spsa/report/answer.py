@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.formats import duration
 from spsa.report.matches import ratio
 from spsa.report.status import Status, building, open_match, players
+from spsa.report.table import duration
 from spsa.text import plural
 
 LOOK = "look"

@@ -12,8 +12,7 @@ from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, Run
-from spsa.report.formats import shown
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, shown, values
 
 _ALONE = 3
 """So many alarms of a kind are told one by one; more of them in one sentence."""

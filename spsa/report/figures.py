@@ -11,9 +11,9 @@ from typing import Any
 
 from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import START
-from spsa.report.formats import estimate, number, plain, plus_minus
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
+from spsa.report.table import estimate, number, plain, plus_minus
 from spsa.text import NAME_LENGTH, plural, printable
 
 Figure = Mapping[str, Any]

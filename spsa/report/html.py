@@ -20,11 +20,11 @@ from spsa.db.tables import Run
 from spsa.report.answer import answer_lines, ends, judged, measured_by, moved, notes, pace
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
-from spsa.report.formats import shown
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
 from spsa.report.status import RUNS
+from spsa.report.table import shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 

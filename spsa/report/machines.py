@@ -24,8 +24,7 @@ from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.formats import by, percent
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, by, percent, values
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""

@@ -19,7 +19,9 @@ from spsa.master.session import tuning_of
 from spsa.master.validation import sprt_of
 from spsa.master.verdict import START, measured_gain, opponent_of
 from spsa.planning.strength import StrengthCurve
-from spsa.report.formats import (
+from spsa.report.table import (
+    Column,
+    View,
     by,
     count,
     elo_text,
@@ -30,8 +32,8 @@ from spsa.report.formats import (
     plus_minus,
     results,
     unless_zero,
+    values,
 )
-from spsa.report.table import Column, View, values
 from spsa.text import plural
 
 _POINTS = "pairs in which plus made 0, ½, 1, 1½ and 2 points"
@@ -156,11 +158,9 @@ MATCHES = View(
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
         Column("", "plus", "theta", kind="text", rank=1),
         Column("", "against", "setting", kind="text", rank=2),
-        Column("opened_on", "", "iteration.opened_on"),
-        Column("compared"),
-        Column("measured"),
-        Column("games_played", "", "iteration.games_played"),
-        Column("target_games", "", "iteration.target_games"),
+        *values("opened_on", of="iteration"),
+        *values("compared", "measured"),
+        *values("games_played", "target_games", of="iteration"),
         Column("nelo", "", lambda match: nelo(match.tally)),
         Column("los", "", lambda match: los(match.tally)),
         Column(

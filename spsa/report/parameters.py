@@ -10,8 +10,7 @@ from spsa.core.params import Parameter, Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
-from spsa.report.formats import by
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, by, values
 
 AT_BOUND_STEPS = 0.5
 POINTS = 16

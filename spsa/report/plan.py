@@ -8,8 +8,17 @@ from rich.console import Group, RenderableType
 from spsa.core.params import Parameter, Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
-from spsa.report.formats import by, duration, percent, plain
-from spsa.report.table import Column, TextTable, View, records, sentence
+from spsa.report.table import (
+    Column,
+    TextTable,
+    View,
+    by,
+    duration,
+    percent,
+    plain,
+    records,
+    sentence,
+)
 from spsa.text import plural
 
 _NAMED = 6

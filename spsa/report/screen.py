@@ -4,8 +4,8 @@ A master shows a live view; in a log it writes a line an iteration, and one a mi
 """
 
 import time
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -22,11 +22,10 @@ from spsa.lifecycle import Purpose
 from spsa.live_display import LiveDisplay
 from spsa.report.alarms import look
 from spsa.report.answer import alarm_lines, answer_lines, ends, headline, sentences
-from spsa.report.formats import elo_text, number, score
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.status import Status, building, open_match, wanted_games
-from spsa.report.table import TextTable, View, sentence
+from spsa.report.table import TextTable, View, elo_text, number, score, sentence
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, printable
 
@@ -41,18 +40,17 @@ _COST = 20.0  # looks take a twentieth of the time at most
 _LOOK_SECONDS = 0.5
 
 
-def rendered(status: Status) -> RenderableType:
-    """The whole of `spsa-master status`."""
-    parts: list[RenderableType] = [sentence(line) for line in sentences(status)]
-    tuning = [it for it in status.open if it.purpose is Purpose.TUNE]
-    tables: tuple[tuple[View, Sequence[object]], ...] = (
-        (ITERATIONS, tuning),
+def rendered(status: Status, tables: Iterable[tuple[View, Sequence[Any]]] = ()) -> Group:
+    """All that a status says, with these tables, or with its own: the whole of `status`."""
+    own = (
+        (ITERATIONS, [it for it in status.open if it.purpose is Purpose.TUNE]),
         (MATCHES, status.validations),
         (TIME_CONTROLS, status.time_controls),
         (PARAMETERS, status.parameters),
         (WORKERS, status.present),
     )
-    return Group(*parts, *(TextTable(view, rows) for view, rows in tables if rows))
+    lines = (sentence(line) for line in sentences(status))
+    return Group(*lines, *(TextTable(view, rows) for view, rows in tables or own if rows))
 
 
 def screen(status: Status, console: Console, said: str = "") -> RenderableType:

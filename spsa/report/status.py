@@ -15,7 +15,6 @@ from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import START, Advice, Verdict, verdict
 from spsa.report.events import ALARMS, Alarm
-from spsa.report.formats import duration
 from spsa.report.matches import (
     ITERATIONS,
     MATCHES,
@@ -28,7 +27,7 @@ from spsa.report.matches import (
     time_controls,
 )
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, duration, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
 from spsa.text import plural
 
@@ -160,7 +159,7 @@ class Status:
 _EARLIER = View(
     "earlier run",
     (
-        *(Column(key, "", f"run.{key}") for key in ("name", "status")),
+        *values("name", "status", of="run"),
         Column("elo", "", "measured.elo.value"),
         Column("elo_error", "", "measured.elo.error"),
     ),
@@ -178,11 +177,11 @@ STATUS = View(
     "status",
     (
         Column("run", "", "run.name"),
-        *(Column(key, "", f"run.{key}") for key in ("status", "reason", "algorithm", "seed")),
+        *values("status", "reason", "algorithm", "seed", of="run"),
         Column("iterations_applied", "", "run.applied"),
-        *(Column(key, "", f"run.{key}") for key in ("max_iterations", "priority", "share")),
+        *values("max_iterations", "priority", "share", of="run"),
         *values("games", "void_games", "purged_games"),
-        Column("purges", "", "run.purges"),
+        *values("purges", of="run"),
         Column("bounded_steps", "", "bounded"),
         *values("games_per_second", "seconds_left"),
         Column("origin", "", lambda status: status.run.settings.get("origin")),

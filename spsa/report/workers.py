@@ -7,9 +7,8 @@ from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import SetAside
-from spsa.report.formats import ago, by, count, elo_text, percent, unless_zero
 from spsa.report.machines import MACHINES, MachineReport
-from spsa.report.table import Column, View, values
+from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
 
 PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
@@ -103,10 +102,6 @@ SHARES = View(
 
 _KILO = by("{:,.0f}", 1e-3)
 _CLAIMED = "games that it has claimed and not yet reported"
-_OF_WORKER = (
-    *("platform", "cores", "nps", "scale", "version", "provides", "batches"),
-    *("void_games", "time_losses"),
-)
 
 
 WORKERS = View(
@@ -132,7 +127,8 @@ WORKERS = View(
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
         Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=2),
-        *(Column(key, "", f"worker.{key}") for key in _OF_WORKER),
+        *values("platform", "cores", "nps", "scale", "version", "provides", of="worker"),
+        *values("batches", "void_games", "time_losses", of="worker"),
         Column("set_aside", of=_SET_ASIDE),
         Column("of_run", "", "share", of=SHARES),
         Column("against_others", "", "report", of=MACHINES),

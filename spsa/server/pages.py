@@ -17,11 +17,10 @@ from spsa.db.tables import Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.report.events import Alarm
 from spsa.report.figures import compared_figures, parameter_figures, worker_figures
-from spsa.report.formats import plain, unless_zero
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.status import RUNS, Status
-from spsa.report.table import Column, View
+from spsa.report.table import Column, View, plain, unless_zero
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
 from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render

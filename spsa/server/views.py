@@ -7,10 +7,9 @@ from urllib.parse import urlencode
 
 from spsa.core.scoring import Tally
 from spsa.db.tables import Batch, Iteration
-from spsa.report.formats import by, count, estimate, unless_zero
 from spsa.report.matches import ITERATIONS, RESULT, games_of
 from spsa.report.parameters import ParameterStatus
-from spsa.report.table import Column, View, headed, values
+from spsa.report.table import Column, View, by, count, estimate, headed, unless_zero, values
 
 
 def link(path: str, **query: object) -> str:

@@ -13,8 +13,8 @@ from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.planning.strength import StrengthCurve
 from spsa.report.figures import compared_figures, figures, parameter_figures, worker_figures
-from spsa.report.formats import estimate, number
 from spsa.report.report import RunHistory, history
+from spsa.report.table import estimate, number
 
 HOSTILE = "</text><script>alert(1)</script>\u202e"
 PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))

@@ -123,7 +123,7 @@ def test_a_run_measured_against_another_engine_alone_is_measured(staged):
     told = list(sentences(status(staged.store, staged.now())))
     assert any("Elo against fish (1a2b) (95%), by 40 games of" in line for line in told), told
     staged.validate(games=8)
-    assert status(staged.store, staged.now()).over == "over the start"
+    assert status(staged.store, staged.now()).measured.over == "over the start"
 
 
 def test_the_answer_of_a_test_of_two_engines_names_both(staged):

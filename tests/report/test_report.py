@@ -12,10 +12,26 @@ from rich.console import Console
 from served import space
 
 from spsa.core.scoring import Tally
-from spsa.report.formats import ago, by, duration, elo_text, number, plain, plus_minus, score
 from spsa.report.parameters import sparkline
 from spsa.report.screen import Progress
-from spsa.report.table import Column, TextTable, View, csv_of, headed, records, sentence, values
+from spsa.report.table import (
+    Column,
+    TextTable,
+    View,
+    ago,
+    by,
+    csv_of,
+    duration,
+    elo_text,
+    headed,
+    number,
+    plain,
+    plus_minus,
+    records,
+    score,
+    sentence,
+    values,
+)
 from spsa.text import plural
 
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)

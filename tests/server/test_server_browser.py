@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, s
 from served import OPERATOR, people, serving, space
 
 from spsa.lifecycle import RunStatus
-from spsa.report.formats import estimate
 from spsa.report.html import page
 from spsa.report.report import history, report
+from spsa.report.table import estimate
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,8 @@ from spsa.history.replay import carry_out, plan
 from spsa.lifecycle import RunStatus
 from spsa.master.session import tuning_of
 from spsa.protocol import Failure
-from spsa.report.formats import elo_text, number
 from spsa.report.status import status
-from spsa.report.table import Column, View
+from spsa.report.table import Column, View, elo_text, number
 from spsa.server.views import Sorted
 
 PAGES = (
