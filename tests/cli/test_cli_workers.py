@@ -82,7 +82,7 @@ def test_a_machine_may_be_excluded_from_one_binary(staged, ask, monkeypatch):
     ("arguments", "code", "words"),
     [
         (["exclude", "nobody"], 3, "named 'nobody'; machines: bad, machine"),
-        (["exclude", "bad", "--reason", "a\x1b[2J"], 2, "a reason has 1 to 2000 printable"),
+        (["exclude", "bad", "--reason", "a\x1b[2J"], 2, "the reason has unprintable"),
         (["invite", "bad"], 2, "there is a machine named 'bad'"),
         (["invite", "bad-1"], 2, "a worker of the machine 'bad' is named 'bad-1'"),
         (["invite", "a\x1b[2J"], 2, "the name has unprintable characters"),
