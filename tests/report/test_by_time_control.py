@@ -88,7 +88,7 @@ def test_matches_of_engines_show_the_games_that_count_of_the_last_one(store):
     rows = status(store, run).time_controls
     assert [(r.purpose, r.tally.games) for r in rows] == [("validate", 12), ("validate", 4)]
     html = page(report(store, run))
-    assert "nothing is played now" in html and "16 games, Elo" in html
+    assert "its validation was left after" in html and "16 games, Elo" in html
     assert "not measured" not in html and "How to reproduce it" not in html
 
 
