@@ -69,6 +69,11 @@ class MachineReport:
         return any(one.kind is not AlarmKind.WORKER_SPEED for one in self.alarms)
 
     @property
+    def reason(self) -> str:
+        """Why it stands out; empty if it does not."""
+        return "; ".join(one.found for one in self.alarms)
+
+    @property
     def differs_by(self) -> str:
         """`results, time losses`; empty if by nothing."""
         kinds = (one.kind.removeprefix("worker_").replace("_", " ") for one in self.alarms)

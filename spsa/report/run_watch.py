@@ -187,8 +187,7 @@ def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
     }
     for one in reports:
         if one.is_suspect and one.machine not in known:
-            found = "; ".join(alarm.found for alarm in one.alarms)
-            reason = printable(f"it stands out: {found}", FAILURE_LENGTH)
+            reason = printable(f"it stands out: {one.reason}", FAILURE_LENGTH)
             if store.set_aside(one.machine, reason, actor):
                 log.warning("machine %s is set aside: %s", one.machine, reason)
 
