@@ -5,10 +5,18 @@ from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
 from spsa.config.document import Found, Key, read_document
+from spsa.config.play import GamesSection
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
 from spsa.config.space import readable_space
-from spsa.core.game_settings import Book, EngineFile, GameSettings, Scale, TimeControlShare
+from spsa.core.game_settings import (
+    Book,
+    EngineFile,
+    GameSettings,
+    Scale,
+    TimeControlShare,
+    whole_parts,
+)
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
@@ -36,7 +44,19 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     tables = read_table(Sections, data, faults, folder=path.resolve().parent)
     if tables is None:
         raise InvalidInput(document.faults(faults))
-    return Config(path=path, game_settings=_game_settings(tables), **dict(tables))
+    own = {**dict(tables), "games": _divisible(tables)}
+    return Config(path=path, game_settings=_game_settings(tables), **own)
+
+
+def _divisible(tables: Sections) -> GamesSection:
+    """The games, of which a default is as many as the shares divide in whole pairs."""
+    games = tables.games
+    if "games_per_iteration" in games.model_fields_set:
+        return games
+    fitting = games.divided_by(whole_parts([one.share for one in tables.time_control]))
+    fitted = games.model_copy(update={"games_per_iteration": fitting})
+    fitted.model_fields_set.discard("games_per_iteration")
+    return fitted
 
 
 def _notified(environ: Mapping[str, str]) -> list[str]:

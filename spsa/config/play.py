@@ -137,7 +137,7 @@ class GamesSection(Section):
     """How games are divided into iterations and batches, and where they start."""
 
     games_per_iteration: Games = 150
-    """even: games come in pairs with colours swapped"""
+    """even: games come in pairs with colours swapped; 150 is rounded up to fit the shares"""
     batch_size: Games = Field(default_factory=lambda data: min(10, data["games_per_iteration"]))
     """even: games that a slot claims at a time; by default 10, or `games_per_iteration` if less"""
     iterations_in_flight: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = "auto"
@@ -157,6 +157,11 @@ class GamesSection(Section):
     def pairs(self) -> int:
         """Game pairs in an iteration."""
         return self.games_per_iteration // 2
+
+    def divided_by(self, parts: Sequence[int]) -> int:
+        """The games of an iteration, or as few more as these parts divide in whole pairs."""
+        whole = 2 * sum(parts)
+        return -(-self.games_per_iteration // whole) * whole
 
     def faults(self) -> Iterator[Found]:
         size, most = self.batch_size, self.games_per_iteration
@@ -184,8 +189,10 @@ def time_control_faults(
     if games is not None:
         wrote = "games_per_iteration" in games.model_fields_set
         place: Key = ("games", "games_per_iteration") if wrote else at[0]
-        whole = 2 * sum(core.whole_parts([one.share for one in several]))
-        if (written := games.games_per_iteration) % whole:
+        parts = core.whole_parts([one.share for one in several])
+        whole, written = 2 * sum(parts), games.games_per_iteration
+        most = written if wrote else 2 * written  # a default is rounded up
+        if games.divided_by(parts) > most:
             found = (
                 f"games_per_iteration = {written} cannot be divided by the shares in whole pairs"
             )
@@ -215,7 +222,7 @@ class EngineSection(Section):
     source: OptionalText = None
     """address of the engine's repository; `source_path` is then a folder in it, by default `.`"""
     ref: Text = DEFAULT_REF
-    """branch, tag or whole hash of a commit of `source`; a run keeps the commit it began with"""
+    """branch, tag or hash of a commit of `source`; a run keeps the commit it began with"""
     arguments: Texts = ()
     """arguments that both engines are started with"""
     options: dict[OptionName, Annotated[Text, BeforeValidator(_option_value)]] = Field(

@@ -157,8 +157,16 @@ def _created(
     store.keep_files(shared_files(config))
     row = new_row(config, settings, rules, name, delivery.source_sha256)
     run = store.create_run(row, replacing=None if old is None else old.id)
-    notes = (*begins, *more)
+    notes = (*begins, *more, *_rounded(config))
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+
+
+def _rounded(config: Config) -> Iterator[str]:
+    """A note about the games of an iteration that the files do not say."""
+    written = "games_per_iteration" in config.games.model_fields_set
+    if config.game_settings.time_controls and not written:
+        games = config.games.games_per_iteration
+        yield f"an iteration has {games} games, which the shares of [[time_control]] divide"
 
 
 def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from spsa.core.game_settings import GameSettings, TimeControl, TimeKind, games_b
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, in_flight_limit
-from spsa.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
+from spsa.planning.recovery import MANY, EngineAssumptions, Recovery, RunDesign, recovery
 
 USUAL_PLIES = 100.0
 """Plies of a game between equal engines with the usual adjudication."""
@@ -287,7 +287,8 @@ class PlanInputs:
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
-        found = recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+        replicas = self.replicas // (1 if design.problem.start.size <= MANY else 2)
+        found = recovery(design, assumptions, replicas=replicas, seed=self.seed)
         if self.simulated is not None:
             self.simulated()
         return found

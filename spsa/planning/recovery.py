@@ -153,6 +153,9 @@ def _size(move: Vector) -> float:
     return float(np.sqrt(np.mean(move**2)))
 
 
+MANY = 64
+"""Parameters from which on fewer and larger iterations are simulated, and half as many runs."""
+
 _MAX_ITERATIONS = 500  # simulated: smaller ones recover the same, and take longer
 
 
@@ -161,6 +164,8 @@ def coarser(problem: Problem, most: int = _MAX_ITERATIONS) -> tuple[Problem, int
 
     For a rule that adds up results the difference is small, and the simulation is much faster.
     """
+    if (n := problem.start.shape[-1]) > MANY:
+        most = min(most, max(most // 2, 2 * n))  # two blocks of balanced signs
     merged = max(1, -(-problem.iterations // most))
     return replace(
         problem, iterations=max(1, problem.iterations // merged), pairs=problem.pairs * merged

@@ -181,6 +181,9 @@ def test_a_coarser_run_has_as_many_games():
     shorter, merged = coarser(long, 1000)
     assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
     assert coarser(problem(), 1000)[1] == 1
+    for n, iterations in ((64, 500), (133, 263), (400, 500)):
+        many = replace(long, start=np.zeros(n), iterations=200_000 - 200_000 % 263)
+        assert coarser(many)[0].iterations == pytest.approx(iterations, abs=3)
 
 
 @pytest.mark.parametrize(
