@@ -17,7 +17,7 @@ from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
 from spsa.protocol import BatchResult, Failure
 from spsa.report.alarms import look, of_noise, of_validations
-from spsa.report.answer import sentences
+from spsa.report.answer import moved, sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
 from spsa.report.parameters import ParameterStatus
@@ -53,9 +53,9 @@ def test_a_sound_run_raises_none(store: Store) -> None:
 def test_a_young_run_has_not_moved_and_is_not_stalled(staged: Stage) -> None:
     staged.open()
     assert alarms(staged) == {}
-    told = "\n".join(sentences(status(staged.store, staged.now())))
-    assert "moved most" not in told
-    assert "believed gain: not known, because there is no result yet" in told
+    found = status(staged.store, staged.now())
+    assert [*moved(found)] == []
+    assert "  believed gain: not known, because there is no result yet" in [*sentences(found)]
 
 
 BUILDS = Builds(iterations=(1,), seconds=61.0)
