@@ -129,7 +129,7 @@ def _estimate(name: str, history: RunHistory, colour: str) -> list[Trace]:
     gain, hover = history.gain or (), "%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>"
     look = {"line": {"dash": "dash"}, "hovertemplate": hover}
     line = _line(name, history.games(history.ks), gain, colour, **look)
-    return [line] if len(gain) > 1 else []
+    return [line] if gain and len(history.ks) > 1 else []
 
 
 def parameters_figure(history: RunHistory) -> Figure:

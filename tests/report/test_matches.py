@@ -63,7 +63,7 @@ def test_rounds_are_one_match_with_their_sums(staged):
     store.abandon_validation(staged.master, abandoned.id)
     (match,) = store.matches(run.id)
     assert (match.tally.games, match.target_games, match.status) == (16, 16, "complete")
-    assert match.tally == sum((one.tally for one in store.rounds(run.id, 5)), Tally())
+    assert match.tally == sum((one.tally for one in store.iterations(run.id, match=5)), Tally())
 
 
 def test_matches_of_the_same_sides_are_one_measurement(staged):
