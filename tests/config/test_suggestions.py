@@ -230,10 +230,15 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
         ),
         (  # a macro that is a list of calls
             {
-                "tune_h": "#define ALL_PARAMS(T) \\\n  DEPTH_PARAM(RFP_DEPTH, u8, 8) \\\n   \\\n"
+                "tune_h": "#define ALL_PARAMS   \\\n  DEPTH_PARAM(RFP_DEPTH, 8) \\\n   \\\n"
                 "  SCORE_PARAM(RFP_MARGIN, -42)\nconst int Margin = 90;\n"
+                "#define ALL(T) \\\n  T(nmp, u8, 6, 1, 12, 1) \\\n  T(fp, Score, 70, 0, 200)\n"
             },
-            ["rfp_depth", "rfp_margin", "margin"],
+            ["rfp_depth", "rfp_margin", "margin", "nmp", "fp"],
+        ),
+        (  # a list of lengths
+            {"tune_h": "#define ALL(T) \\\n  T(kingZone, 15) \\\n  T(rookZone, 9)\n"},
+            [],
         ),
         (  # what the author declares with a step alone stays
             {"search_cpp": "PARAM_S(probcut, 170, 12);\nconst int FutilityMargin = 90;\n"},

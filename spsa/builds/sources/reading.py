@@ -38,14 +38,22 @@ _BEFORE_FUNCTION = re.compile(
     r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
 )
 """A macro that stands for what is before a function's name, its type as well."""
+_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\(\w+,{}[^()\n]*\))?[ \t]*\\?\n)+"
+_RANGED = r"(?=(?:[ \t]*[a-zA-Z_]\w*,)?(?:[ \t]*-?[\d.]+[,)]){3})"
 _LISTED = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(\w+\))?[ \t]*\\\n"
-    r"(?:[ \t]*(?:\w+\(\w+,(?:[ \t]*[a-zA-Z_]\w*,)?[ \t]*-?[\d.][^()\n]*\))?[ \t]*\\?\n)+",
+    r"^[ \t]*#[ \t]*define[ \t]+\w+(?:"
+    + _ROWS.format(r"[ \t]*-?[\d.]")
+    + r"|\(\w+\)"
+    + _ROWS.format(_RANGED)
+    + ")",
     re.MULTILINE | re.ASCII,
 )
-"""A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line."""
+"""A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line.
+
+With an argument, `#define ALL(PARAM)`, the calls need ranges: others may be of anything.
+"""
 _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
-"""A type between a name and its value: `PARAM(margin, int, 80)`."""
+"""A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
 
 
 def parse(

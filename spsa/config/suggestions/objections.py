@@ -186,7 +186,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         _SIZE,
         lambda e, size: (
-            (size in _GRAINS and "MAX" in words(str(e.location)))
+            (size in _GRAINS and "MAX" in words(re.sub(r"\W+", "_", str(e.location))))
             or (e.number < 0 and words(str(e.location))[-1:] == ["DEPTH"])
             or (size >= 5000 and words(e.location.name)[-1:] == ["KING"])
         ),

@@ -168,7 +168,7 @@ def _of_table(found: Numbers) -> str:
         return against.PHASE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
         return against.NUMBERED
-    if len(numbers) > 4 and len(set(numbers)) == 1:
+    if len(numbers) > 4 and len({*numbers} - {0}) == 1:
         return against.IN_TABLE
     if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):
         return against.NUMBERED
