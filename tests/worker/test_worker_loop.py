@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import pytest
 from asking import Store
-from builders import LEASE, TERMS, Stage, digest, new_engine, new_worker, published, stage
+from builders import LEASE, NODES, TERMS, Stage, digest, new_engine, new_worker, published, stage
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 from trials import open_scripted
 
@@ -92,7 +92,7 @@ def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
         assert work(staged.store, tmp_path, max_batches=2) == 0
     assert played(staged) == (8, PLUS_WINS_ALL, 0)
     ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
-    assert (moves, nodes) == (4 * (7 + 4), 4 * (4 + 2) * 77)
+    assert (moves, nodes) == (4 * (7 + 4), 4 * (4 + 2) * NODES.low)
     assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
     assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
     assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
