@@ -115,7 +115,9 @@ SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
 -- The worker, what it holds, and the iterations with batches for it: the highest priority first,
 -- then the oldest. No iteration: one row without it. No row: no such worker.
 SELECT w.concurrency, i.id, i.run_id, i.status, r.priority, r.share,
-       (SELECT count(*) FROM spsa_batch l WHERE l.worker_id = w.id AND l.status = 'leased') AS held,
+       (SELECT count(*) FROM spsa_batch l JOIN spsa_iteration o ON o.id = l.iteration_id
+         WHERE l.worker_id = w.id AND l.status = 'leased'
+           AND o.status IN ('pending', 'in_progress')) AS held,
        EXISTS (SELECT 1 FROM spsa_batch b
                 WHERE b.iteration_id = i.id AND b.status = 'ready' AND b.attempt > 0)
            OR {expired} AS has_tried

@@ -6,9 +6,9 @@
 import json
 
 import pytest
-from builders import LEASE, new_iteration, new_worker, result_of, stage
+from builders import LEASE, new_iteration, new_validation, new_worker, result_of, stage
 
-from spsa.errors import LeaseLost, ReportConflict
+from spsa.errors import LeaseLost, ReportConflict, TooManyRequests
 from spsa.lifecycle import IterationStatus
 from spsa.protocol import BatchResult, Failure, KeptVoid, Measured
 
@@ -73,6 +73,16 @@ def test_a_refusal_says_why(run):
     with pytest.raises(LeaseLost, match="its iteration is over"):
         run.store.report(other, result_of(other))
     assert not run.store.work_left()
+
+
+def test_a_worker_holds_no_more_than_it_plays_soon_and_nothing_of_what_is_over(store):
+    run, most = stage(store), 2 * new_worker().concurrency + 2
+    for match in range(2):
+        store.open_iteration(run.master, new_validation(target_games=100, batch_games=2))
+        assert None not in [run.claim(f"{match}-{n}") for n in range(most)]
+        with pytest.raises(TooManyRequests, match=f"holds {most} batches already"):
+            run.claim(f"{match}-more")
+        store.abandon_validation(run.master, store.matches(run.run.id)[-1].id)
 
 
 def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
