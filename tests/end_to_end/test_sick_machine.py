@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tuner import Tuner, uci_tuner
+from tuner import Tuner, before_each_answer, uci_tuner
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -21,10 +21,7 @@ def prepared(folder: Path, url: str) -> Tuner:
     tuner.configure(
         "max_moves = 20", "max_moves = 5\n[notify]\nafter = 1\n[fleet]\nset_aside = true"
     )
-    script = folder / "optional.py"
-    answer = 'case ["go", *_]:\n'
-    lines = "".join(f"{' ' * 16}{line}\n" for line in CRASHES.splitlines())
-    script.write_text(script.read_text().replace(answer, answer + lines))
+    before_each_answer(folder / "optional.py", CRASHES)
     engine = folder / "optional"
     start = engine.read_text().rstrip()
     chosen = 'case "$0" in */sick/*) what=sick;; esac\n'

@@ -250,13 +250,20 @@ def uci_tuner(
     """A run whose engine thinks for so many seconds a move."""
     tuner = Tuner(folder, url, UCI_CONFIG.format(name=name, iterations=iterations), UCI_PARAMS)
     script = folder / "optional.py"
-    answer = 'case ["go", *_]:\n'
-    thinking = f"{answer}{' ' * 16}__import__('time').sleep({think})\n"
-    script.write_text(OPTIONAL.read_text().replace(answer, thinking))
+    script.write_text(OPTIONAL.read_text())
+    before_each_answer(script, f"__import__('time').sleep({think})")
     engine = folder / "optional"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}"\n')
     engine.chmod(0o755)
     return tuner
+
+
+def before_each_answer(script: Path, code: str) -> None:
+    """Have the engine of a tuner run this before it answers `go`."""
+    answer, text = 'case ["go", *limit]:\n', script.read_text()
+    assert answer in text
+    lines = "".join(f"{' ' * 16}{line}\n" for line in code.splitlines())
+    script.write_text(text.replace(answer, answer + lines))
 
 
 def engines_of(tuner: Tuner) -> list[int]:
