@@ -33,9 +33,7 @@ LEASE_SECONDS = (10.0, 3_600.0)  # the least and the most; renewed for a week af
 DEFAULT_LEASE_SECONDS = 60.0
 ACTIVE_SECONDS = 120  # a worker that was last seen longer ago does not count as active
 ENGINE_BYTES = 2**28  # of an engine that a worker has built
-MAX_KEPT_VOIDS = (
-    3  # void games of one attempt at a batch that are kept, with the engine's last lines
-)
+MAX_KEPT_VOIDS = 3  # void games of one attempt at a batch that are kept with an engine's output
 KEPT_VOIDS_LENGTH = 30_000  # characters of their JSON
 MAX_GAMES = 1_000_000  # of one batch
 MAX_VOID_GAMES = 10_000  # of one attempt at a batch

@@ -184,8 +184,11 @@ class Checkout:
     def _is_foreign(self, path: Path) -> bool:
         patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
         junk = any(fnmatch(path.name, pattern) for pattern in patterns)
-        is_dangling = path.is_symlink() and path.readlink().is_absolute() and not path.exists()
-        return junk or is_dangling or path in self.excluded or _is_build_output(path)
+        return junk or path in self.excluded or _is_build_output(path) or _leads_nowhere(path)
+
+
+def _leads_nowhere(path: Path) -> bool:
+    return path.is_symlink() and path.readlink().is_absolute() and not path.exists()
 
 
 def _is_build_output(path: Path) -> bool:

@@ -492,9 +492,8 @@ class Batch(Counts, Base, kw_only=True):
     time_control: Mapped[int] = number_column()  # the number of that of its games, from 0
     played_again: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     iteration: Mapped[Iteration] = _joined()
-    worker: Mapped[Worker | None] = _joined(
-        foreign_keys=[worker_id]
-    )  # who holds it or held it last
+    # who holds it or held it last
+    worker: Mapped[Worker | None] = _joined(foreign_keys=[worker_id])
 
     __table_args__ = (
         UniqueConstraint("iteration_id", "seq", "purge"),

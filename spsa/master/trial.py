@@ -27,6 +27,7 @@ from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed
 from spsa.master.delivery_setup import temporary_delivery, work_folder
 from spsa.master.start import checked_space
+from spsa.uci.engine import SearchReply
 
 _MOST_TRIES = 6
 _LAST_LINES = 12
@@ -129,10 +130,11 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         with engine_under_test(command, options) as engine:
             reply = engine.search(b"position startpos", limit)
         tried = Trial(
-            setup=setup, build_seconds=built, search_seconds=reply.seconds, nodes=reply.nodes
-        )
-        tried = replace(
-            tried, obeys_nodes=tried.nodes > 0 and _obeys_nodes(command, options, tried)
+            setup=setup,
+            build_seconds=built,
+            search_seconds=reply.seconds,
+            nodes=reply.nodes,
+            obeys_nodes=reply.nodes > 0 and _obeys_nodes(command, options, reply),
         )
     work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
@@ -141,10 +143,10 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
     return tried
 
 
-def _obeys_nodes(command: list[str], options: Mapping[str, str], tried: Trial) -> bool:
+def _obeys_nodes(command: list[str], options: Mapping[str, str], reply: SearchReply) -> bool:
     """Whether `go nodes` would be a limit for it; one that goes on searching is not waited for."""
     with suppress(SmokeTestFailed), engine_under_test(command, options) as engine:
-        return not against_nodes(engine, 2 + 4 * MANY / tried.nodes_per_second)
+        return not against_nodes(engine, 2 + 4 * reply.seconds * MANY / reply.nodes)
     return False
 
 
