@@ -14,7 +14,7 @@ from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.uci import system
-from spsa.uci.engine import EngineSpec, Limit, UciEngine
+from spsa.uci.engine import EngineSpec, Limit, SearchReply, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, working_folders
 
@@ -40,7 +40,7 @@ _LISTING_SECONDS = 2.0
 
 _BENCH_SECONDS = 60.0
 
-FEW, MANY = 1_000, 64_000
+_FEW, _MANY = 1_000, 64_000
 """Nodes of two searches from which one sees whether a limit of nodes is obeyed.
 
 Engines look at their count every so many nodes, up to some thousands, and tell of it less often.
@@ -183,7 +183,7 @@ def _obey(engine: UciEngine, limit: Limit, *, obeys_nodes: bool) -> None:
     try:
         if engine.search(b"position startpos", limit).info:
             is_checked = limit.go.startswith(b"go nodes") and not obeys_nodes
-            told = against_nodes(engine) if is_checked else ""
+            told = _against_nodes(engine, _LONGEST) if is_checked else ""
             if told:
                 raise SmokeTestFailed(f"{told}: {_NO_NODES}")
             return
@@ -195,22 +195,36 @@ def _obey(engine: UciEngine, limit: Limit, *, obeys_nodes: bool) -> None:
             raise SmokeTestFailed(f"{asked}, it moves without a search{_OTHER_KIND}")
 
 
-def against_nodes(engine: UciEngine, seconds: float = _LONGEST) -> str:
-    """What shows that an engine does not obey `go nodes`; "" for one that tells of no nodes, too.
+def against_nodes(command: Sequence[str], options: Mapping[str, str], reply: SearchReply) -> str:
+    """What shows that an engine does not obey `go nodes`; "" for one that does.
+
+    Its `reply` to another search tells its speed: one that goes on searching is not waited for.
+    """
+    if not reply.nodes:
+        return "it tells of no nodes"
+    try:
+        with engine_under_test(command, options) as engine:
+            return _against_nodes(engine, 2 + 4 * reply.seconds * _MANY / reply.nodes)
+    except SmokeTestFailed as failure:
+        return failure.lines[0]
+
+
+def _against_nodes(engine: UciEngine, seconds: float) -> str:
+    """The same of a running engine; "" for one that tells of no nodes, too.
 
     It is given `seconds` for each of two searches.
     """
     replies = []
-    for limit in map(limit_of_nodes, (FEW, MANY)):
+    for limit in map(limit_of_nodes, (_FEW, _MANY)):
         engine.prepare()
         engine.await_ready()
         longest = min(limit.seconds, seconds)
         replies.append(engine.search(b"position startpos", Limit(limit.go, longest)))
     few, many = (reply.nodes for reply in replies)
-    obeys = not many or (many >= MANY / 16 and many > 2 * few)
+    obeys = not many or (many >= _MANY / 16 and many > 2 * few)
     if obeys and replies[-1].info:
         return ""
-    return f"it searches {few:,} nodes of {FEW:,}, and {many:,} of {MANY:,}"
+    return f"it searches {few:,} nodes of {_FEW:,}, and {many:,} of {_MANY:,}"
 
 
 def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:

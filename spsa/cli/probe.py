@@ -6,7 +6,6 @@ from operator import attrgetter
 
 import click
 
-from spsa.builds.smoke import limit_of_nodes
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
 from spsa.core.params import Number, Parameter
@@ -31,7 +30,7 @@ _LEAST_GROUP = 3
 @click.option(
     "--nodes",
     type=click.IntRange(1, 10_000_000),
-    help="Nodes of a search; default: as far as the run's own limit lets the engine search.",
+    help="Nodes of a search; default: as far as each time control lets the engine search.",
 )
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
@@ -56,10 +55,16 @@ def probe(
     wanted = [p for p in space.active if not only or p.name in only]
     openings = _openings(config, _GAMES)
     with temporary_delivery(config, space) as delivery:
-        limit = None if nodes is None else limit_of_nodes(nodes)
-        prober = Prober(space, delivery, config.game_settings, openings, limit)
+        prober = Prober(space, delivery, config.game_settings, openings, nodes)
         with working("building the engine and searching with its start values"):
             start, reproducible = prober.start()
+        searched = " and ".join(limit.go.decode().strip() for limit in prober.limits)
+        if prober.against_nodes:
+            echo(
+                f"warning: `go nodes` is no limit for the engine ({prober.against_nodes}); "
+                "it searches by depth instead",
+                err=True,
+            )
         if not reproducible:
             echo(
                 "warning: the same engine finds something else when asked twice, because of the "
@@ -78,7 +83,7 @@ def probe(
     proposed = proposed_steps(probed)
     if as_json:
         told = {
-            "limit": prober.limit and prober.limit.go.decode().strip(),
+            "limit": searched,
             "positions": _GAMES * A_GAME,
             "reproducible": reproducible,
             "parameters": records(_table(proposed), probed),
@@ -87,7 +92,7 @@ def probe(
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
-        echo(*_told(probed))
+        echo(f"{_GAMES * A_GAME} positions, each searched by {searched}", *_told(probed))
     return 1 if any(one.is_dead or one.fails for one in probed) else 0
 
 

@@ -7,13 +7,19 @@ A group is moved by a step as a whole first: if that changes nothing, all its pa
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, product
 from statistics import fmean, median
 from typing import NamedTuple
 
-from spsa.builds.smoke import engine_under_test, limit_of_depth, limit_of_nodes, longest_search
+from spsa.builds.smoke import (
+    against_nodes,
+    engine_under_test,
+    limit_of_depth,
+    limit_of_nodes,
+    longest_search,
+)
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.master_queries import Side, Sides
@@ -29,7 +35,6 @@ _APART = 9
 """Plies between two positions of a game: odd, so that both sides are to move."""
 
 _QUICKER = 10  # moves of the games that positions come from have so many nodes less
-_FAR = 4  # an engine that searches so many times the nodes that it may does not obey
 _CAP = 100  # centipawns: a greater difference says no more than that the game is decided
 _FARTHEST = 4.0  # times longer or shorter is a proposed step: the effect is not linear
 
@@ -126,15 +131,18 @@ class Probed:
 class Prober:
     """Makes engines of a delivery and searches with them; `openings` are FENs.
 
-    Without `limit` the start finds one that lets the engine search as far as the run's own does.
+    The start finds `limits` that let the engine search as far as each time control of the run does,
+    or takes `nodes`; `against_nodes` says why they are depths, for an engine that ignores nodes.
     """
 
     space: Space
     delivery: Delivery
     settings: GameSettings
     openings: Sequence[str]
-    limit: Limit | None = None
-    _positions: Sequence[str] = ()
+    nodes: int | None = None
+    limits: tuple[Limit, ...] = field(init=False, default=())
+    against_nodes: str = field(init=False, default="")
+    _positions: Sequence[str] = field(init=False, default=())
 
     def start(self) -> tuple[Tried, bool]:
         """The engine at the start of theta, and whether it finds the same twice.
@@ -145,9 +153,8 @@ class Prober:
         Raises BuildFailed if it cannot be built or cannot search.
         """
         engine = self._built(self._moved({})).plus
-        if self.limit is None:
-            self.limit = self._countable_limit(engine)
-        quick = _quicker(self.limit)
+        self.limits = tuple(dict.fromkeys(self._countable_limits(engine)))
+        quick = _quicker(self.limits[0])
         with self._running(engine) as running:
             games = (_game(running, fen, quick) for fen in self.openings)
             spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
@@ -190,38 +197,41 @@ class Prober:
         return self.delivery.prepare(values[0], values[-1])
 
     def _searched(self, value: Number, side: Side) -> Tried:
-        """Search every position, each as the first move of a new game.
+        """Search every position with each limit, always as the first move of a new game.
 
         Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
         """
-        limit = self.limit
-        assert limit is not None  # since the start
+        both = product(self.limits, self._positions)
         with self._running(side) as running:
-            searches = tuple(_search(running, place, limit) for place in self._positions)
+            searches = tuple(_search(running, place, limit) for limit, place in both)
         return Tried(value=value, bench=side.engine.bench, searches=searches)
 
-    def _countable_limit(self, side: Side) -> Limit:
-        """As many nodes as the mean limit of a run allows, or as much depth for `go nodes` ignored.
+    def _countable_limits(self, side: Side) -> Iterator[Limit]:
+        """As many nodes as the mean limit of each time control allows, or as much depth.
 
         With a limit of time, the same engine would not find the same twice.
         """
-        control = self.settings.time_control
-        mean = longest_search(replace(control, high=(control.low + control.high) / 2))
-        if control.kind in (TimeKind.NODES, TimeKind.DEPTH):
-            return mean
-        with self._running(side) as running:
-            reached = running.search(b"position startpos", mean)
-        with suppress(BuildFailed), self._running(side) as running:
-            by_nodes = limit_of_nodes(max(1, reached.nodes))
-            again = running.search(b"position startpos", by_nodes)
-            if 0 < again.nodes < _FAR * reached.nodes:
-                return by_nodes
-        return limit_of_depth(max(1, reached.depth))
+        played = self.settings.played
+        for control in played if self.nodes is None else played[:1]:
+            mean = longest_search(replace(control, high=(control.low + control.high) / 2))
+            if self.nodes is None and control.kind in (TimeKind.NODES, TimeKind.DEPTH):
+                yield mean
+                continue
+            with self._running(side) as running:
+                reached = running.search(b"position startpos", mean)
+            if found := against_nodes(*self._started(side), reached):
+                self.against_nodes = found
+                yield limit_of_depth(max(1, reached.depth))
+            else:
+                yield limit_of_nodes(self.nodes or reached.nodes)
 
     def _running(self, side: Side) -> AbstractContextManager[UciEngine]:
-        """An engine with all its options."""
+        return engine_under_test(*self._started(side))
+
+    def _started(self, side: Side) -> tuple[list[str], dict[str, str]]:
+        """The command that starts an engine, and all its options."""
         command = [side.engine.path, *self.settings.engine_arguments]
-        return engine_under_test(command, {**self.settings.common_options, **side.options_here})
+        return command, {**self.settings.common_options, **side.options_here}
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {

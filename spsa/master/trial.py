@@ -8,14 +8,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, keep_measured
 from spsa.builds.smoke import (
-    MANY,
     against_nodes,
     declared_options,
     engine_under_test,
@@ -24,10 +22,9 @@ from spsa.builds.smoke import (
 from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
 from spsa.core.uci_options import Declarations
-from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed
+from spsa.errors import BuildFailed, InvalidInput
 from spsa.master.delivery_setup import temporary_delivery, work_folder
 from spsa.master.start import checked_space
-from spsa.uci.engine import SearchReply
 
 _MOST_TRIES = 6
 _LAST_LINES = 12
@@ -134,20 +131,13 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
             build_seconds=built,
             search_seconds=reply.seconds,
             nodes=reply.nodes,
-            obeys_nodes=reply.nodes > 0 and _obeys_nodes(command, options, reply),
+            obeys_nodes=not against_nodes(command, options, reply),
         )
     work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
     if tried.nodes:
         keep_measured(work, NODES_PER_SECOND, tried.nodes_per_second)
     return tried
-
-
-def _obeys_nodes(command: list[str], options: Mapping[str, str], reply: SearchReply) -> bool:
-    """Whether `go nodes` would be a limit for it; one that goes on searching is not waited for."""
-    with suppress(SmokeTestFailed), engine_under_test(command, options) as engine:
-        return not against_nodes(engine, 2 + 4 * reply.seconds * MANY / reply.nodes)
-    return False
 
 
 def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:

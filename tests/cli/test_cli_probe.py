@@ -8,7 +8,7 @@ ENGINE = """\
 import random
 import sys
 
-OPTIONS = {"alive": 30, "strong": 30, "dead": 30, "clamped": 30, "crash": 30}
+OPTIONS = {"alive": 30, "strong": 30, "dead": 30, "clamped": 30, "crash": 30, "late": 30}
 for line in sys.stdin:
     match line.split():
         case ["uci"]:
@@ -25,7 +25,10 @@ for line in sys.stdin:
             score = OPTIONS["alive"] + 4 * OPTIONS["strong"] + min(OPTIONS["clamped"], 40)
             if "noise" in sys.argv:
                 score += random.randrange(9_000)
-            print(f"info depth 1 nodes 100 score cp {score}")
+            nodes = int(limits[1]) if limits[0] == "nodes" and "heedless" not in sys.argv else 700
+            if nodes > 3_000:
+                score += OPTIONS["late"]
+            print(f"info depth 5 nodes {nodes} score cp {score}")
             print("bestmove", "e2e4" if OPTIONS["strong"] <= 30 else "d2d4", flush=True)
         case ["quit"]:
             break
@@ -72,6 +75,38 @@ def test_an_engine_that_is_not_reproducible_is_told(ask, folder):
     assert said.code == 0
     assert "finds something else when asked twice" in said.err
     assert "1 parameter probed, 0 dead" in said.out
+
+
+def test_a_parameter_is_dead_if_it_is_under_every_time_control(ask, folder):
+    with (folder / "params.toml").open("a") as params:
+        params.write("[late]\nvalue = 30\nmin = 0\nmax = 100\nstep = 10\n")
+    short, long = (f'[[time_control]]\nkind = "nodes"\nlow = {nodes}\n' for nodes in (100, 4_000))
+    config = (folder / "config.toml").read_text()
+    names = ("--only", "late", "--only", "dead", "--no-bounds")
+    for written, dead in ((short, ["dead", "late"]), (short + long, ["dead"])):
+        (folder / "config.toml").write_text(config + written)
+        found = ask("probe", "--json", *names).json
+        assert sorted(one["name"] for one in found["parameters"] if one["dead"]) == dead
+    assert found["limit"] == "go nodes 100 and go nodes 4000"
+    (late,) = (one for one in found["parameters"] if one["name"] == "late")
+    assert late["score_change"] == 5, "10 in one half of the searches"
+    heard = ask("probe", *names)
+    assert "24 positions, each searched by go nodes 100 and go nodes 4000" in heard.out
+    assert "warning" not in heard.err
+
+
+@pytest.mark.parametrize("limit", [(), ("--nodes", "9")])
+def test_an_engine_that_ignores_nodes_is_told(ask, folder, limit):
+    names = ("--only", "alive", "--no-bounds")
+    assert "each searched by go nodes" in ask("probe", *limit, *names).out
+    with (folder / "config.toml").open("a") as config:
+        config.write('[engine]\narguments = ["heedless"]\n')
+    heard = ask("probe", *limit, *names)
+    assert "each searched by go depth 5" in heard.out and heard.code == 0
+    assert (
+        "`go nodes` is no limit for the engine (it searches 700 nodes of 1,000, and 700 of 64,000)"
+        in heard.err
+    )
 
 
 def test_a_group_that_changes_nothing_is_found_at_once(ask, folder):

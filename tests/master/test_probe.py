@@ -6,7 +6,6 @@ from pathlib import Path
 from builders import TERMS, new_engine, parameter
 from masters import FixedDelivery
 
-from spsa.builds.smoke import limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
@@ -17,7 +16,7 @@ while read -r line; do
   case "$line" in
     uci) echo uciok ;;
     isready) echo readyok ;;
-    go*) echo "info depth 1 nodes 5 score cp 7"; echo "bestmove e2e4" ;;
+    go*) echo "info depth 1 nodes ${line##* } score cp 7"; echo "bestmove e2e4" ;;
     quit) exit ;;
   esac
 done
@@ -43,7 +42,7 @@ class Picky(FixedDelivery):
 
 def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
     margin = parameter("margin")
-    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], limit_of_nodes(100))
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 100)
     start, reproducible = prober.start()
     assert reproducible
     found = prober.probed(margin, start, bounds=False)
