@@ -94,13 +94,18 @@ class Observed:
         return self.rule.name
 
     def start(self) -> Observation:
-        zero, several = np.zeros_like(self.problem.start), self.time_controls
+        zero = np.zeros_like(self.problem.start)
         return Observation(
             self.rule.start(),
             Average(0, zero, zero),
             self.witness and self.witness.start(),
-            TimeControlSums.nothing(several, zero.shape[-1]) if several > 1 else None,
+            self._no_sums,
         )
+
+    @property
+    def _no_sums(self) -> TimeControlSums | None:
+        several = self.time_controls
+        return TimeControlSums.nothing(several, self.problem.start.size) if several > 1 else None
 
     def theta(self, state: Observation) -> Vector:
         return self.rule.theta(state.rule)
@@ -117,7 +122,7 @@ class Observed:
     def forked(self, state: Observation, carry: Carry) -> Observation:
         """What this rule knew on another problem, as the start of a run on this one.
 
-        Its average has no theta yet, and its sums have no result.
+        Its average has no theta yet, and its sums are for the caller to carry.
         """
         return replace(
             self.start(),
@@ -136,6 +141,11 @@ class Observed:
     def dump(self, state: Observation) -> dict[str, Any]:
         """The state as JSON values, from which `load` restores it to the bit."""
         return {name: saved(part) for name, part in _parts(state)}
+
+    def sums(self, data: Mapping[str, Any]) -> TimeControlSums | None:
+        """Those of a state that `dump` wrote; None for a single time control."""
+        none = self._no_sums
+        return none and restored(self.name, data.get("time_controls"), none)
 
     def load(self, data: Mapping[str, Any]) -> Observation:
         """The state that `dump` wrote. Raises UnusableState for anything else."""
@@ -204,9 +214,18 @@ class Tuning:
         theta = self._natural(self.space.start())
         return theta, self.rule.dump(self.rule.start())
 
-    def forked(self, before: "Tuning", state: Mapping[str, Any], doubt: float) -> "Tuning":
-        """This tuning as a fork of `before`, which has the same rule: what that knows, widened."""
-        theta = self._natural(self.space.start())
+    def forked(
+        self,
+        before: "Tuning",
+        state: Mapping[str, Any],
+        doubt: float,
+        time_controls: Sequence[int] = (),
+    ) -> "Tuning":
+        """This tuning as a fork of `before`: what that knows, widened; the same rule knows most.
+
+        `time_controls` are the indices that those of this one had there, -1 for a new one.
+        """
+        known, theta = self.rule.start(), self._natural(self.space.start())
         index = {p.name: i for i, p in enumerate(before.space.active)}
         step = {p.name: p.step for p in before.space.active}
         carry = Carry(
@@ -215,7 +234,11 @@ class Tuning:
             value=self.space.steps(theta),
             doubt=doubt,
         )
-        known = self.rule.forked(before.rule.load(state), carry)
+        if before.rule.name == self.rule.name:
+            known = self.rule.forked(before.rule.load(state), carry)
+        if known.time_controls and (sums := before.rule.sums(state)):
+            sums = sums.carried(time_controls, len(theta), doubt)
+            known = replace(known, time_controls=sums)
         return replace(self, begun=(theta, self.rule.dump(known)))
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
@@ -257,10 +280,6 @@ class Tuning:
             elo=float(found.elo[0]),
             bounded=bool(found.bounded[0]),
         )
-
-    def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:
-        """The sums over results by time control; None for a single time control."""
-        return self.rule.load(state).time_controls
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
         """The estimates that belong to this state."""

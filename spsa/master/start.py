@@ -220,7 +220,7 @@ def _begun(
     """The tuning of a run that starts where another one was, and a note for the user.
 
     What the other run did not tune starts from params.toml. What its rule knew goes along if both
-    runs have the same rule; else theta alone does.
+    runs have the same rule, and what it had learned of their time controls in any case.
     """
     parent, before = origin.run, tuning_of(origin.run)
     theta, state = parent.theta, parent.state
@@ -228,11 +228,10 @@ def _begun(
         then = theta_at(store, parent, before, origin.k)
         theta, state = then.theta, then.state
     theta = {p.name: theta[p.name] for p in before.space.active}
+    had = parent.game_settings.played
+    controls = [had.index(one) if one in had else -1 for one in config.game_settings.played]
     rules = new_tuning(config, _at_theta(space, theta), seed)
-    if config.spsa.algorithm == parent.algorithm:
-        rules = rules.forked(before, state, origin.doubt)
-    else:
-        rules = replace(rules, begun=rules.start())
+    rules = rules.forked(before, state, origin.doubt, controls)
     both = sum(p.name in theta for p in rules.space.active)
     return rules, (
         f"starts where run {parent.name} was after {plural(origin.k, 'result')}, with doubt "

@@ -18,7 +18,6 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.machines import MachineReport
-from spsa.report.matches import time_control_sums
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status, open_match, status
 from spsa.report.table import estimate
@@ -49,7 +48,7 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
     found = (
         *_of_standstill(now),
         *_of_parameters(now, recent),
-        *of_time_controls(run, time_control_sums(run)),
+        *of_time_controls(run, now.sums),
         *of_noise(now),
         *of_validations(now),
         *_of_results(run.name, recent),

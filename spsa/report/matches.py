@@ -277,13 +277,13 @@ TIME_CONTROLS = View(
 
 
 def time_controls(
-    store: Store, run: Run, matches: Sequence[Iteration]
+    store: Store, run: Run, sums: TimeControlSums | None, matches: Sequence[Iteration]
 ) -> Iterator[TimeControlStatus]:
     """The games by time control, with those of the last of `matches` against the start.
 
     Of a run without parameters, those of the last match. Nothing for a run with one time control.
     """
-    own, sums = run.game_settings, time_control_sums(run)
+    own = run.game_settings
     if not own.time_controls:
         return
     weights = sums.weights_of_pairs(own.weights) if sums else ()
@@ -308,7 +308,8 @@ def time_controls(
 def time_control_sums(run: Run) -> TimeControlSums | None:
     """What the results say by time control; None of a single one, or if the state is unreadable."""
     try:
-        return tuning_of(run).sums(run.state)
+        several = run.tunes and run.game_settings.time_controls
+        return tuning_of(run).rule.sums(run.state) if several else None
     except UnusableState:
         return None
 

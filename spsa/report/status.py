@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
+from spsa.algorithms.time_controls import TimeControlSums
 from spsa.builds.git import SourceCommit
 from spsa.core import Builds
 from spsa.core.json_values import as_written
@@ -24,6 +25,7 @@ from spsa.report.matches import (
     TimeControlStatus,
     matches_of,
     measured,
+    time_control_sums,
     time_controls,
 )
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
@@ -91,6 +93,7 @@ class Status:
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several
+    sums: TimeControlSums | None = None  # by time control
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -217,6 +220,7 @@ def status(store: Store, run: Run) -> Status:
     rate = store.games_in_the_last(run.id, window) / window
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
     said_stop = bool(verdicts) and verdicts[0].detail.get("advice") == Advice.STOP
+    sums = time_control_sums(run)
     builds, has_master = run.builds or Builds(), {one.name for one in overviews if one.has_master}
     return Status(
         run=run,
@@ -236,7 +240,8 @@ def status(store: Store, run: Run) -> Status:
         earlier=_earlier_run(store, run, overviews),
         # a master that was killed builds nothing
         builds=builds if run.name in has_master else Builds(usual=builds.usual),
-        time_controls=tuple(time_controls(store, run, matches)),
+        time_controls=tuple(time_controls(store, run, sums, matches)),
+        sums=sums,
     )
 
 
