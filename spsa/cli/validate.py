@@ -1,6 +1,6 @@
 """`spsa-master validate`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,13 @@ from spsa.cli.held_run import (
     settings_of_match,
 )
 from spsa.config.settings import Config
-from spsa.core.game_settings import MAX_HANDICAP, MAX_NELO, MIN_NELO_APART, TimeControl
+from spsa.core.game_settings import (
+    MAX_HANDICAP,
+    MAX_NELO,
+    MIN_NELO_APART,
+    TimeControl,
+    divided_by_shares,
+)
 from spsa.core.params import PlayedValues
 from spsa.db import Store, migrate
 from spsa.db.tables import Compared, Iteration, Run
@@ -31,7 +37,7 @@ from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
 from spsa.report.table import TextTable, records, terminal
 
-_MAX_GAMES = 1_000_000
+_USUAL_GAMES, _MAX_GAMES = 1000, 1_000_000
 
 
 def _sprt(
@@ -124,7 +130,7 @@ def validate(
     run: if a master moves the run of config.toml, or there is none, they play in NAME-matches.
     """
     is_of_engines, told = _asks_for_engines(given), addresses(config)
-    wanted = games or (_MAX_GAMES if given["sprt"] else config.validation.games or 1000)
+    wanted = games or (_MAX_GAMES if given["sprt"] else config.validation.games)
     wanted += wanted % 2  # games come in pairs
     console = terminal(stderr=True)
     played: list[Iteration] = []
@@ -134,12 +140,13 @@ def validate(
         interruptible() as stopping,
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
-        if is_of_engines:
-            chosen = run_of_match(config, store, run)
-            match = _of_engines(config, chosen, wanted, given)
-        else:
-            chosen = store.run(run)
-            match = _of_thetas(config, store, chosen, wanted, given)
+        chosen = run_of_match(config, store, run) if is_of_engines else store.run(run)
+        wanted = wanted or _usual_games(settings_of_match(config, chosen).shares)
+        match = (
+            _of_engines(config, chosen, wanted, given)
+            if is_of_engines
+            else _of_thetas(config, store, chosen, wanted, given)
+        )
         asked, own, also = match.asked, match.game_settings, given["also"]
         echo(f"{asked.theta} against {asked.against}, in run {chosen.name}", err=True)
         with (
@@ -159,6 +166,18 @@ def validate(
     terminal().print(TextTable(MATCHES, matches))
     echo(*(line for match in matches for line in match.sentences()))
     return 0
+
+
+def _usual_games(shares: Sequence[float]) -> int:
+    """The games where a person names no number, as many as the shares divide; tells another one."""
+    games = divided_by_shares(_USUAL_GAMES, shares)
+    if games != _USUAL_GAMES:
+        echo(
+            f"{games:,} games, which the shares of [[time_control]] divide; "
+            "--games plays another number",
+            err=True,
+        )
+    return games
 
 
 def _asks_for_engines(given: Mapping[str, Any]) -> bool:

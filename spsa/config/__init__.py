@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
-from spsa.config.document import Found, Key, read_document
+from spsa.config.document import Found, Key, nth, read_document
 from spsa.config.play import GamesSection
 from spsa.config.section import read_table
 from spsa.config.settings import Config, Sections
@@ -15,7 +15,7 @@ from spsa.core.game_settings import (
     GameSettings,
     Scale,
     TimeControlShare,
-    whole_parts,
+    divided_by_shares,
 )
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
@@ -53,7 +53,8 @@ def _divisible(tables: Sections) -> GamesSection:
     games = tables.games
     if "games_per_iteration" in games.model_fields_set:
         return games
-    fitting = games.divided_by(whole_parts([one.share for one in tables.time_control]))
+    shares = [one.share for one in tables.time_control]
+    fitting = divided_by_shares(games.games_per_iteration, shares)
     fitted = games.model_copy(update={"games_per_iteration": fitting})
     fitted.model_fields_set.discard("games_per_iteration")
     return fitted
@@ -139,3 +140,14 @@ def missing_files(config: Config) -> tuple[Fault, ...]:
         for key, path, is_there, remedy in needed
         if not is_there
     )
+
+
+def unwritten_games(config: Config) -> tuple[Fault, ...]:
+    """A fault if the shares need iterations of more than twice the default number of games."""
+    games, field = config.games, "games_per_iteration"
+    most = 2 * type(games).model_fields[field].default
+    if field in games.model_fields_set or games.games_per_iteration <= most:
+        return ()
+    found = f"the shares need iterations of {games.games_per_iteration:,} games"
+    remedy = f"write {field} in [games] if that is meant, or other shares, as 1 and 2"
+    return read_document(config.path).faults([(("time_control", nth(0)), found, remedy)])

@@ -130,7 +130,8 @@ def _book(name: str, info: ValidationInfo) -> str:
     return str(path)
 
 
-Games = Annotated[int, Field(ge=2, le=1_000_000), AfterValidator(even)]
+_MOST_GAMES = 1_000_000
+Games = Annotated[int, Field(ge=2, le=_MOST_GAMES), AfterValidator(even)]
 
 
 class GamesSection(Section):
@@ -158,11 +159,6 @@ class GamesSection(Section):
         """Game pairs in an iteration."""
         return self.games_per_iteration // 2
 
-    def divided_by(self, parts: Sequence[int]) -> int:
-        """The games of an iteration, or as few more as these parts divide in whole pairs."""
-        whole = 2 * sum(parts)
-        return -(-self.games_per_iteration // whole) * whole
-
     def faults(self) -> Iterator[Found]:
         size, most = self.batch_size, self.games_per_iteration
         if size > most:
@@ -189,10 +185,10 @@ def time_control_faults(
     if games is not None:
         wrote = "games_per_iteration" in games.model_fields_set
         place: Key = ("games", "games_per_iteration") if wrote else at[0]
-        parts = core.whole_parts([one.share for one in several])
-        whole, written = 2 * sum(parts), games.games_per_iteration
-        most = written if wrote else 2 * written  # a default is rounded up
-        if games.divided_by(parts) > most:
+        shares, written = [one.share for one in several], games.games_per_iteration
+        most = written if wrote else _MOST_GAMES  # a default is rounded up
+        if core.divided_by_shares(written, shares) > most:
+            whole = core.divided_by_shares(1, shares)
             found = (
                 f"games_per_iteration = {written} cannot be divided by the shares in whole pairs"
             )

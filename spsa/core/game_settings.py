@@ -320,6 +320,12 @@ def whole_parts(shares: Sequence[float]) -> tuple[int, ...]:
     return tuple(part // gcd(*parts) for part in parts)
 
 
+def divided_by_shares(games: int, shares: Sequence[float]) -> int:
+    """These games, or as few more as the shares divide in whole pairs."""
+    whole = 2 * sum(whole_parts(shares))
+    return -(-games // whole) * whole
+
+
 def games_by_share(games: int, shares: Sequence[float], seed: int) -> list[int]:
     """How many of these games each time control gets: even numbers that add up to `games`.
 

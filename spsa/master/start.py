@@ -12,7 +12,7 @@ from typing import Any
 
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.smoke import declared_options
-from spsa.config import missing_files, readable_params
+from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
 from spsa.core.json_values import as_written
@@ -61,7 +61,7 @@ def checked_space(config: Config) -> Space:
         InvalidInput: all faults of both files, and of the constants or options that they name.
     """
     space, wrong = readable_params(config)
-    faults = (*missing_files(config), *wrong)
+    faults = (*missing_files(config), *unwritten_games(config), *wrong)
     try:
         faults += _engine_faults(config, space)
     except InvalidInput as error:  # a source that cannot be read

@@ -1,5 +1,6 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -53,6 +54,29 @@ def test_a_match_that_is_interrupted_is_told_what_continues_it(
     heard = ask("validate")
     assert heard.code == 130, heard.err
     assert "not complete: `spsa-master validate --run first` continues it" in heard.err
+
+
+@pytest.mark.parametrize(
+    ("options", "games", "told"), [((), 1_006, True), (("--games", 9), 10, False)]
+)
+def test_a_match_has_as_many_games_as_its_shares_divide(
+    project, project_store, ask, monkeypatch, options, games, told
+):
+    config, shares = project / "config.toml", (1, 502)
+    lines = re.sub(r"\[time_control\].*?(?=\n\[|\Z)", "", config.read_text(), flags=re.S)
+    for nodes, share in zip((100, 200), shares, strict=True):
+        lines += f'\n[[time_control]]\nkind = "nodes"\nlow = {nodes}\nshare = {share}\n'
+    config.write_text(lines.replace("games_per_iteration", "# games_per_iteration"))
+    refused = ask("run")
+    assert refused.code == 2
+    assert "the shares need iterations of 1,006 games; write games_per_iteration in" in refused.err
+    monkeypatch.setattr(
+        "spsa.cli.validate.play_match", lambda _held, _run, match: played.append(match.games)
+    )
+    played: list[int] = []
+    heard = ask("validate", "--plus", "engine", "--minus", "engine", "--handicap", 2, *options)
+    assert (heard.code, played) == (130, [games])
+    assert ("1,006 games, which the shares of [[time_control]] divide" in heard.err) is told
 
 
 def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):

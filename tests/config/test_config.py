@@ -229,7 +229,7 @@ FOUR / TC / low = 1 / TC / low = 2 / share = 2 -> whole pairs; use a multiple of
 TC / [time_control] -> toml:3: [config.toml] line 1 has [[time_control]], and line 3 [time_control];
 [ time_control ] / TC -> and line 2 [[time_control]]; write [[time_control]] in both lines
 [games] / [spsa] / [games] -> 3: [config.toml] line 1 has [games], and line 3 [games]; write all its
-TC / low = 1 / share = 0.3333 / TC / low = 2 -> 1: [time_control] games_per_iteration = 150 cannot
+TC / low = 1 / share = 0.7001 / TC / low = 2 / share = 0.123457 -> multiple of 1334162 in
 TC / low = 1 / share = 0.3333 / TC / low = 2 / share = 0.12345 -> or other shares, as 1 and 2
 [games] / target_nps = 5 / games_per_iteration = 4 / TC / low = 1 / TC / low = 2 -> these games need
 [validation] / time_control = { kind = "depth", low = 5, share = 2 } -> unknown key 'share'
@@ -293,7 +293,9 @@ def test_what_is_wrong_is_said_with_line_section_and_remedy(write, case):
     assert said in found
 
 
-@pytest.mark.parametrize(("share", "games"), [(1, 152), (4, 150), (0.5, 150), (1.5, 150)])
+@pytest.mark.parametrize(
+    ("share", "games"), [(1, 152), (4, 150), (0.5, 150), (1.5, 150), (0.3333, 26_666)]
+)
 def test_a_default_of_games_is_rounded_up_to_what_shares_divide(write, share, games):
     text = '[[time_control]]\nkind = "nodes"\nlow = {}\n'
     path = write(text.format(1) + text.format(2) + f"share = {share}\n{BUILD}")
