@@ -94,8 +94,13 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def counting(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show a bar on a terminal's stderr while it is advanced by the function that this yields."""
+    """Show a bar on a terminal's stderr while it is advanced by the function that this yields.
+
+    Where stderr is no terminal, one line says what begins.
+    """
     with _progress(BarColumn(), TimeRemainingColumn()) as shown:
+        if shown.disable:
+            sys.stderr.write(f"{what}\n")
         task = shown.add_task(what, total=total)
         yield lambda amount: shown.advance(task, amount)
 

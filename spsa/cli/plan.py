@@ -1,7 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,8 +90,15 @@ def measured(config: Config) -> Measured:
     return replace(found, builds=next(usual, None))
 
 
-Said = Mapping[str, Any]
-"""What options say of things that only playing tells, by their names; else None."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What options say of things that only playing tells; None where they say nothing."""
+
+    concurrency: int | None
+    elo: float | None
+    draws: float | None
+    game_seconds: float | None
+    build_seconds: float | None
 
 
 def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[str, ...]]:
@@ -100,11 +107,11 @@ def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[s
     What was said goes before what was measured, and that before guesses.
     """
     past, nps = measured(config), last_measured(work_folder(config), NODES_PER_SECOND)
-    seconds, time_source = _seconds(config, said["game_seconds"], past, nps)
-    draws, draws_source = _draws(said["draws"], past)
-    builds, builds_source = _builds(config, said["build_seconds"], past)
+    seconds, time_source = _seconds(config, said.game_seconds, past, nps)
+    draws, draws_source = _draws(said.draws, past)
+    builds, builds_source = _builds(config, said.build_seconds, past)
     capacity = Capacity(
-        concurrency=said["concurrency"] or os.cpu_count() or 1,
+        concurrency=said.concurrency or os.cpu_count() or 1,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
@@ -117,8 +124,8 @@ def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[s
         capacity=capacity,
         seconds=seconds,
         draw_rate=draws,
-        openings=_openings(config, said["draws"], past),
-        elos_to_gain=ASSUMED_ELO_TO_GAIN if said["elo"] is None else (said["elo"],),
+        openings=_openings(config, said.draws, past),
+        elos_to_gain=ASSUMED_ELO_TO_GAIN if said.elo is None else (said.elo,),
         seed=_SEED,
         time_controls=tuple(
             time_control_costs(
@@ -269,8 +276,8 @@ def plan(config: Config, as_json: bool, **said: Any) -> None:
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    inputs, sources = known(config, space, said)
-    with counting("tuning synthetic engines, at most", most_designs(inputs)) as advance:
+    inputs, sources = known(config, space, Said(**said))
+    with counting("tuning synthetic engines", most_designs(inputs)) as advance:
         answer = planned(replace(inputs, simulated=lambda: advance(1)))
     if as_json:
         echo_json(planned_json(inputs, answer, sources))

@@ -75,7 +75,7 @@ def probe(
         probed = list(_dead_groups(prober, wanted, start))
         dead = {one.parameter.name for one in probed}
         living = [parameter for parameter in wanted if parameter.name not in dead]
-        with counting("probing", len(living)) as advance:
+        with counting(f"probing {plural(len(living), 'parameter')}", len(living)) as advance:
             for n, parameter in enumerate(living, start=1):
                 echo(f"{n} of {len(living)}: {parameter.name}", err=True)
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))

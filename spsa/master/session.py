@@ -84,13 +84,16 @@ def differences(
 
 def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
     """The settings of a new run; `planned_iterations` are those of the files unless given."""
-    games = ("games_per_iteration", "batch_size", "iterations_in_flight", "max_attempts")
+    games = config.games
     return RunSettings(
         rule=dict(config.spsa.settings),
         planned_iterations=planned_iterations or config.spsa.max_iterations,
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
-        **{name: getattr(config.games, name) for name in games},
+        games_per_iteration=games.games_per_iteration,
+        batch_size=games.batch_size,
+        iterations_in_flight=games.iterations_in_flight,
+        max_attempts=games.max_attempts,
     )
 
 

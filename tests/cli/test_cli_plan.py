@@ -32,7 +32,7 @@ def quick(project):
 def test_a_plan_is_made_without_a_database_and_leaves_none(quick, ask):
     before = sorted(path.name for path in quick.rglob("*"))
     heard = ask("plan")
-    assert (heard.code, heard.err) == (0, "")
+    assert (heard.code, heard.err) == (0, "tuning synthetic engines\n")
     assert "20 iterations of 40 games, 800 in all" in heard.out
     assert "assumed" in heard.out
     assert sorted(path.name for path in quick.rglob("*")) == before
