@@ -60,7 +60,6 @@ class Builder:
         at_once: int = 1,
         option_places: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.at_once = at_once
         self._option_places = option_places
         self._obeys_nodes = False  # not tried yet
         self._artifacts = ArtifactStore(engines_path.resolve())

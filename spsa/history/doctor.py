@@ -68,8 +68,8 @@ def _replayed(rows: RunRows, tuning: Tuning) -> Iterator[str]:
     """
     steps = Results([rows.iterations[step.iteration_id] for step in rows.steps], rows.parts)
     chains = [
-        list(replay(tuning, counted_after(purges, steps, rows.purged)))
-        for purges in range(max(0, rows.run.purges) + 1)
+        list(replay(tuning, counted_after(number, steps, rows.purged)))
+        for number in (0, *(purge.number for purge in rows.purges))
     ]
     start, last = chains[0][0].theta, chains[-1][-1]
     same_start = compare_values(None, "the start", rows.run.start_theta, "the rule's", start)

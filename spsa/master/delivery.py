@@ -209,4 +209,4 @@ class BuildThreads:
 
     def __exit__(self, *_: object) -> None:
         self._delivery.cancel()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)

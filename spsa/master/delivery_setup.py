@@ -30,6 +30,7 @@ from spsa.files import content
 from spsa.master.delivery import BuildDelivery, CommandDelivery, Delivery, EngineSource, UciDelivery
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
+from spsa.uci import system
 
 MAX_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -273,4 +274,4 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recip
 
 def usual_builds() -> int:
     """How many iterations this machine builds at a time by default."""
-    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MAX_BUILDS)
+    return min(max(1, len(system.logical_cores()) // _CORES_A_BUILD), MAX_BUILDS)

@@ -79,7 +79,7 @@ class Trial:
 
     @property
     def nodes_per_second(self) -> float:
-        return self.nodes / self.search_seconds if self.search_seconds > 0 else 0.0
+        return self.nodes / self.search_seconds
 
 
 class TrialFailed(BuildFailed):

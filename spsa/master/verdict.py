@@ -56,7 +56,7 @@ class Filters:
 
         About 1 if the model is right; chi_j is that sum (`spsa.algorithms.mixture`).
         """
-        return float(self.bank.surprise.min()) / max(1, results)
+        return float(self.bank.surprise.min()) / results
 
     def elo_of(self, pairs: float) -> float:
         """Elo that so many more pairs are expected to gain.

@@ -122,7 +122,9 @@ class EngineProcess:
         """
         left = deadline - time.monotonic()
         ready = self._poller.poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
-        if ready != self._output_alone and not self._has_output({d for d, _ in ready}, left > 0):
+        if ready != self._output_alone and not self._has_output({d for d, _ in ready}):
+            if left <= 0:
+                raise Overdue
             return
         chunk = os.read(self._out, CHUNK)
         if not chunk:
@@ -130,17 +132,13 @@ class EngineProcess:
         self._last = self._last[1], chunk
         output += chunk
 
-    def _has_output(self, ready: set[int], is_in_time: bool) -> bool:
+    def _has_output(self, ready: set[int]) -> bool:
         """Whether there is output to read, when not the output alone is ready."""
         if self._stop_signal in ready:
             raise Stopped
-        if not ready or (ready == {self._errors} and not is_in_time):
-            raise Overdue
         if self._errors in ready:
             self._hear_errors()
-            if ready == {self._errors}:
-                return False
-        return True
+        return self._out in ready
 
     def _hear_errors(self) -> bool:
         """Keep the end of what it has written to stderr; whether there may be more."""

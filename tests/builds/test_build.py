@@ -36,12 +36,12 @@ def own(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[tuple[dict[str, str], int]]:
-    """An environment whose compiler takes a minute, and the pipe by which it tells its begin."""
+    """An environment whose compiler takes ten minutes, and the pipe by which it tells its begin."""
     os.mkfifo(tmp_path / "begun")
     script, begun = tmp_path / "slow-rustc", os.open(tmp_path / "begun", os.O_RDWR)
     script.write_text(
         f"#!/bin/sh\nbegun='{tmp_path}/begun'\n"
-        'case "$*" in *src/main.rs*) echo > "$begun"; sleep 60 ;; esac\nexec "$@"\n'
+        'case "$*" in *src/main.rs*) echo > "$begun"; sleep 600 ;; esac\nexec "$@"\n'
     )
     script.chmod(0o755)
     yield PLAIN | {"RUSTC_WRAPPER": str(script)}, begun

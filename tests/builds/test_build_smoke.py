@@ -72,9 +72,10 @@ def test_an_engine_that_does_not_answer(
 def test_an_engine_that_ends_at_once_or_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
-    said = refused(script(tmp_path, "env; echo broken >&2; exit 3"))
-    assert "crash: exit status 3\n" in said and "  | stderr: broken" in said
+    for name in ("DATABASE_URL", "AWS_SECRET_KEY"):
+        monkeypatch.setenv(name, "secret")
+    said = refused(script(tmp_path, "env; echo broken >&2; exit 1"))
+    assert "crash: exit status 1\n" in said and "  | stderr: broken" in said
     assert "PATH=" in said and "secret" not in said
     (tmp_path / "engine").chmod(0o644)
     assert "Permission denied" in refused(tmp_path / "engine")

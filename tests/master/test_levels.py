@@ -54,3 +54,9 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
     monkeypatch.setattr(delivery_setup, "Builder", lambda _, recipe, *__: made.append(recipe))
     with delivery_setup.temporary_delivery(config, SPACE):
         assert [recipe.level for recipe in made] == ["x86-64-v2"]
+
+
+@pytest.mark.parametrize(("cores", "builds"), [(1, 1), (11, 2), (999, 8)])
+def test_builds_share_the_cores(cores: int, builds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_setup.system, "logical_cores", lambda: set(range(cores)))
+    assert delivery_setup.usual_builds() == builds

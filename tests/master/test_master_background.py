@@ -145,4 +145,6 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
     tuned = store.iterations(tested.run.id, purpose=Purpose.TUNE)
     assert {(it.requires, it.game_settings.minus) for it in tuned} == {(None, None)}
     assert opponent_of(store.matches(tested.run.id)) == "stockfish (1a2b), handicap 4"
+    tested.delivery.discard({other.sha256, "1" * 64})
+    assert tested.delivery.plus.discarded == ["1" * 64], "the next round needs the other engine"
     assert check_run(store, tested.now(), tuning_of(tested.now())) == []

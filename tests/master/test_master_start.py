@@ -13,10 +13,10 @@ from shell import Shell
 from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db.migrate import upgrade
-from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, UnusableState
+from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, TuningError, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery_setup import delivery_of
+from spsa.master import delivery_setup
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
 from spsa.master.start import Origin, Prepared, prepare
@@ -135,7 +135,9 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
     config = load_config(project / "config.toml", {})
     book = prepare(config, store).run.game_settings.book
-    (project / "mine.epd").unlink()
+    (project / "mine.epd").write_text("changed since it was read")
+    with pytest.raises(TuningError, match=r"mine\.epd hashes to"):
+        delivery_setup.shared_files(config)
     shared = config.build.engines_path / book.sha256
     assert shared.exists() == (distribute == "path")
     content = shared.read_bytes() if distribute == "path" else store.file(book.sha256)
@@ -175,7 +177,7 @@ def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_o
     (project / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "e"\n')
     config = load_config(project / "config.toml", {})
     with pytest.raises(InvalidInput, match=r"\[build\] source_path is missing"):
-        delivery_of(config, found.tuning.space, found.settings.delivery, None)
+        delivery_setup.delivery_of(config, found.tuning.space, found.settings.delivery, None)
 
 
 def test_values_that_are_not_those_of_the_source_are_told(project: Path, store: Store) -> None:

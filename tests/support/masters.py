@@ -64,8 +64,10 @@ class Watched:
 
     opened_numbers: list = field(default_factory=list)
     applied_ks: list = field(default_factory=list)
+    views: int = 0
 
-    def saw(self, view) -> None: ...
+    def saw(self, view) -> None:
+        self.views += 1
 
     def opened(self, number, proposal) -> None:
         self.opened_numbers.append(number)

@@ -104,6 +104,14 @@ def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered):
     assert "ended with 3" in reason and r"no\x1b[2J such header" in reason
 
 
+def test_a_source_that_cannot_be_had_is_the_reason(sqlite_store, tmp_path, ordered, monkeypatch):
+    key = ordered(BUILD)
+    monkeypatch.setattr(Store, "file", lambda *_: None)
+    with builder(sqlite_store, tmp_path):
+        state = until(sqlite_store, key, lambda one: one.failures)
+    assert "the archive of the source hashes to" in state.failures[0][1]
+
+
 def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
     sqlite_store, tmp_path, ordered, sql
 ):

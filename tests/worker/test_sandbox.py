@@ -34,6 +34,7 @@ from engines.faulty import (
 )
 
 from spsa.errors import EngineFault
+from spsa.uci import linux
 from spsa.uci.engine import Limit, UciEngine
 from spsa.uci.linux import ENGINE_ID, Isolation, isolation, orphan_reaper
 from spsa.uci.process import StopSignal
@@ -150,6 +151,11 @@ def test_each_kind_is_had_without_the_other(kind, tmp_path):
     lacking = {"net": "PID", "pid": "network"}[kind]
     words = f"('{kind}',) no {lacking} namespaces that bwrap or unshare can make: engines can "
     assert done.stdout.startswith(words) and done.stderr == ""
+
+
+def test_a_tool_that_hangs_is_not_used(monkeypatch):
+    monkeypatch.setattr(linux, "_TRIAL_SECONDS", 0.2)
+    assert not linux._works(("sh", "-c", "sleep 600"))
 
 
 def test_what_cannot_be_isolated_is_not_started(folder):

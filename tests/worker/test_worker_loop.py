@@ -160,20 +160,6 @@ def at_work(worker: Worker) -> Iterator[list[int]]:
     assert not thread.is_alive()
 
 
-def interrupt_when_playing(
-    queries: Watched,
-    folder: Path,
-    times: int,
-    playing: Callable[[], bool] = lambda: True,
-    **options: Any,
-) -> list[int]:
-    with hired(queries, folder, **options) as (worker, interrupts), at_work(worker) as codes:
-        wait_until(lambda: "claim" in queries.calls and playing())
-        for _ in range(times):
-            interrupts.note(signal.SIGINT)
-    return codes
-
-
 @pytest.fixture
 def shared(sqlite_url: str) -> Iterator[Store]:
     """A second connection, for the thread that does not make the assertions."""
@@ -199,7 +185,11 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     staged, offer, tmp_path, shared, sql, times, drain
 ):
     offer(minus=HANGS, **ENDLESS)
-    codes = interrupt_when_playing(Watched(shared), tmp_path, times, drain=drain)
+    queries = Watched(shared)
+    with hired(queries, tmp_path, drain=drain) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(lambda: "claim" in queries.calls)
+        for _ in range(times):
+            interrupts.note(signal.SIGINT)
     assert codes == [130]
     assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
     assert not children()
@@ -236,13 +226,6 @@ def test_arguments_a_book_and_a_side_file_reach_the_engines(where, store, tmp_pa
     copy = tmp_path / "cache" / digest(net)
     assert f"setoption name EvalFile value {copy}\n" in log.read_text()
     assert copy.read_bytes() == b"weights"
-
-
-def test_bytes_of_the_database_with_another_hash_are_not_kept(tmp_path):
-    cache = JobMaker(tmp_path / "cache", lambda _sha256: b"another program")
-    with pytest.raises(TuningError, match="hashes to"):
-        cache.path(Engine(sha256="0" * 64, path="/nowhere"))
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,7 @@ class Worker(JobLoop):
             self.stop()
             if not self.active and self._client.unreported:
                 self._client.drop_reports()
-        holds = self.active or self._client.unreported
-        if updates.is_wanted and not (holds or self._is_leaving):
+        if updates.is_wanted and not (self.active or self._is_leaving):
             updates.install()
 
     def _exchange(self) -> None:

@@ -41,7 +41,7 @@ def open_tables(rule: TablebaseRule | None, folders: Sequence[Path]) -> Tablebas
     for place in places:
         if not place.is_dir():
             raise TuningError(f"{asked}: {printable(str(place), 500)} is no folder")
-        tables.add_directory(str(place), load_dtz=False)
+        tables.add_directory(str(place))
     missing = [name for name in tablenames(piece_count=rule.pieces) if name not in tables.wdl]
     if missing:
         shown = ", ".join(f"{name}.rtbw" for name in missing[:_SHOWN])
