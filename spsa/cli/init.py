@@ -14,6 +14,7 @@ from spsa.config import load_config
 from spsa.config.play import TimeControlSection
 from spsa.config.settings import Config
 from spsa.config.starter import (
+    BY_OPTIONS,
     Setup,
     read_source,
     setup_of_binary,
@@ -204,7 +205,7 @@ def _of_source(source: str, folder: Path, inside: str = ".") -> _Start:
     chosen = select(engine.texts)
     if not chosen.active:
         unread = "".join(f"; skipped {file}: {why}" for file, why in engine.unread.items())
-        raise NothingToDo(f"{engine.root} has no number that can be tuned{unread}")
+        raise NothingToDo(f"{engine.root} has no number that can be tuned{unread}; {BY_OPTIONS}")
     written = engine.root.relative_to(place) if by_git else _seen_from(engine.root, folder)
     setup = setup_of_source(written, chosen.constants_file, engine.build)
     if by_git:

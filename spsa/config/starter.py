@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
+from statistics import mode
 from textwrap import fill, wrap
 from typing import Any, get_args
 
@@ -36,7 +37,9 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
 _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 """What Makefiles call their program; EXE, as test frameworks have it, first."""
-_PROGRAM = re.compile(rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
+_PROGRAM = re.compile(
+    rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+)
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
 _CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
 _FOR_TUNING = r"\w*(?i:tun(?:e|ing|able)|spsa)\w*"
@@ -73,12 +76,15 @@ class EngineFiles:
 
 
 _SOURCE = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
+_OTHER_LANGUAGES = {"cs": "C#", "d": "D", "go": "Go", "java": "Java", "nim": "Nim", "zig": "Zig"}
+BY_OPTIONS = "build it with its numbers as UCI options, then `spsa-master init --engine BINARY`"
 
 
 def read_source(source: Path) -> EngineFiles:
     """Every file below `source` that is a part of the engine and no test.
 
-    Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++.
+    Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++,
+    and where another language has more files than these.
     """
     if not source.is_dir():
         near = closest(source.name, (beside.name for beside in source.parent.glob("*")))
@@ -86,6 +92,11 @@ def read_source(source: Path) -> EngineFiles:
         raise InvalidInput.of(source, "SOURCE", "is no folder", remedy)
     if not (source / "Cargo.toml").exists():
         texts, unread = _read(source, tuple(f".{s}" for s in SOURCE_SUFFIXES if s != "rs"))
+        others = _files(source, tuple(f".{s}" for s in _OTHER_LANGUAGES), _FOREIGN)
+        names = [path.suffix[1:] for path in others]
+        if len(names) > len(texts):
+            found = f"is written in {_OTHER_LANGUAGES[mode(names)]}, whose constants are not read"
+            raise InvalidInput.of(source, "SOURCE", found, BY_OPTIONS)
         if texts or unread:
             command, binary = _command(source, [*texts, *unread])
             build: Table = {"command": command, "binary": binary}

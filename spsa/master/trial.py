@@ -5,6 +5,7 @@ Otherwise the user reads the last words of the tool that failed, and what may he
 """
 
 import os
+import platform
 import re
 import shutil
 import time
@@ -162,6 +163,8 @@ def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
     if command and "ended without making" in said:
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
     if command[:1] == ("make",):
+        if "config-sanity" in said and platform.machine() in ("x86_64", "AMD64"):
+            yield setup.with_build(command=(*command, "ARCH=x86-64-modern"))
         if _MISSING_CLANG.search(said) and shutil.which("gcc"):
             yield setup.with_build(command=(*command, "CC=gcc", "CXX=g++"))
         if "ended without making" in said and not made:
@@ -184,11 +187,17 @@ def _executables(config: Config) -> Iterator[str]:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether a file is an executable in the format of Linux or of macOS, and no part of cmake."""
-    if path.is_symlink() or "CMakeFiles" in path.parts or not os.access(path, os.X_OK):
+    """Whether a file is a program of Linux or of macOS, and no part of cmake.
+
+    One of Linux that may not be executed was in the source, where make finds it up to date.
+    """
+    if path.is_symlink() or "CMakeFiles" in path.parts:
         return False
     with path.open("rb") as file:
-        return file.read(4) in (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+        head = file.read(17)
+    is_linked = head[:4] == b"\x7fELF" and head[16:] in (b"\x02", b"\x03")
+    is_mac = head[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+    return is_linked or (is_mac and os.access(path, os.X_OK))
 
 
 def _difference(before: Setup, after: Setup) -> str:

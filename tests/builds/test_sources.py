@@ -84,7 +84,7 @@ NUMBERS = {
         MARGINS.razor = 250 -; MARGINS.futility.base = 90 -; MARGINS.futility.slope = 1.25 -;
         CONTEMPT = 42 i32; TEMPO = 28 u8; SMALL = 25 i8; WRAPPED = 7 i32; PAWN_DROP = 133 -;
         rook_lift = 31 -; late::first = 0.75 f32; late::counts[1] = 9 u8; asp_start = 17 i32;
-        nested::BISHOP_EYE = 9 i32; build_reductions::shrink.1 = 2450 -; build_reductions.1 = 3 -;
+        nested::BISHOP_EYE = 9 i32; build_reductions::shrink.1 = 2450 -; build_reductions.0 = 3 -;
         futility.0 = 77 -; razor_margin = 310 i32; Margins::default.futility.slope = 0.5 -;
     """,
     "params.h": """
@@ -133,7 +133,7 @@ REFUSED = {
         ("CORNER", "number: SMALL.max(3)"),
         ("SUM", "there is no constant SUM"),
         ("futility.1", "is not among the 1 number of futility"),
-        ("build_reductions", "has 3 numbers; name one, such as build_reductions.0"),
+        ("build_reductions", "has 2 numbers; name one, such as build_reductions.0"),
     ],
     "params.h": [
         ("Razr", "there is no constant Razr in params.h; did you mean Razor?"),
@@ -246,8 +246,8 @@ def test_of_a_float_that_is_the_same_but_for_rounding_the_digits_stay():
     [
         (
             "a.rs",
-            "fn f() { t[A]; t[s.b.c]; t[m::D]; x << E; [F, G]; #[H] g(); t[A + I] }",
-            "AcmDE",
+            "fn f(v: Vec<K, L>) { t[A]; t[s.b.c]; t[m::D]; x << E; [F, G]; #[H] g(); t[A + I] }",
+            "AcmDEL",
         ),
         ("a.c", "int f() { // [A]\n return t[B] + t[s->c] + (1 << D) + t[e + F]; }", "BcD"),
         (

@@ -72,6 +72,14 @@ def test_what_would_not_load_is_not_written(engine, arguments, code, ask):
     assert (heard.code, heard.out) == (code, "") and sorted(Path().rglob("*")) == before
 
 
+def test_another_language_is_refused_with_the_way_by_options(folder, ask):
+    for name in ("go/main.go", "go/search.go", "go/tb/probe.c"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("int margin = 80;\n")
+    heard = ask("init", "go")
+    assert heard.code == 2 and "is written in Go" in heard.err and "init --engine" in heard.err
+
+
 def test_every_file_is_read_and_what_is_skipped_is_told(engine, ask):
     (engine / "src" / "engine_constants.rs").unlink()
     (engine / "src" / "search.rs").write_text(

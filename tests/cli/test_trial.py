@@ -64,13 +64,20 @@ def engine(makefile: str) -> None:
             'trying [build] binary = "out/testudo"',
         ),
         (
+            f"EXE = small\nall: config-sanity\n\tcc {HEEDLESS} -o small search.c\n"
+            'config-sanity:\n\ttest "$(ARCH)" = x86-64-modern\n',
+            {"command": ["make", "ARCH=x86-64-modern"], "binary": "small"},
+            "movetime",
+            'trying [build] command = ["make", "ARCH=x86-64-modern"]',
+        ),
+        (
             PLAIN.replace("CLOCK=0", "CLOCK=1"),
             {"command": ["make"], "binary": "small"},
             "clock",
             'trying kind = "clock" in [time_control]',
         ),
     ],
-    ids=["as it is", "no such compiler", "help comes first", "clock only"],
+    ids=["as it is", "no such compiler", "help comes first", "an architecture", "clock only"],
 )
 def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, told, monkeypatch):
     engine(makefile)

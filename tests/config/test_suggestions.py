@@ -119,7 +119,7 @@ src/search.h | struct Limits { int margin = -1; int verboseScore = 900; }; | -1 
 src/order.h | const int lvaValue[] = {5, 4, 3, 2}; | a size
 src/engine.h | int Perft() { static const int expected[] = {20, 400, 8902}; } | a size
 enginetuning/search.h | const double LearnMargin = 0.3; | neither
-src/selfplay.c | const int DrawScore = 10; | neither
+src/selfplay.c | const int EvalScore = 10; | neither
 src/eval.cpp | class WDL { static constexpr double as = 13.6; }; | a size
 src/see.cpp | const u8 seeValue[] = { 0, 1, 3, 3, 5, 9, 99 }; | 0 inside, -, far from
 src/data.cpp | const int npValue[7] = { 0, 0, 3, 3, 5, 9, 0 }; | 0 inside, the phase
@@ -147,6 +147,16 @@ src/search.h | const int HistMargin = 10153; | -
 src/eval.h | const int kRanks = 8, PawnShifts[2] = {48, 47}, PstTableOffset = 65; | a size
 src/eval.h | const int MinScore = -32766, EndOffset[5] = {9, 9, 9, 9, 9}; | a size, one number
 src/search.h | enum { DO_NULL = 1 }; | on or off
+src/board.h | const int G2 = 9, a7 = 55; | a square
+src/order.h | const int PxN = 300, RxQ = 700, Kx_ = 2; | a size
+src/eval.h | enum Term { MOBILITY = 9, THREAT, TOTAL }; const int DrawScore = -50; | numb, an option
+src/search.h | const float BookWeight = 0.3; const double MinReportDelay = 1.5; | an option
+src/stopper.rs | const EVAL_FACTOR: f32 = 1.3; const MARGIN: i32 = 90; | about
+src/search.rs | const SOFT_STOP_DEPTH: u8 = 5; const MARGIN: i32 = 90; | about, -
+src/tuning.h | const double Factor = 90; const int LmrBase = 70; | neither, -
+src/eval.h | const int OffsetBlock = 6, TUNABLE_START = 26; | a size
+my-engine/src/coretypes.rs | const KNIGHT_MOVES: i32 = 8; | neither
+src/eval.rs | const PASSED: [[i32; 4]; 2] = [[5, 9, 20, 60], [60, 20, 9, 5]]; | one number
 src/pick.rs | const A: i16 = 99; const B: i16 = 98; const C: i16 = 97; const D: i16 = 96; | numbered
 """
 
@@ -235,6 +245,13 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
                 "#define ALL(T) \\\n  T(nmp, u8, 6, 1, 12, 1) \\\n  T(fp, Score, 70, 0, 200)\n"
             },
             ["rfp_depth", "rfp_margin", "margin", "nmp", "fp"],
+        ),
+        (  # a king is never captured, and where a loop ends is no strength
+            {
+                "see_rs": "const fn value(p: P) -> i32 { match p { P::Pawn => 95, P::King => 90 } }"
+                "const fn see_sum() -> i32 { let mut p = 0; while p < 6 { p += 33; } p }"
+            },
+            ["value_0", "see_sum_0"],
         ),
         (  # a list of lengths
             {"tune_h": "#define ALL(T) \\\n  T(kingZone, 15) \\\n  T(rookZone, 9)\n"},
@@ -364,6 +381,19 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
                 "margin_1": (150, 100, 400, 15, "margin[1]"),
                 "margin_2": (300, 200, 800, 30, "margin[2]"),
                 "tt_no_age": (7, 2, 20, 1, "tt_no_age"),
+            },
+        ),
+        (  # behind a value that is older than the constant's, but not behind a rate
+            {
+                "src/search.cpp": "int lmr = 90, base = 7, rate = 9; int table[2] = {3, 4};",
+                "src/tune.cpp": 'void f() { add(Field("LMR", &lmr, 80, 50, 300, 0.002));'
+                'add(Field("Base", &base, 7, 2, 12, 0.002)); limit(rate, 1, 0, 40);'
+                'add(Field("T", &table[1], 5, 1, 9, 0.002)); }',
+            },
+            {
+                "lmr": (90, 50, 300, 12, "lmr"),
+                "base": (7, 2, 12, 1, "base"),
+                "table_1": (4, 1, 9, 1, "table[1]"),
             },
         ),
         (  # behind a table it is of each of its numbers
@@ -615,7 +645,7 @@ CMAKE = "project(Crow)\nadd_executable(CrowTest a)\n"
     ("files", "binary"),
     [
         ({"src/Makefile": "BINARY = $(DIR)/$(NAME)-debug\nNAME = crow\n"}, "src/crow"),
-        ({"Crow/makefile": "EXE := crow\n"}, "Crow/crow"),
+        ({"Crow/makefile": 'EXE := "crow"\n'}, "Crow/crow"),
         ({"CMakeLists.txt": CMAKE, "Crow/makefile": "EXE := other\n"}, "build/Crow"),
     ],
 )

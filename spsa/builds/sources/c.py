@@ -28,6 +28,8 @@ _MARKS = r"""
 (type_definition type: (_) @type declarator: (type_identifier) @name) @alias
 (call_expression function: (identifier) @callee arguments:
   (argument_list . [(identifier) (subscript_expression)] @name . (_) . (_)) @arguments) @bounds
+(call_expression function: (identifier) @callee arguments: (argument_list
+  . (string_literal) . (pointer_expression argument: (_) @name) . (_) . (_)) @arguments) @bounds
 
 (struct_specifier name: (_) @name) @scope
 (compound_statement) @block
@@ -55,6 +57,7 @@ _MARKS = r"""
 (for_statement initializer: (_) @bare)
 (for_statement condition: (_) @bare)
 (for_statement update: (_) @bare)
+(while_statement condition: (_) @bare)
 
 (comment) @aside
 (array_declarator size: (_) @length)

@@ -54,6 +54,8 @@ _MARKS = r"""
 (let_declaration pattern: (identifier)) @bare
 (_ pattern: (_) @bare)
 (_ type: (_) @bare)
+(while_expression condition: (_) @bare)
+(match_arm pattern: (_) @_piece value: (_) @bare (#match? @_piece "(?i)king"))
 (_ return_type: (_) @bare)
 (index_expression (_) . (_) @bare)
 (field_expression (_) . (_) @bare)
@@ -62,6 +64,7 @@ _MARKS = r"""
 
 [(line_comment) (block_comment) (attribute_item) (mutable_specifier) (visibility_modifier)] @aside
 (array_type length: (_) @length)
+(type_arguments (_) (type_identifier) @length)
 (array_expression length: (_) @length)
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))

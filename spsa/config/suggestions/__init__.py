@@ -1,5 +1,6 @@
 """Which numbers of an engine `init` suggests, and what the user reads about the others. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -38,6 +39,9 @@ _MAX_IN_FUNCTIONS = 500
 """Numbers inside functions that are listed, of all files together."""
 _LONGEST = 80
 """Characters of a line of source that are shown."""
+
+_ENUMERATED = re.compile(rb"\s*,(?:\s|//[^\n]*|/\*.*?\*/)*\w+\s*[,}]", re.DOTALL)
+"""What stands behind a number that the next enumerator counts on from."""
 
 _Found = tuple[SourceConstant, Suggested]
 
@@ -135,19 +139,19 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
 
 
 def _numbered(file: SourceFile) -> set[int]:
-    """The ids of constants that count up or down, or double, one after the other."""
+    """The ids of constants that count up or down, or double, or from which enumerators count."""
     alone = [
-        (id(one), one.single.number)
+        (id(one), one.single)
         for one in file.constants
         if one.kind is Kind.CONSTANT and isinstance(one.single, Element)
     ]
-    found: set[int] = set()
+    found = {each for each, element in alone if _ENUMERATED.match(file.content, element.end)}
     for factor, more in ((1, 1), (1, -1), (2, 0)):
         run: list[tuple[int, Number]] = []
-        for one, number in alone:
-            if run and number != factor * run[-1][1] + more:
+        for one, element in alone:
+            if run and element.number != factor * run[-1][1] + more:
                 run = []
-            run.append((one, number))
+            run.append((one, element.number))
             first = run[0][1]
             if len(run) >= (3 if first in (0, 1) else 4 if first > 10 else 6):
                 found.update(each for each, _ in run)

@@ -69,7 +69,7 @@ def _holds(pattern: str, parts: Iterable[str]) -> bool:
 
 _OF_USE = _Rule(
     _CLOCK,
-    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|TIME)\w*",
+    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
     word=r"CLOCK|TIMER?|(IN)?STABILITY|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|CORES|CPUS|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
@@ -96,10 +96,15 @@ _OF_NAME = (
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL)_KING"
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
         r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
+        r"|[PNBRQK]X(_[PNBRQK])?|OFFSET_\w+|TUNABLE_(START|END)"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
-    _Rule(_STANDARD, word=r"CONTEMPT|STYLE|NUMA|PERIODIC\w*|FEN"),
+    _Rule(
+        _STANDARD,
+        whole=r"(\w+_)?DRAW_(SCORE|VALUE)",  # contempt, by another name
+        word=r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN",
+    ),
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
@@ -165,6 +170,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
         "the number of a piece, by its name",
         lambda e, size: size <= 16 and _holds(_PIECE, [e.location.name.upper()]),
     ),
+    ("a square, by its name", lambda e, _: _holds(r"[A-Ha-h][1-8]", [e.location.name])),
     (SIGNS, lambda e, size: size <= 2 and _holds(r"[NSEW]{2,3}", [e.location.name])),
     (
         "written as a bit pattern",
@@ -265,7 +271,7 @@ def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
 
 
 _STRENGTH_FILES = re.compile(
-    r"const|param|tun(e(?!r)|ing|able)|weight|eval|search|hce|psqt?|pst|piece_?sq|material|pawn"
+    r"const|param|tun(e(?!r)|able)|weight|eval|search|hce|psqt?|pst|piece_?sq|material|pawn"
     r"|king|mobility|threat|history|order|pick|prun|reduc|time|quiesc|see|score|value|negamax"
     r"|alpha|engine"
 )
@@ -303,7 +309,8 @@ def rank_of_file(path: str) -> int:
     parts = PurePosixPath(path.lower())
     if _holds(_OTHER_FOLDERS, parts.parent.parts) or _holds(_COPY_OF_TUNER, [parts.stem]):
         return -1
-    for name in (parts.stem, *reversed(parts.parent.parts)):
+    folders = (name.replace("engine", "") for name in reversed(parts.parent.parts))
+    for name in (parts.stem, *folders):
         if name not in ("src", "lib", "mod"):
             if _STRENGTH_FILES.search(name):
                 return 1
@@ -314,7 +321,7 @@ def rank_of_file(path: str) -> int:
 
 def to_file(path: str) -> str:
     """Why what a file holds is not tunable: it decides how long a search takes."""
-    is_clock = _holds(r"chrono|clock\w*|time\w*|tm", [PurePosixPath(path).stem.lower()])
+    is_clock = _holds(r"chrono|clock\w*|stop(per)?|time\w*|tm", [PurePosixPath(path).stem.lower()])
     return _CLOCK if is_clock else ""
 
 

@@ -174,6 +174,8 @@ def _of_table(found: Numbers) -> str:
         return against.NUMBERED
     places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
+    if rows == 2 and len(numbers) > 4 and numbers == numbers[::-1] != sorted(numbers):
+        return against.IN_TABLE  # of each colour: one row is the other as its side sees it
     is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
     return "" if is_small else against.IN_TABLE
 
@@ -190,12 +192,20 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if found is None or isinstance(item, Opaque) or item.beside:
             return item
-        return replace(item, beside=found.numbers, maker=found.maker)
+        beside = found.numbers[1 if _begins_with_value(found.numbers, item.number) else 0 :]
+        return replace(item, beside=beside, maker=found.maker)
 
     def constants(file: SourceFile) -> Iterator[SourceConstant]:
         return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
 
     return {name: replace(file, constants=tuple(constants(file))) for name, file in files.items()}
+
+
+def _begins_with_value(numbers: Sequence[Number], value: Number) -> bool:
+    """Whether a range has the value before it, which may be older than the constant's."""
+    if len(numbers) < 3 or not numbers[1] <= numbers[0] <= numbers[2]:
+        return False
+    return value == numbers[0] or 1 / 3 < value / (numbers[0] or inf) < 3
 
 
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
@@ -258,7 +268,8 @@ def _declared_range(
         tenth = abs(value) / 10 if real else max(1, round(abs(value) / 10))
         nearest, farthest = _bounds(value, tenth, real=real)
         low, high, more = max(low, nearest), min(high, farthest), []
-    step = more[0] if more and 0 < more[0] <= (high - low) / 2 else (high - low) / _STEPS
+    is_step = more and (0 if real else 0.5) <= more[0] <= (high - low) / 2
+    step = (is_step and more[0]) or (high - low) / _STEPS
     if real and not any(number % 1 for number in (low, high, step)):
         keys["type"] = "float"
     if not real:
