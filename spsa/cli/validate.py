@@ -143,7 +143,7 @@ def validate(
         chosen = run_of_match(config, store, run) if is_of_engines else store.run(run)
         wanted = wanted or _usual_games(settings_of_match(config, chosen).shares)
         match = (
-            _of_engines(config, chosen, wanted, given)
+            _of_engines(config, store, chosen, wanted, given)
             if is_of_engines
             else _of_thetas(config, store, chosen, wanted, given)
         )
@@ -190,12 +190,14 @@ def _asks_for_engines(given: Mapping[str, Any]) -> bool:
     return all(named)
 
 
-def _of_engines(config: Config, run: Run, games: int, given: Mapping[str, Any]) -> ValidationMatch:
+def _of_engines(
+    config: Config, store: Store, run: Run, games: int, given: Mapping[str, Any]
+) -> ValidationMatch:
     """The match of two engines that the command line names."""
     settings, handicap = settings_of_match(config, run), given["handicap"]
     with working("pinning both engines"):
         plus, minus = (
-            named_engine(config, settings, given[side], side) for side in ("plus", "minus")
+            named_engine(config, store, settings, given[side], side) for side in ("plus", "minus")
         )
     if plus.sha256 == minus.sha256 and handicap == 1.0:
         found = f"both sides are the same: {plus.name}"

@@ -142,8 +142,7 @@ def delivery_of(
     texts = read_sources(space, pinned.path, wanted["constants_file"])
     common["source"] = EngineSource(space, pinned, texts)
     if store is not None:
-        recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
-        return WorkerDelivery(store=store, recipes=recipes, **common), notes
+        return WorkerDelivery(store=store, recipes=_recipes(config, wanted), **common), notes
     builder = _builder(config, pinned, wanted, work_folder(config), at_once)
     return BuildDelivery(builder=builder, **common), notes
 
@@ -153,6 +152,20 @@ def source_builder(config: Config, source: Path) -> Builder:
     wanted = _possible_here(config, config.build.model_dump(mode="json", include=_DECIDING))
     return _builder(
         config, _copy(config, source, wanted), wanted, work_folder(config) / "matches", 1
+    )
+
+
+def source_orders(config: Config, source: Path, store: Store) -> WorkerDelivery:
+    """Orders the engine in another folder from workers, as [build] says."""
+    wanted = config.build.model_dump(mode="json", include=_DECIDING)
+    pinned = _copy(config, source, wanted)
+    return WorkerDelivery(
+        store=store,
+        source=EngineSource(Space(()), pinned, {}),
+        recipes=_recipes(config, wanted),
+        require=config.fleet.require,
+        keep_bytes=True,
+        source_sha256=pinned.sha256,
     )
 
 
@@ -254,6 +267,10 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
 def work_folder(config: Config) -> Path:
     """The folder for what is made of this config.toml."""
     return config.path.resolve().parent / WORK
+
+
+def _recipes(config: Config, wanted: Mapping[str, Any]) -> dict[str, Recipe]:
+    return {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
 
 
 def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recipe:

@@ -27,9 +27,15 @@ from spsa.db.tables import Run
 from spsa.errors import InvalidInput
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery, Values
-from spsa.master.delivery_setup import folder_in_source, shared_files, source_builder
+from spsa.master.delivery_setup import (
+    folder_in_source,
+    shared_files,
+    source_builder,
+    source_orders,
+)
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning
+from spsa.master.worker_builds import WorkerDelivery
 from spsa.text import NAME_LENGTH, printable
 
 _SHORT = 10  # digits of a hash in a name
@@ -44,16 +50,19 @@ class NamedEngine(Delivery):
     """An engine of a match that is no theta, and so has no values.
 
     `name` says what it is and of which commit or hash. `sha256` is the hash of the source or of
-    the binary, `make` builds or finds the binary, and `options` are sent to this engine alone.
+    the binary, `make` builds or finds the binary, or orders it from workers, who then build both
+    sides. `options` are sent to this engine alone.
     """
 
     name: str
     sha256: str
-    make: Callable[[], BuiltEngine]
+    make: Callable[[], BuiltEngine] | WorkerDelivery
     stop: Callable[[], None] = lambda: None
     options: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
+        if isinstance(self.make, WorkerDelivery):
+            return self.make.prepare({}, {})
         built = self.make()
         side = Side(self.published(built), self.options)
         return self.sides(side, side, built)
@@ -75,6 +84,10 @@ class MatchDelivery(Delivery):
     def prepare(self, plus: Values, minus: Values) -> Sides:
         if minus:
             return self.plus.prepare(plus, minus)
+        if isinstance(self.plus, NamedEngine):
+            both = self.plus.make, self.minus.make
+            if isinstance(both[0], WorkerDelivery) and isinstance(both[1], WorkerDelivery):
+                return both[0].against(both[1])
         one, other = self.plus.prepare(plus, plus), self.minus.prepare(minus, minus)
         words = tuple(sorted({*one.requires, *other.requires}))
         return Sides(one.plus, other.minus, words)
@@ -87,8 +100,12 @@ class MatchDelivery(Delivery):
         self.plus.discard({*hashes} - {self.minus.sha256})
 
 
-def named_engine(config: Config, settings: GameSettings, text: str, side: str) -> NamedEngine:
+def named_engine(
+    config: Config, store: Store, settings: GameSettings, text: str, side: str
+) -> NamedEngine:
     """The engine that `--plus` or `--minus` names, which plays by these settings.
+
+    Where workers build, they get it from `store`.
 
     Raises:
         InvalidInput: it is no executable file, no source, or no commit of one.
@@ -110,9 +127,14 @@ def named_engine(config: Config, settings: GameSettings, text: str, side: str) -
     else:
         remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
         raise refused(f"there is no file or folder {text}", remedy)
-    _refuse_unlike_machines(config)
-    builder = source_builder(config, folder)
-    sha256 = builder.compiler.pinned.sha256
+    make: Callable[[], BuiltEngine] | WorkerDelivery
+    if config.build.where == "worker":
+        make = source_orders(config, folder, store)
+        sha256, stop = make.source.pinned.sha256, make.cancel
+    else:
+        builder = source_builder(config, folder)
+        sha256, stop = builder.compiler.pinned.sha256, builder.cancel
+        make = partial(builder.build_one, side, Rendered(files={}, values={}))
     name = text
     if commit is not None:  # with the place as it was written
         name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
@@ -121,10 +143,10 @@ def named_engine(config: Config, settings: GameSettings, text: str, side: str) -
     return NamedEngine(
         name=printable(name, NAME_LENGTH),
         sha256=sha256,
-        make=partial(builder.build_one, side, Rendered(files={}, values={})),
+        make=make,
         keep_bytes=config.build.distribute == "database",
         require=config.fleet.require,
-        stop=builder.cancel,
+        stop=stop,
     )
 
 
@@ -160,16 +182,13 @@ def _refuse_options(options: Mapping[str, str], declared: Declarations, refused:
             raise refused(objection, "correct [engine.options], or name an engine that accepts it")
 
 
-def _refuse_unlike_machines(config: Config) -> None:
-    if config.build.where == "worker":
-        found = 'where = "worker", and an engine that is named is for one kind of machine'
-        raise refused_at(config.path, ("build", "where"), found, 'use where = "master" for it')
-
-
 def _of_binary(
     config: Config, path: Path, arguments: tuple[str, ...], settings: GameSettings, text: str
 ) -> NamedEngine:
-    _refuse_unlike_machines(config)
+    if config.build.where == "worker":
+        found = f'where = "worker", and the binary {path} is for one kind of machine'
+        remedy = 'name a source, which workers build, or use where = "master"'
+        raise refused_at(config.path, ("build", "where"), found, remedy)
     engine = adopt(path, config.build.engines_path, arguments, settings.played)
     return NamedEngine(
         name=printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH),

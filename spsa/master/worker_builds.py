@@ -53,7 +53,24 @@ class WorkerDelivery(Delivery):
     _refused: dict[str, str] = field(init=False, default_factory=dict)
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        found = self._built(self.source.rendered(plus), self.source.rendered(minus))
+        return self._sides(self._built(self.source.rendered(plus), self.source.rendered(minus)))
+
+    def against(self, other: "WorkerDelivery") -> Sides:
+        """For a match of two sources as they are: plus is of this one, minus of the other."""
+        as_it_is = Rendered(files={}, values={})
+        ours, theirs = (one._built(as_it_is, as_it_is) for one in (self, other))
+        found: dict[Kind, OrderedBuild] = {}
+        for kind in [kind for kind in ours if kind in theirs]:
+            one, its = ours[kind], theirs[kind]
+            assert one.engines is not None and its.engines is not None
+            engines = (one.engines[0], its.engines[1])
+            found[kind] = replace(one, engines=engines, requires=(*one.requires, *its.requires))
+        if not found:
+            raise BuildFailed("workers of no kind could build both sources")
+        return self._sides(found)
+
+    def _sides(self, found: Mapping[Kind, OrderedBuild]) -> Sides:
+        """Of the kinds whose engines play alike, those with the most slots first."""
         loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
         words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
         required = {

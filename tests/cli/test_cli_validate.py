@@ -12,6 +12,15 @@ from spsa.lifecycle import RunStatus
 from spsa.master.match_engines import run_of_match
 
 SCRIPT = "#!/bin/sh\nexit 3\n"
+PLAYS = """#!/bin/sh
+while read -r line; do
+  case "$line" in
+    uci) echo "option name Hash type spin default 1 min 1 max 64"; echo uciok ;;
+    isready) echo readyok ;;
+    quit) exit ;;
+  esac
+done
+"""
 
 
 @pytest.mark.parametrize(
@@ -87,12 +96,14 @@ def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):
     assert "script" in heard.err and "Traceback" not in heard.err
 
 
-def test_engines_are_not_built_here_for_machines_of_all_kinds(project, ask):
+def test_a_binary_is_not_for_machines_of_all_kinds(project, project_store, ask):
     config = project / "config.toml"
     config.write_text(config.read_text().replace("[build]", '[build]\nwhere = "worker"'))
-    heard = ask("validate", "--plus", "engine", "--minus", "engine2")
+    (project / "script").write_text(PLAYS)
+    (project / "script").chmod(0o755)
+    heard = ask("validate", "--plus", "engine", "--minus", "script")
     assert heard.code == 2
-    assert 'where = "worker"' in heard.err
+    assert f"the binary {project / 'script'} is for one kind of machine; name a source" in heard.err
 
 
 def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_it(

@@ -1,4 +1,4 @@
-"""A patch tested for real: two commits of a repository, a killed master, a handicap."""
+"""A patch tested for real: commits of a folder and of an address, a killed master, a handicap."""
 
 import json
 import re
@@ -44,6 +44,7 @@ def repository(tmp_path):
         git(folder, "add", "-A")
         git(folder, "commit", "-q", "-m", branch)
         git(folder, "branch", "-f", "weak") if branch == "weak" else None
+    git(tmp_path, "clone", "-q", "--bare", "engine", "engine.git")
     return folder
 
 
@@ -88,7 +89,8 @@ def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
     with Store(tester.url) as store:
         paths = {path for it in store.iterations(store.run(None).id) for path in it.files.values()}
     binary = sorted(paths)[0]
-    handicap = ("validate", "--plus", binary, "--minus", binary, "--games", 4, "--handicap", 4)
+    address = f"file://{repository}.git@main"
+    handicap = ("validate", "--plus", address, "--minus", binary, "--games", 4, "--handicap", 4)
     tester.ends(tester.start(*handicap))
     worker.terminate()
     with Store(tester.url) as store:
@@ -96,6 +98,7 @@ def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
         last = store.matches(run.id)[-1]
         (batch,) = store.batches(run.id, last.id)[:1]
     assert last.compared.against.startswith(f"{binary} (")
+    assert last.compared.theta.startswith(f"file://{repository}.git at main (")
     assert 3.5 < batch.plus_nodes / batch.minus_nodes < 4.5
     place = f"{last.iteration_number}.0"
     again = compete("--replay", place, "--database-url", tester.url, cwd=tester.folder)

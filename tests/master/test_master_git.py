@@ -124,12 +124,12 @@ def test_a_repository_without_the_folder_is_refused(
 
 
 def test_a_token_in_an_address_is_no_part_of_an_engines_name(
-    repository: Repository, project: Path
+    repository: Repository, project: Path, project_store: Store
 ) -> None:
     config = load_config(project / "config.toml", {})
     with served(project) as server:
         address = server.replace("://", "://t0ken@") + "/engine.git"
-        found = named_engine(config, config.game_settings, f"{address}@v2.1", "plus")
+        found = named_engine(config, project_store, config.game_settings, f"{address}@v2.1", "plus")
     assert found.name.startswith(f"{server}/engine.git at v2.1 (") and "t0ken" not in str(found)
 
 

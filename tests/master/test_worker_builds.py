@@ -4,6 +4,8 @@ import hashlib
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from spsa.core.params import Space
 from spsa.errors import BuildFailed, TuningError
 from spsa.master import worker_builds
 from spsa.master.delivery import EngineSource
+from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.worker_builds import WorkerDelivery
 from spsa.protocol import BuildResult, BuiltFile
 
@@ -64,6 +67,7 @@ class Builder:
 
     def __init__(self, store: Store, benches: dict[str, int | None]) -> None:
         self.store, self.benches, self.orders = store, benches, dict[str, BuildOrder]()
+        self.labels = dict[str, str]()  # of sources
         self.workers = [
             store.register_worker(
                 new_worker(kind[0], host=kind[0], provides=(*kind, "builds"), concurrency=slots)
@@ -82,11 +86,12 @@ class Builder:
                 order = BuildOrder.from_json(build.recipe)
                 name = " ".join(order.kind)
                 self.orders[name] = order
-                bench = self.benches[name]
+                label = self.labels.get(order.source_sha256, "")
+                bench = self.benches.get(name + label, self.benches[name])
                 if bench is None:
                     self.store.fail_build(build, "no compiler")
                 else:
-                    plus, minus = (f"{side} {name}".encode() for side in "+-")
+                    plus, minus = (f"{side} {name}{label}".encode() for side in "+-")
                     words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
                     held = {"build_id": build.build_id, "claim_id": build.claim_id}
                     result = BuildResult(
@@ -100,14 +105,20 @@ class Builder:
                     self.store.publish_build(result, plus, minus)
 
 
-def prepared(delivery: WorkerDelivery, builder: Builder, margin: float = 55.0):
+@contextmanager
+def at_work(builder: Builder):
     ended = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(builder.carry_out, ended)
         try:
-            return delivery.prepare({"margin": margin}, {"margin": 45.0})
+            yield
         finally:
             ended.set()
+
+
+def prepared(delivery: WorkerDelivery, builder: Builder, margin: float = 55.0):
+    with at_work(builder):
+        return delivery.prepare({"margin": margin}, {"margin": 45.0})
 
 
 def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> None:
@@ -131,6 +142,31 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> 
     (copy / "constants.h").unlink()
     with pytest.raises(TuningError), ordered(order, archive + b"x", tmp_path / "third", {}):
         pass
+
+
+def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, source, tmp_path):
+    (source / "constants.h").write_text("const int margin = 80;\n")
+    pinned = pin(source, tmp_path / "work", cargo=False)
+    other = replace(delivery, source=EngineSource(Space(()), pinned, {}))
+    builder = Builder(sqlite_store, {**KINDS, "linux aarch64, new": None})
+    builder.labels = {delivery.source.pinned.sha256: ", old", pinned.sha256: ", new"}
+    match = MatchDelivery(
+        plus=NamedEngine(name="new", sha256=pinned.sha256, make=other),
+        minus=NamedEngine(name="old", sha256=delivery.source.pinned.sha256, make=delivery),
+    )
+    with at_work(builder):
+        sides = match.prepare({}, {})
+    assert (sides.requires, sides.variants) == (("linux", "x86-64-v2", "x86-64-v3"), {})
+    builder.benches = KINDS
+    with at_work(builder):
+        sides = match.prepare({}, {})
+    found = [(sides.plus.engine, sides.minus.engine), *sides.variants.values()]
+    assert [(plus.content, minus.content) for plus, minus in found] == [
+        (b"+ linux aarch64, new", b"- linux aarch64, old"),
+        (b"+ linux x86-64-v3, new", b"- linux x86-64-v3, old"),
+    ]
+    assert sides.requires == ("aarch64", "linux")
+    assert builder.orders["linux aarch64"].plus.files == {}
 
 
 def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path) -> None:
