@@ -32,6 +32,7 @@ SEED = 20_261_127
 BUDGETS = (2_000, 30_000, 100_000, 400_000)  # games
 PAIRS = 75  # of an iteration: the 150 games of a build
 _DRAW_RATE = 0.6
+_WRONG = 1.25  # times too large or too small, from which on a step is called so rightly
 _PERIOD = 100_000 // (2 * PAIRS)  # iterations of a drift there and back
 
 Shape = Callable[[Vector], Vector]
@@ -287,12 +288,15 @@ class GroupResult:
     """What a rule did in the runs of a group; shape (runs,) each.
 
     `gained` is in Elo over the start, `believed` what the rule takes it for (nan without a belief),
-    `move` the longest way of one parameter by one result, in steps.
+    `move` the longest way of one parameter by one result, in steps. `told` counts the steps that it
+    calls too large or too small, and `told_right` those of them that are so by a quarter or more.
     """
 
     gained: Vector
     believed: Vector
     move: Vector
+    told: Vector
+    told_right: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +342,23 @@ def group_result(
     gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
     belief = one.belief(state)
     believed = belief.gained[:, 0] if belief else np.full(chosen.runs, np.nan)
-    return GroupResult(gained=gained[:, 0], believed=believed, move=move)
+    found = np.ones_like(theta) if belief is None or belief.too_large is None else belief.too_large
+    told, true = found != 1.0, _true_factor(losses)
+    right = told & (np.where(found > 1.0, true, 1.0 / true) >= _WRONG)
+    return GroupResult(
+        gained=gained[:, 0],
+        believed=believed,
+        move=move,
+        told=told.sum(axis=-1),
+        told_right=right.sum(axis=-1),
+    )
+
+
+def _true_factor(losses: RandomLosses) -> Vector:
+    """How many times too large each step is beside the others, shape (R, n)."""
+    inner = np.sqrt(np.maximum(_curvature(losses), np.finfo(np.float64).tiny))
+    factor: Vector = inner * getattr(losses.engine, "factor", 1.0)
+    return factor / np.median(factor, axis=-1, keepdims=True)
 
 
 def _rule(name: str, problem: Problem) -> Rule:

@@ -116,6 +116,15 @@ class Bank:
         steepness: Vector = np.exp(common + self.trust * (self.own.log_elo - common))
         return steepness
 
+    @property
+    def too_large(self) -> Vector:
+        """f_i, shape (n,); 1 if it is less than `_SHOWN`, or pairs are few for each parameter."""
+        known = self.own.log_elo
+        apart = (known - np.median(known, axis=-1, keepdims=True)) / 2
+        shown = (np.abs(apart) >= log(_SHOWN)) & (self.trust >= _MOST / 2)
+        factor: Vector = np.exp(np.where(shown, apart, 0.0))
+        return factor
+
     def _between(self) -> Vector:
         """p(s), shape (3, 1)."""
         log = HYPOTHESES.log_prior + self.evidence
@@ -148,6 +157,7 @@ class Bank:
 
 
 _TRUSTED, _MOST = 750.0, 0.85  # pairs a parameter, after which beta is half the most
+_SHOWN = 2.5  # how many times a step looks too large or too small, before anybody is told
 _HALF_DECADE = 0.5
 _OWN_ELO = 10.0 ** np.arange(-1.0, 3.75, _HALF_DECADE)  # H_q
 _COMMON_ELO = 10.0 ** np.arange(-1.0, 3.25, _HALF_DECADE)  # H_c, about which those H_q lie

@@ -76,7 +76,9 @@ On a plateau it sees little of a slope that a narrow one sees; so the widest fal
 
 `belief` has no deviation, because the games hardly show how much curvatures differ
 (benches/papers/RESULTS.md). Its Elo gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2)
-under q_j exp(e_j): p is careful, and so believes in flat losses.
+under q_j exp(e_j): p is careful, and so believes in flat losses. A step is f_i times too large
+beside the others if f_i^2 = H_i over the median, H_i the geometric mean under w_iq; f_i is an
+understatement, and only the largest are shown.
 """
 
 from dataclasses import dataclass, replace
@@ -145,7 +147,7 @@ class Mixture:
 
     def belief(self, state: State) -> Belief:
         path = np.stack([self.problem.start + 0.0 * state.theta, state.theta], axis=-2)
-        return Belief(state.theta, None, state.gained(path)[..., 1:])
+        return Belief(state.theta, None, state.gained(path)[..., 1:], state.too_large)
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)

@@ -156,11 +156,14 @@ class Belief:
 
     `deviation` is None where the games do not say how wrong the mean may be. `gained` is the Elo of
     the rule's theta over the start, as it believes; shape (1,). Nothing says how wrong that may be.
+    `too_large` is how many times each step looks too large beside the others: 1 where the games
+    hardly say it, None if the rule has no curvature of each parameter; shape (n,).
     """
 
     mean: Vector
     deviation: Vector | None
     gained: Vector
+    too_large: Vector | None = None
 
 
 class Rule(Protocol):

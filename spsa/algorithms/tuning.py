@@ -287,13 +287,23 @@ class Tuning:
 
     def _estimates(self, state: Observation) -> Estimates:
         averaged, averaged_sd = self._by_values(state.average if state.average.count > 1 else None)
-        supported, supported_sd = self._by_values(self.rule.supported(state))
+        belief = self.rule.supported(state)
+        supported, supported_sd = self._by_values(belief)
         return Estimates(
             averaged=averaged,
             averaged_sd=averaged_sd,
             supported=supported,
             supported_sd=supported_sd,
+            better_step=None if belief is None else self._better_steps(belief),
         )
+
+    def _better_steps(self, belief: Belief) -> dict[str, float] | None:
+        """The steps that `Belief.too_large` suggests, where they differ from those of the space."""
+        if belief.too_large is None:
+            return None
+        factors = zip(self.space.active, belief.too_large.tolist(), strict=True)
+        better = {p: p.nearest_step(p.step / factor) for p, factor in factors if factor != 1.0}
+        return {p.name: step for p, step in better.items() if step != p.step} or None
 
     def _by_values(
         self, known: Average | Belief | None

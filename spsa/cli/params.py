@@ -91,12 +91,14 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
-    chosen, began = space, None
+    chosen, began, advice = space, None, ""
     if run is None:
         _refuse_theta(theta)
     else:
-        chosen, settings = _of_run(config.database.url, run, theta)
+        chosen, settings, advice = _of_run(config.database.url, run, theta)
         began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
+    if advice:
+        echo(advice, err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "command":
         raise NothingToDo(
@@ -124,8 +126,8 @@ def _refuse_theta(theta: str | None) -> None:
         raise click.UsageError("--theta is about a run: name it with --run NAME")
 
 
-def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, Any]]:
-    """The space at the values of a run, and the run's settings."""
+def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, Any], str]:
+    """The space at the values of a run, the run's settings, and what its games say of steps."""
     with Store(url) as store:
         row = store.run(run)
     values = chosen_theta(row, ThetaChoice(theta or "final"))
@@ -133,7 +135,8 @@ def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, 
     parameters = (
         replace(p, value=written(p, values.get(p.name, p.value))) for p in space.parameters
     )
-    return replace(space, parameters=tuple(parameters)), row.settings
+    advice = space.step_advice(row.estimates.better_step)
+    return replace(space, parameters=tuple(parameters)), row.settings, advice
 
 
 @params.command("import")
@@ -213,7 +216,7 @@ def export(
     rule: Mapping[str, object] = {}
     if run is not None:
         file = Path(f"run {run}")
-        space, own = _of_run(database_of(config, database_url), run, theta)
+        space, own, _ = _of_run(database_of(config, database_url), run, theta)
         rule = own["rule"]
     else:
         _refuse_theta(theta)

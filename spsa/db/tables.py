@@ -128,6 +128,7 @@ class Run(Base, kw_only=True):
     theta_averaged_sd: Mapped[Values | None] = optional()
     theta_supported: Mapped[Values | None] = optional()
     theta_supported_sd: Mapped[Values | None] = optional()
+    theta_better_step: Mapped[Values | None] = optional()
     state: Mapped[Mapping[str, Any]]
     start_state: Mapped[Mapping[str, Any] | None] = optional()
     applied: Mapped[int] = number_column()

@@ -223,20 +223,21 @@ def _begun(
     runs have the same rule, and what it had learned of their time controls in any case.
     """
     parent, before = origin.run, tuning_of(origin.run)
-    theta, state = parent.theta, parent.state
+    theta, state, better = parent.theta, parent.state, parent.estimates.better_step
     if origin.k != parent.applied:
         then = theta_at(store, parent, before, origin.k)
-        theta, state = then.theta, then.state
+        theta, state, better = then.theta, then.state, then.estimates.better_step
     theta = {p.name: theta[p.name] for p in before.space.active}
     had = parent.game_settings.played
     controls = [had.index(one) if one in had else -1 for one in config.game_settings.played]
     rules = new_tuning(config, _at_theta(space, theta), seed)
     rules = rules.forked(before, state, origin.doubt, controls)
     both = sum(p.name in theta for p in rules.space.active)
-    return rules, (
+    begins = (
         f"starts where run {parent.name} was after {plural(origin.k, 'result')}, with doubt "
-        f"{origin.doubt:g}: {plural(both, 'parameter')}; all others start from params.toml",
+        f"{origin.doubt:g}: {plural(both, 'parameter')}; all others start from params.toml"
     )
+    return rules, tuple(filter(None, (begins, space.step_advice(better))))
 
 
 def _at_theta(space: Space, theta: Values) -> Space:

@@ -24,8 +24,9 @@ class ParameterStatus(Parameter):
     """A parameter whose `value` is that of theta now, with what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
-    parameter is frozen, or the games do not say them. `path` is theta at some results, the start
-    first; it is empty where it was not read.
+    parameter is frozen, or the games do not say them. `better_step` is the step that the games
+    suggest, where the present one looks far too large or small. `path` is theta at some results,
+    the start first; it is empty where it was not read.
     """
 
     start: float
@@ -34,6 +35,7 @@ class ParameterStatus(Parameter):
     averaged_sd: float | None
     supported: float | None
     supported_sd: float | None
+    better_step: float | None
     path: tuple[float, ...] = ()
 
     @property
@@ -60,10 +62,16 @@ class ParameterStatus(Parameter):
 
     @property
     def state(self) -> str:
-        """`at max`, `frozen`, or nothing."""
+        """`at max`, `frozen`, `step too large`, or nothing."""
         if not self.active:
             return "frozen"
-        return f"at {self.bound}" if self.bound else ""
+        return ", ".join(filter(None, (self.bound and f"at {self.bound}", self._step_looks)))
+
+    @property
+    def _step_looks(self) -> str:
+        if self.better_step is None:
+            return ""
+        return f"step too {'large' if self.better_step < self.step else 'small'}"
 
 
 PARAMETERS = View(
@@ -73,7 +81,7 @@ PARAMETERS = View(
         Column("start", "start", rank=3),
         Column("value", "now"),
         Column("averaged", "averaged", rank=6, note="late iterations weigh most"),
-        *values("averaged_sd", "supported", "supported_sd"),
+        *values("averaged_sd", "supported", "supported_sd", "better_step"),
         Column("", "supported", "other_supported", rank=5, note="by all games together"),
         Column("played", "played as", rank=8),
         Column("steps_moved", "steps moved", show=by("{:+.2f}"), rank=2),

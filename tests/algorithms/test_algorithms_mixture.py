@@ -1,5 +1,6 @@
 """What the mixture computes, against its formulas and against what follows from them."""
 
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -276,6 +277,31 @@ def test_a_tuned_engine_is_left_alone():
     lost = -engine.elo(of.theta(final(simulated_run, of, np.random.default_rng(3))))
     assert lost.mean() < 0.05
     assert np.quantile(lost, 0.99) < 0.8
+
+
+def test_a_step_that_is_five_times_too_large_is_told_after_many_pairs_and_no_other():
+    """6 runs; a step of the first parameter costs 50 Elo, one of the others 2."""
+    start, factor = np.zeros((6, 8)), np.array([5.0, *[1.0] * 7])
+    engine = Quadratic(optimum=1.5 / factor + start, curvature=2.0 * factor**2)
+    for iterations, told in ((75, False), (400, True)):
+        of = rule(problem(start, iterations=iterations, pairs=75))
+        run = SimulatedRun(problem=of.problem, engine=engine, games=SimulatedGames(0.6))
+        found = of.belief(final(run, of, np.random.default_rng(3))).too_large
+        assert ((found[:, 0] > 2.0) == told).all()
+        assert (found[:, 1:] == 1.0).all()
+
+
+def test_a_step_looks_as_much_too_large_as_the_root_of_what_it_costs_beside_the_others():
+    of = rule(problem(np.zeros(5)))
+    evidence = np.zeros((len(OWN), 5))
+    for i, elo in enumerate((0.1, 1.0, 1.0, 2.0, 1000.0)):
+        evidence[[abs(np.log(one / elo)) > 0.4 for one, _ in OWN], i] = -200.0
+    state = replace(of.start(), own_evidence=evidence, pairs=np.array([3750.0]))
+    cost = np.exp(state.own.log_elo)
+    far = np.sqrt(cost / np.median(cost))
+    assert of.belief(state).too_large == pytest.approx([far[0], 1, 1, 1, far[4]])
+    assert far[0] < 0.4 < 20.0 < far[4]
+    assert (of.belief(replace(state, pairs=np.array([3749.0]))).too_large == 1.0).all()
 
 
 def test_in_other_steps_a_parameter_keeps_its_curvature():

@@ -8,8 +8,8 @@ from builders import parameter, tally_of_seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms import algorithms
-from spsa.algorithms.tuning import PlayedGames, tuning
+from spsa.algorithms import Belief, algorithms
+from spsa.algorithms.tuning import Observed, PlayedGames, tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 
@@ -208,7 +208,7 @@ def test_estimates_are_there_as_soon_as_there_is_something_to_estimate_from(algo
     rules = tuned(algorithm=algorithm)
     _, state = rules.start()
     first, second = (answer.estimates for _, _, answer in walked(rules, some_tallies(2)))
-    assert astuple(rules.estimates(state)) == (None,) * 4
+    assert set(astuple(rules.estimates(state))) == {None}
     assert (first.averaged, first.averaged_sd) == (None, None)
     for values in (first.supported, second.averaged, second.supported):
         assert list(values) == [p.name for p in SPACE.parameters]
@@ -217,6 +217,25 @@ def test_estimates_are_there_as_soon_as_there_is_something_to_estimate_from(algo
     for deviations in filter(None, known):
         assert list(deviations) == ACTIVE
         assert all(deviation >= 0 for deviation in deviations.values())
+
+
+@pytest.mark.parametrize(
+    ("factor", "better"),
+    [
+        (1.0, None),
+        (2.5, {"margin": 3, "low": 1, "ratio": 0.04, "fine": 0.02}),
+        (0.3, {"margin": 27, "low": 10, "ratio": 0.33, "fine": 0.17}),
+        (1e9, {"margin": 1, "low": 1, "ratio": 1e-10, "fine": 0.01}),
+        (1e-9, {"margin": 100, "low": 12, "ratio": 0.6, "fine": 0.9}),
+    ],
+)
+def test_a_better_step_is_one_that_the_file_may_have(monkeypatch, factor, better):
+    rules = tuned(algorithm="mixture")
+    theta, state = rules.start()
+    wrong = [factor if name in ("margin", "low", "ratio", "fine") else 1.0 for name in ACTIVE]
+    belief = Belief(rules.space.steps(theta), None, np.zeros(1), np.array(wrong))
+    monkeypatch.setattr(Observed, "supported", lambda *_: belief)
+    assert rules.estimates(state).better_step == (better and pytest.approx(better))
 
 
 @settings(unhurried, max_examples=10)

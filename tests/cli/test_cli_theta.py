@@ -20,6 +20,7 @@ KNOWN = {
     "averaged_sd": {"margin": 12.345, "depth": 0.0},
     "supported": SUPPORTED,
     "supported_sd": {"margin": 7.0, "depth": 0.25},
+    "better_step": {"margin": 3.0},
 }
 FINAL = {"margin": 221.0123456789, "depth": 3.5}
 DELIVERY = {
@@ -68,7 +69,9 @@ def tuned(fresh):
     ],
 )
 def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, options, plus, ask, monkeypatch):
-    patch = ask("params", "diff", "--run", "first", *options).out.splitlines()
+    told = ask("params", "diff", "--run", "first", *options)
+    assert "the games suggest other steps: margin 3 instead of 20" in told.err
+    patch = told.out.splitlines()
     added = [line for line in patch if line.startswith("+pub")]
     assert added == [f"+pub const {n.upper()}: i32 = {v};" for n, v in plus.items()]
     assert [line[1:] for line in patch if line.startswith("-pub")] == SOURCE.splitlines()
@@ -98,7 +101,7 @@ def test_a_theta_that_is_not_known_yet_is_said(command, theta, ask):
     assert (heard.code, heard.out) == (3, "")
     assert f"run first has no {theta} theta yet, after 0 results: use --theta final" in heard.err
     for parameter in ask("status", "--json").json["parameters"]:
-        assert [parameter[what] for what in KNOWN] == [None] * 4
+        assert [parameter[what] for what in KNOWN] == [None] * len(KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """From files to a run: which rule it gets, and what its owner is told before anything is played."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,19 @@ def test_a_run_that_has_begun_goes_on_whatever_its_origin(project: Path, store: 
     again = next_run(project, store, k=2, doubt=1)
     assert again.run.theta == begun.run.theta
     assert again.notes == ("run next has begun and goes on; --from is for a new run",)
+
+
+def test_a_new_run_is_told_the_steps_that_the_games_of_another_suggest(
+    project: Path, store: Store
+) -> None:
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
+    parent = replace(store.run("small"), theta_better_step={"margin": 5.0, "depth": 2.0})
+    config = load_config(project / "config.toml", {})
+    found = prepare(config, store, "next", origin=Origin(run=parent, k=4, doubt=1.0))
+    step = found.tuning.space.active[0].step
+    assert found.notes[1:] == (
+        f"the games suggest other steps: margin 5 instead of {step:g}, depth 2 instead of 1",
+    )
 
 
 def test_a_run_may_start_after_any_result_of_another(project: Path, store: Store) -> None:

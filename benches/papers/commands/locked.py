@@ -162,6 +162,8 @@ def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]
         "gained": one.gained.tolist(),
         "longest_move": float(one.move.max()),
         "believed": believed,
+        "steps_told": int(one.told.sum()),
+        "steps_told_right": int(one.told_right.sum()),
     }
 
 

@@ -156,6 +156,16 @@ class Space:
         """The inverse of `natural`; frozen parameters in `values` are ignored."""
         return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
 
+    def step_advice(self, better: Mapping[str, float] | None) -> str:
+        """A clause about these steps where those here are far from them; else empty."""
+        told = (
+            f"{p.name} {step:g} instead of {p.step:g}"
+            for p in self.active
+            if (step := (better or {}).get(p.name)) and not 0.7 < step / p.step < 1.4
+        )
+        joined = ", ".join(told)
+        return joined and f"the games suggest other steps: {joined}"
+
     def rounded(self, theta: Vector) -> Values:
         """The playable values nearest to theta that satisfy the constraints."""
         natural = self.natural(self.clip(theta))

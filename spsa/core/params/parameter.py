@@ -151,6 +151,11 @@ class Parameter:
         per_unit = self._units_per_one
         return self.on_grid(floor(value * per_unit + 0.5)) if per_unit else float(value)
 
+    def nearest_step(self, step: float) -> Number:
+        """A step near `step` that params.toml may have; two digits of a continuous parameter."""
+        rounded = max(self.nearest(step), self.unit) if self.unit else float(f"{step:.2g}")
+        return min(rounded, self.maximum - self.minimum)
+
     def on_grid(self, units: int) -> Number:
         """The value that is `units` units large."""
         return units if self.integral else units / self._units_per_one
