@@ -9,9 +9,9 @@ import pytest
 from builders import score_of_elo
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
-from spsa.algorithms import Outcome, Vector, create
+from spsa.algorithms import create
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.bspsas import Bspsas, Posterior, sigma_of
+from spsa.algorithms.bspsas import Bspsas, sigma_of
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 SIGMA = np.array([5.0, 7.0, 9.0, 4.0, 12.0])
@@ -21,13 +21,11 @@ PRIOR: dict[str, Any] = {"sigma": SIGMA, "distance": DISTANCE, "tau": 0.6, "c_en
 both = pytest.mark.parametrize("kind", [Bspsa, Bspsas])
 
 
-def told(
-    kind: type[Bspsas] = Bspsas, prior: dict[str, Any] = PRIOR, start: Vector = START
-) -> Bspsas:
+def told(kind=Bspsas, prior=PRIOR, start=START):
     return kind(problem=problem(start, reach=50.0), **prior)
 
 
-def after(rule: Bspsas, *outcomes: Outcome) -> Posterior:
+def after(rule, *outcomes):
     state = rule.start()
     for one in outcomes:
         state, _ = rule.tell(state, one)
@@ -170,7 +168,7 @@ def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told():
         2 * (2 * score_of_elo(elo) - 1), rel=1e-3
     )
     rules = [create("bspsas", given, problem()) for given in ({"sigma": 4}, {"elo_per_step": 2})]
-    assert [rule.sigma for rule in rules] == [4, sigma_of(2)]  # type: ignore[attr-defined]
+    assert [rule.sigma for rule in rules] == [4, sigma_of(2)]
 
 
 def test_with_the_truth_told_theta_comes_as_close_as_was_believed():

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
-from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, rule_entry
-from spsa.algorithms.rule import State, WalkState
+from spsa.algorithms import algorithms, create, rule_entry
+from spsa.algorithms.rule import WalkState
 from spsa.algorithms.state import alike, restored, saved
 from spsa.algorithms.tuning import PlayedGames, tuning
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
 
@@ -31,18 +31,18 @@ quickly = settings(deadline=None, max_examples=25)
 BETTER = (2.0, 10.0, 20.0, 14.0, 4.0)
 
 
-def rule(variant: str, chosen: Problem | None = None) -> Rule:
+def rule(variant, chosen=None):
     name, given = VARIANTS[variant]
     return create(name, given, chosen or problem())
 
 
-def after_one(of: Rule, pentanomial: object, difference: Vector | None = None, k: int = 1) -> State:
+def after_one(of, pentanomial, difference=None, k=1):
     asked = of.ask(of.start(), k, generator())
-    state, _ = of.tell(of.start(), outcome(asked, pentanomial, difference=difference, k=k))  # type: ignore[arg-type]
+    state, _ = of.tell(of.start(), outcome(asked, pentanomial, difference=difference, k=k))
     return state
 
 
-def bits(state: State) -> str:
+def bits(state):
     return json.dumps(saved(state))
 
 
@@ -148,7 +148,7 @@ def test_theta_stays_inside_the_bounds(variant, seed):
         assert (np.abs(one.theta(state)) <= 3).all()
 
 
-def extremes(name: str) -> list[dict[str, object]]:
+def extremes(name):
     """Every setting by itself at the ends of its range."""
     found: list[dict[str, object]] = []
     for setting in rule_entry(name).settings:
@@ -184,7 +184,7 @@ def test_a_run_goes_on_from_its_saved_state_to_the_bit(variant):
     assert one.theta(state).tobytes() == one.theta(again).tobytes()
 
 
-def of_replica(whole: Outcome, centre: Vector, r: int) -> Outcome:
+def of_replica(whole, centre, r):
     return replace(
         whole,
         centre=centre,
@@ -239,13 +239,13 @@ def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_nee
             restored(one.name, state, one.start())
 
 
-def scaled(name: str, unit: float, *, integral: bool = False) -> Parameter:
+def scaled(name, unit, *, integral=False):
     """A parameter whose numbers are written `unit` times as large."""
     bounds = {"minimum": -16.0 * unit, "maximum": 16.0 * unit}
     return parameter(name, value=3.0 * unit, **bounds, step=2.0 * unit, integral=integral)
 
 
-def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
+def path(variant, space, iterations=30):
     """Theta in steps after every result of a run in which plus wins when x grows and y falls."""
     name, given = VARIANTS[variant]
     tuned = tuning(space, name, given, iterations=iterations, pairs=50, seed=5)
@@ -283,14 +283,14 @@ def test_rescaling_a_parameter_changes_nothing(variant):
     assert (x > 1.5, y < 1.5) == (True, True)
 
 
-def packed(*numbers: float) -> object:
+def packed(*numbers):
     return saved(WalkState(np.array(numbers)))["theta"]
 
 
 def test_states_are_alike_up_to_a_hair_and_not_beyond():
     one = {"k": 3, "bank": packed(1e6, 2.0, 1e-12), "theta": [0.5, -3.0], "who": None}
 
-    def other(**over: object) -> dict[str, object]:
+    def other(**over):
         return {**one, **over}
 
     assert alike(one, other(theta=[0.5 + 1e-11, -3.0]), 1e-9)

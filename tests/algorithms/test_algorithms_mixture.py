@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from outcomes import generator, problem
 
-from spsa.algorithms import Outcome, Problem, Rule, Vector, create
-from spsa.algorithms.rule import State
+from spsa.algorithms import Outcome, create
 from spsa.algorithms.state import Carry
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
@@ -24,11 +23,11 @@ COMMON = [(10 ** (-1 + c / 2), gain) for gain in (2.0, 14.4) for c in range(9)] 
 EVEN, GOOD = (1.0, 0.0, 4.0, 0.0, 0.0), (0.0, 0.0, 4.0, 0.0, 1.0)  # w^2 is 0.8 a pair in both
 
 
-def rule(chosen: Problem) -> Rule:
+def rule(chosen):
     return create("mixture", {}, chosen)
 
 
-def played(centre: Vector, difference: Vector, pentanomial: tuple[float, ...]) -> Outcome:
+def played(centre, difference, pentanomial):
     return Outcome(
         k=1,
         centre=centre,
@@ -39,14 +38,14 @@ def played(centre: Vector, difference: Vector, pentanomial: tuple[float, ...]) -
     )
 
 
-def told(of: Rule, *outcomes: Outcome) -> State:
+def told(of, *outcomes):
     state = of.start()
     for one in outcomes:
         state, _ = of.tell(state, one)
     return state
 
 
-def weights(state: State) -> Vector:
+def weights(state):
     """p by its formulas, a filter at a time."""
     chi, e = state.surprise[:, 0], state.evidence[:, 0]
     phi = max(1.0, min(chi) / (state.results[0] + 2))
@@ -60,12 +59,12 @@ def weights(state: State) -> Vector:
     return np.array(p)
 
 
-def share(common: tuple[float, float], own: tuple[float, float]) -> float:
+def share(common, own):
     """r(q | c), not normalised."""
     return float(common[1] == own[1]) * np.exp(-((log(own[0] / common[0]) / 1.4) ** 2) / 2)
 
 
-def own_weights(state: State) -> Vector:
+def own_weights(state):
     """w by its formulas, a hypothesis at a time."""
     r = np.array([[share(c, q) for q in OWN] for c in COMMON])
     r /= r.sum(axis=1, keepdims=True)
@@ -77,7 +76,7 @@ def own_weights(state: State) -> Vector:
     return w / w.sum(axis=0)
 
 
-def best(state: State) -> Vector:
+def best(state):
     """The point of most expected Elo by its formulas."""
     p, w, n = weights(state), own_weights(state), state.theta.shape[0]
     h = p * [elo for elo, *_ in BANK]
@@ -225,9 +224,7 @@ def test_each_filter_is_the_least_squares_fit_that_its_hypothesis_asks_for():
         assert mean == pytest.approx(start + np.linalg.solve(precision, target - start))
 
 
-def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_each_other() -> (
-    None
-):
+def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_each_other():
     """As far from the optimum on a real engine: every side loses a lot, in no direction twice."""
     of, rng = rule(problem(np.zeros(7), pairs=16)), np.random.default_rng(1)
     state = of.start()
@@ -239,7 +236,7 @@ def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_
     assert weights(state)[settled].sum() < 1e-3
 
 
-def widths(state: State, pairs: int) -> Vector:
+def widths(state, pairs):
     """c_i by its formulas, a filter at a time."""
     n, results = state.theta.shape[0], max(1, state.results[0])
     likely = PRIOR * np.exp(state.evidence[:, 0])

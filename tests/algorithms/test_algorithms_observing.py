@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, generator, outcome, problem, tallies
 
-from spsa.algorithms import Outcome, algorithms, create
-from spsa.algorithms.tuning import Average, Observation, Observed, observed
+from spsa.algorithms import algorithms, create
+from spsa.algorithms.tuning import Average, observed
 from spsa.errors import UnusableState
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
@@ -18,11 +18,11 @@ PROBLEM = problem()
 walks = st.lists(st.lists(st.floats(-50, 50), min_size=2, max_size=2), min_size=1, max_size=30)
 
 
-def watched(name: str) -> Observed:
+def watched(name):
     return observed(create(name, {}, PROBLEM), PROBLEM)
 
 
-def results(rule: Observed, count: int, seed: int = 1) -> list[Outcome]:
+def results(rule, count, seed=1):
     """What a run of the rule plays, and random counts of it."""
     state, rng, found = rule.start(), generator(seed), []
     for k, tally in enumerate(tallies(seed, count), start=1):
@@ -31,7 +31,7 @@ def results(rule: Observed, count: int, seed: int = 1) -> list[Outcome]:
     return found
 
 
-def told(rule: Observed, state: Observation, seen: list[Outcome]) -> Observation:
+def told(rule, state, seen):
     for one in seen:
         state, _ = rule.tell(state, one)
     return state

@@ -22,7 +22,7 @@ CASES = (
 OTHERS = ({"noise_walk": 1.25}, {"noise_walk": 5}, {"c": 1}, {"a": 1, "c": 1, "A": 50})
 
 
-def recovered(case: tuple[float, ...], settings: dict[str, float]) -> float:
+def recovered(case, settings):
     """The mean part of the Elo to gain that 40 runs recover; negative where they lose."""
     n, iterations, pairs, elo, _ = case
     rng = np.random.default_rng(1)

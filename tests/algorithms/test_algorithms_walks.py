@@ -6,31 +6,29 @@ import numpy as np
 import pytest
 from outcomes import START, N, generator, outcome, problem
 
-from spsa.algorithms import Perturbation, Problem, Rule, RuleUpdate, Vector, create
+from spsa.algorithms import create
 from spsa.core.scoring import ELO_PER_SCORE, Tally, elo, null_variance
 
 BETTER = (2, 10, 20, 14, 4)  # W = 14 + 8 - 10 - 4 = 8
 
 
-def asked_by(rule: Rule, k: int = 1) -> Perturbation:
+def asked_by(rule, k=1):
     return rule.ask(rule.start(), k, generator())
 
 
-def moved(
-    rule: Rule, pentanomial: tuple[int, ...], difference: Vector | None = None, k: int = 1
-) -> tuple[Vector, RuleUpdate]:
+def moved(rule, pentanomial, difference=None, k=1):
     """How far one result moves theta from the start, and what it says."""
     told = outcome(asked_by(rule, k), pentanomial, difference=difference, k=k)
     after, update = rule.tell(rule.start(), told)
     return rule.theta(after) - rule.theta(rule.start()), update
 
 
-def null_error(tally: Tally) -> float:
+def null_error(tally):
     """The standard deviation that Elo of so many pairs has if both players are equal."""
     return ELO_PER_SCORE * sqrt(null_variance(tally) / tally.pairs) / 2
 
 
-def spsa(**settings: float) -> Rule:
+def spsa(**settings):
     return create("spsa", settings, problem())
 
 
@@ -98,7 +96,7 @@ def test_a_given_gain_is_taken_as_it_is():
     assert (asked.a_k, asked.c_k) == (pytest.approx(1 / 51**0.602), 1)
 
 
-def fishtest(**settings: float) -> Rule:
+def fishtest(**settings):
     return create("fishtest", settings, problem())
 
 
@@ -147,7 +145,7 @@ def test_fishtest_uses_results_and_not_their_elo():
     assert not update.bounded
 
 
-def kiiski(chosen: Problem | None = None, **settings: float) -> Rule:
+def kiiski(chosen=None, **settings):
     return create("kiiski", settings, chosen or problem())
 
 
@@ -167,7 +165,7 @@ def test_theta_follows_the_winner_by_a_part_of_every_normal_delta():
     assert np.mean(np.abs(drawn) < 1) == pytest.approx(0.6827, abs=0.01)
 
 
-def constant(**settings: object) -> Rule:
+def constant(**settings):
     return create("constant", settings, problem())
 
 

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from spsa.algorithms import Vector
 from spsa.algorithms.balanced_signs import balanced_signs, hadamard
 
 OWN = [k for k in range(1, 2000) if k % 4 != 2]  # iterations that repeat none
 
 
-def delta(k: int, shape: tuple[int, ...], *, last: int | None = None, seed: int = 5) -> Vector:
+def delta(k, shape, *, last=None, seed=5):
     """With one iteration in flight, unless `last` is given."""
     rng = np.random.default_rng(k)
     return balanced_signs(seed, k, k - 1 if last is None else last, shape, rng)

@@ -29,7 +29,7 @@ SECRET = "hunter2"
 COMMANDS = commands()
 
 
-def options_of(words: tuple[str, ...]) -> list[click.Option]:
+def options_of(words):
     return [one for one in COMMANDS[words].params if isinstance(one, click.Option)]
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from console import CONFIG, PARAMS, Ask, write_project
+from console import CONFIG, PARAMS, write_project
 
 from spsa.cli.held_run import sole_writer
 from spsa.config import load_config
@@ -17,7 +17,7 @@ BYTES = {
 }
 
 
-def refused(ask: Ask, file: str) -> list[str]:
+def refused(ask, file):
     """The faults that `run` tells of, after it has been seen to do nothing else."""
     before = sorted(Path().rglob("*"))
     heard = ask("run")

@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from pathlib import Path
 
 import pytest
 from asking import Store
@@ -33,7 +32,7 @@ def played(kept, project):
     return project
 
 
-def rows(path: Path) -> list[dict[str, str]]:
+def rows(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 

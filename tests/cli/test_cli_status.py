@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from asking import Store
 from builders import Stage, new_validation, new_worker, stage
 from console import PARAMS, Running, Said, master, write_project
 from shell import Shell
@@ -25,11 +24,11 @@ def staged(project, project_store):
     return begun(project_store)
 
 
-def begun(store: Store, **over: object) -> Stage:
+def begun(store, **over):
     return stage(store, load_space(Path("params.toml")), planned=3, **over)
 
 
-def one_sided(stage: Stage) -> None:
+def one_sided(stage):
     """A played iteration in which plus won everything: the estimate that could be infinite."""
     stage.open(target_games=2, batch_games=2)
     claim = stage.claim("c")
@@ -37,23 +36,23 @@ def one_sided(stage: Stage) -> None:
     stage.store.report(claim, BatchResult(tally=Tally.of_pair(2, 2)))
 
 
-def finish(stage: Stage) -> None:
+def finish(stage):
     for _ in range(3):
         stage.whole_iteration()
     stage.store.finish(stage.master)
 
 
-def validate(stage: Stage) -> None:
+def validate(stage):
     finish(stage)
     stage.store.open_iteration(stage.master, new_validation(k=None, opened_on=3))
 
 
-def left(stage: Stage) -> None:
+def left(stage):
     validate(stage)
     stage.store.release_master_lease(stage.master)
 
 
-def nobody_plays(stage: Stage) -> None:
+def nobody_plays(stage):
     stage.open()
     stage.store.register_worker(new_worker("gone"))
     sql = Shell(stage.store.where)
@@ -152,7 +151,7 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged, project):
     words = ("status", "--watch", "--interval", 0.1, "--json")
     watching = Running(master(*words), project)
 
-    def opened() -> list[list[object]]:
+    def opened():
         """What was open in each line so far."""
         whole = watching.out.rpartition("\n")[0]
         return [json.loads(line)["open"] for line in whole.splitlines()]

@@ -6,7 +6,6 @@ import re
 import pytest
 from asking import Store
 from builders import LEASE, new_engine, new_worker, result_of, stage
-from console import Ask
 
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
@@ -30,7 +29,7 @@ def staged(database_url, project, monkeypatch):
         yield on
 
 
-def listed(ask: Ask) -> dict[str, dict[str, object]]:
+def listed(ask):
     return {worker["name"]: worker for worker in ask("workers", "list", "--json").json["workers"]}
 
 

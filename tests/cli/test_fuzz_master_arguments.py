@@ -12,7 +12,7 @@ import pytest
 from asking import Store
 from builders import stage
 from console import CONFIG, OWN, commands, write_project
-from fuzzing import Chance, fuzz, made
+from fuzzing import fuzz, made
 from hypothesis import example, given
 
 from spsa.cli import execute
@@ -37,14 +37,14 @@ TEXTS = (
 LEAVES = commands()
 
 
-def text(chance: Chance) -> str:
+def text(chance):
     """A word, and no path to a place outside the folder but known ones."""
     if chance.random() < 0.7:
         return chance.choice(TEXTS)
     return chance.text(5).replace("/", "").replace("..", "").replace("\0", "")
 
 
-def value(chance: Chance, kind: click.ParamType) -> str:
+def value(chance, kind):
     """Mostly something of the kind that is wanted."""
     if chance.random() < 0.3:
         return text(chance)
@@ -55,7 +55,7 @@ def value(chance: Chance, kind: click.ParamType) -> str:
     return text(chance)
 
 
-def arguments(chance: Chance) -> list[str]:
+def arguments(chance):
     words = chance.choice([*LEAVES])
     line: list[str] = []
     for parameter in LEAVES[words].params:
@@ -89,7 +89,7 @@ def project(tmp_path_factory, sqlite_template):
         yield folder
 
 
-def parsed(words: list[str]) -> int:
+def parsed(words):
     """The exit code that reading the arguments alone would end with; 0 if they are right."""
     path = tuple(words[:2]) if tuple(words[:2]) in LEAVES else tuple(words[:1])
     try:

@@ -40,7 +40,7 @@ HEEDLESS = FLAGS.replace("=1", "=0")
 TARGETS = f"help:\n\t@echo try make build\nbuild:\n\tcc {HEEDLESS} -o out/testudo search.c\n"
 
 
-def engine(makefile: str) -> None:
+def engine(makefile):
     (Path("small") / "out").mkdir(parents=True)
     Path("small/out/keep").touch()
     Path("small/search.c").write_text(ENGINE)

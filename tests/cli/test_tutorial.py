@@ -10,7 +10,7 @@ from tutorial import blocks, prepare, transcripts
 SHOWN = dict(transcripts())
 
 
-def masked(text: str) -> list[list[str]]:
+def masked(text):
     """The words of each line, every figure as `#`; no advice, which the machine's cores decide."""
     text = text.partition("\niterations in flight")[0]
     return [re.sub(r"[+-]?\d[\d,.]*", "#", line).split() for line in text.strip().splitlines()]
@@ -34,7 +34,7 @@ def test_what_it_shows_of_the_run_has_the_form_of_today(project_store, tmp_path)
     assert form(SHOWN["spsa-master status"]) == form(done.stdout)
 
 
-def form(text: str) -> list[str]:
+def form(text):
     """What each line is about, and the headings of the tables; not alarms and workers."""
     parts = re.split(r"^workers *$", text, flags=re.MULTILINE)[0].splitlines()
     labels = [found[1] for line in parts if (found := re.match(r"  ([a-z ]+):", line))]

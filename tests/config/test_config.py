@@ -48,7 +48,7 @@ BUILD = '[build]\nsource_path = "engine"\n'
 
 @pytest.fixture
 def write(tmp_path):
-    def write(text: str) -> Path:
+    def write(text):
         path = tmp_path / "config.toml"
         path.write_text(text, encoding="utf-8")
         return path
@@ -56,7 +56,7 @@ def write(tmp_path):
     return write
 
 
-def faults(path: Path, **environ: str) -> list[str]:
+def faults(path, **environ):
     with pytest.raises(InvalidInput) as refused:
         load_config(path, environ)
     return [str(fault).replace(str(path), "config.toml") for fault in refused.value.faults]

@@ -88,7 +88,7 @@ def test_a_file_that_is_wrong_is_left_alone(params):
 
 
 def test_a_folder_that_cannot_be_written_to_is_a_fault(params, monkeypatch):
-    def full(_descriptor: int) -> None:
+    def full(_descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

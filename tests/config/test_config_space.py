@@ -16,21 +16,21 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "rust"
 def params(tmp_path):
     path = tmp_path / "params.toml"
 
-    def write(text: str | bytes) -> Path:
+    def write(text):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
     return write
 
 
-def faults(path: Path) -> list[str]:
+def faults(path):
     with pytest.raises(InvalidInput) as refused:
         load_space(path)
     assert refused.value.exit_code == 2
     return [str(fault).replace(str(path), "params.toml") for fault in refused.value.faults]
 
 
-def table(name: str = "margin", **keys: object) -> str:
+def table(name="margin", **keys):
     usual = {"value": 200, "min": 50, "max": 400, "step": 20} | keys
     lines = [f"{key} = {value}" for key, value in usual.items() if value is not None]
     return "\n".join([f"[{name}]", *lines, ""])
@@ -162,7 +162,7 @@ def test_missing_files_and_folders_are_faults(tmp_path):
 HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8")
 
 
-def against(path: Path, text: str = HOSTILE) -> list[str]:
+def against(path, text=HOSTILE):
     found = check_against_source(load_space(path), {"src/c.rs": text})
     return [str(fault) for fault in found]
 

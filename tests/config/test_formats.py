@@ -1,6 +1,5 @@
 """Formats of other tuners: what is read is written back equal, and faults have their line."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spsa.algorithms import Problem, create
-from spsa.config.formats import Imported, exported, read_file, spsa_tables
+from spsa.config.formats import exported, read_file, spsa_tables
 from spsa.config.projection import params_file
 from spsa.config.space import load_space
-from spsa.core.params import Space
 from spsa.errors import InvalidInput
 
 _NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_\[\]-]{0,30}", fullmatch=True)
@@ -24,7 +22,7 @@ _EVERY = settings(
 
 
 @st.composite
-def _row(draw: st.DrawFn, kind: str) -> list[str]:
+def _row(draw, kind):
     """Name, type, start, min, max, c_end and r_end of a line of OpenBench."""
     if kind == "int":
         low, width = draw(st.integers(-(10**6), 10**6)), draw(st.integers(2, 10**5))
@@ -39,12 +37,12 @@ def _row(draw: st.DrawFn, kind: str) -> list[str]:
     return [draw(_NAMES), kind, *(str(n) for n in plain), "0.002"]
 
 
-def _rows(*kinds: str) -> st.SearchStrategy[list[list[str]]]:
+def _rows(*kinds):
     row = st.one_of([_row(kind) for kind in kinds])
     return st.lists(row, min_size=1, max_size=8, unique_by=lambda one: one[0])
 
 
-def _read(path: Path, text: str) -> Imported:
+def _read(path, text):
     path.write_text(text, encoding="utf-8")
     return read_file(path)
 
@@ -52,7 +50,7 @@ def _read(path: Path, text: str) -> Imported:
 @pytest.mark.parametrize("kind", ["fishtest", "openbench"])
 @_EVERY
 @given(data=st.data())
-def test_what_is_read_is_written_back(kind: str, data: st.DataObject, tmp_path: Path) -> None:
+def test_what_is_read_is_written_back(kind, data, tmp_path):
     if kind == "openbench":
         lines = [", ".join(row) for row in data.draw(_rows("int", "float"))]
     else:
@@ -64,7 +62,7 @@ def test_what_is_read_is_written_back(kind: str, data: st.DataObject, tmp_path: 
     assert load_space(tmp_path / "params.toml") == read.space
 
 
-def _listed(space: Space, *, ranges_alone: bool) -> list[tuple[object, ...]]:
+def _listed(space, *, ranges_alone):
     values = () if ranges_alone else ("value", "step")
     names = ("option", "minimum", "maximum", "integral", *values)
     return [tuple(getattr(p, name) for name in names) for p in space.parameters]
@@ -73,9 +71,7 @@ def _listed(space: Space, *, ranges_alone: bool) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("kind", ["weather-factory", "chess-tuning-tools", "json"])
 @_EVERY
 @given(data=st.data())
-def test_objects_are_read_as_they_were_written(
-    kind: str, data: st.DataObject, tmp_path: Path
-) -> None:
+def test_objects_are_read_as_they_were_written(kind, data, tmp_path):
     kinds = ("int",) if kind == "weather-factory" else ("int", "float")
     lines = "".join(f"{', '.join(row)}\n" for row in data.draw(_rows(*kinds)))
     space = _read(tmp_path / "list", lines).space
@@ -85,7 +81,7 @@ def test_objects_are_read_as_they_were_written(
     assert _listed(read.space, ranges_alone=alone) == _listed(space, ranges_alone=alone)
 
 
-def test_json_keeps_placements_and_constraints(tmp_path: Path) -> None:
+def test_json_keeps_placements_and_constraints(tmp_path):
     (tmp_path / "params.toml").write_text(
         'constraints = ["a < b"]\n'
         '[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nconstant = "search::A[2]"\n'
@@ -117,7 +113,7 @@ WEATHER = '{"Razor Margin": {"value": 5.5, "min_value": 0, "max_value": 9, "step
         ("weather-factory", WEATHER, [("Razor_Margin", 5.5, 1, True)]),
     ],
 )
-def test_files_of_peers_are_read(kind: str, text: str, read: list[Any], tmp_path: Path) -> None:
+def test_files_of_peers_are_read(kind, text, read, tmp_path):
     """Of the output of TUNE() its lines, and of the digest of a tune the values of now."""
     found = _read(tmp_path / "f", text)
     assert (found.format, found.r_end) == (kind, 0.002)
@@ -151,7 +147,7 @@ def test_files_of_peers_are_read(kind: str, text: str, read: list[Any], tmp_path
         ('{"A": {"value": 1,\n', "f:2: [f] is not JSON"),
     ],
 )
-def test_faults_have_file_line_and_remedy(tmp_path: Path, text: str, said: str) -> None:
+def test_faults_have_file_line_and_remedy(tmp_path, text, said):
     with pytest.raises(InvalidInput) as refused:
         _read(tmp_path / "f", text)
     lines = [line.replace(str(tmp_path / "f"), "f") for line in refused.value.lines]
@@ -160,14 +156,14 @@ def test_faults_have_file_line_and_remedy(tmp_path: Path, text: str, said: str) 
 
 @_EVERY
 @given(text=st.text(max_size=200) | st.text('{}[]",:0123456789.eE-+\n ab', max_size=60))
-def test_any_text_is_read_or_refused(text: str, tmp_path: Path) -> None:
+def test_any_text_is_read_or_refused(text, tmp_path):
     try:
         _read(tmp_path / "f", text.encode("utf-8", "replace").decode())
     except InvalidInput as refused:
         assert refused.exit_code == 2
 
 
-def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
+def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path):
     """(c_value, a_value) of OpenBench: c_end N^gamma, r_end c_end^2 (A + N)^alpha."""
     read = _read(tmp_path / "ob.txt", "LMR, int, 75, 0, 200, 10, 0.004\n")
     tables = spsa_tables(read.r_end, games=400_000, played=100_000, games_per_iteration=16)
@@ -187,7 +183,7 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
         assert ours.a_k / ours.c_k**2 == pytest.approx(r)
 
 
-def test_the_mapping_is_said(tmp_path: Path) -> None:
+def test_the_mapping_is_said(tmp_path):
     text = "A,1,0,9,0.1,0.002\nB,1,0,9,1,0.002\nC,1,0,9,1,0.004\n"
     read = _read(tmp_path / "f", text)
     notes = "\n".join(read.notes)

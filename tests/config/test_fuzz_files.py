@@ -4,15 +4,13 @@
 """
 
 import json
-from collections.abc import Iterator
 from math import isfinite
-from pathlib import Path
 
 import numpy as np
 import pytest
 from configuration_page import rows
 from console import CONFIG, PARAMS
-from fuzzing import NASTY, Chance, fuzz, made
+from fuzzing import NASTY, fuzz, made
 from hypothesis import given
 
 from spsa.algorithms import settings_faults
@@ -23,7 +21,7 @@ from spsa.config.space import load_space
 from spsa.config.starter import starter_params
 from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Space
 from spsa.db.url import parsed
 from spsa.errors import InvalidInput
 
@@ -66,7 +64,7 @@ const S: Score = 1_000;
 """
 
 
-def words(text: str) -> list[str]:
+def words(text):
     return text.split(" ")
 
 
@@ -89,7 +87,7 @@ TEXTS = (
 OTHERS = ["true", "false", "1979-05-27", "07:32:00", "'''\n'''", "[[", "{", "", "#", "{ a = 1 }"]
 
 
-def value(chance: Chance) -> str:
+def value(chance):
     """Something that may stand behind a =, and much that may not."""
     match chance.randrange(8):
         case 0 | 1:
@@ -105,12 +103,12 @@ def value(chance: Chance) -> str:
             return chance.choice((f"[{inner}]", *OTHERS))
 
 
-def line(chance: Chance) -> str:
+def line(chance):
     section, names = chance.choice([*KEYS.items()])
     return section if chance.random() < 0.2 else f"{chance.choice(names)} = {value(chance)}"
 
 
-def edited(chance: Chance, text: str, *, rust: bool) -> str:
+def edited(chance, text, *, rust):
     """A text after a few slips of a person: in a value, a line or a character."""
     for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
         lines = text.split("\n")
@@ -138,13 +136,13 @@ SPACES = made(lambda chance: edited(chance, FULL_PARAMS, rust=False))
 SOURCES = made(lambda chance: edited(chance, SOURCE, rust=True).replace("\ud800", ""))
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def written(folder, name, text):
     path = folder / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     return path
 
 
-def hold_refusal(refused: InvalidInput) -> None:
+def hold_refusal(refused):
     """Faults are few, short, printable and have a remedy."""
     assert refused.exit_code == 2 and 0 < len(refused.faults) <= 100
     for fault in refused.faults:
@@ -152,7 +150,7 @@ def hold_refusal(refused: InvalidInput) -> None:
         assert line.isprintable() and len(line) < 1700 and "; " in line
 
 
-def leaves(value: object) -> Iterator[object]:
+def leaves(value):
     """Every number and text in nested values."""
     if isinstance(value, dict | list):
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
@@ -161,7 +159,7 @@ def leaves(value: object) -> Iterator[object]:
         yield value
 
 
-def hold_config(path: Path) -> None:
+def hold_config(path):
     config = load_config(path, {})
     for leaf in leaves(config.model_dump(mode="json")):
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
@@ -182,7 +180,7 @@ def hold_config(path: Path) -> None:
     parsed(config.database.url)
 
 
-def hold_parameter(p: Parameter) -> None:
+def hold_parameter(p):
     assert all(isfinite(x) for x in (p.value, p.minimum, p.maximum, p.step))
     assert p.minimum <= p.value <= p.maximum and p.minimum < p.maximum
     assert 0 < p.step <= p.maximum - p.minimum
@@ -192,7 +190,7 @@ def hold_parameter(p: Parameter) -> None:
     assert p.scale is None or p.scale > 0
 
 
-def hold_space(space: Space) -> None:
+def hold_space(space):
     for p in space.parameters:
         hold_parameter(p)
     assert Space.from_json(json.loads(json.dumps(space.to_json(), allow_nan=False))) == space
@@ -210,13 +208,13 @@ def hold_space(space: Space) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
 @fuzz()
 @given(text=CONFIGS)
-def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
+def test_a_config_is_sound_or_refused(folder, text):
     try:
         hold_config(written(folder, "config.toml", text))
     except InvalidInput as refused:
@@ -225,7 +223,7 @@ def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
 
 @fuzz()
 @given(text=SPACES)
-def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
+def test_a_space_is_sound_or_refused(folder, text):
     try:
         space = load_space(written(folder, "params.toml", text))
         hold_space(space)
@@ -240,7 +238,7 @@ def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
 @pytest.mark.slow
 @fuzz()
 @given(text=SOURCES)
-def test_what_init_would_write_is_accepted_as_it_is(folder: Path, text: str) -> None:
+def test_what_init_would_write_is_accepted_as_it_is(folder, text):
     suggestions = select({"eval.rs": text}).suggestions["eval.rs"]
     if any(not proposal.reason for proposal in suggestions):
         path = written(folder, "params.toml", starter_params({"eval.rs": suggestions}))

@@ -9,18 +9,18 @@ from spsa.algorithms import algorithms, rule_entry
 MOST_KEYS = 65
 
 
-def test_the_page_is_made_from_the_models() -> None:
+def test_the_page_is_made_from_the_models():
     page = PAGE.read_text(encoding="utf-8")
     assert page == written(page), "run `make docs`"
 
 
-def test_config_toml_has_few_keys_and_each_is_explained() -> None:
+def test_config_toml_has_few_keys_and_each_is_explained():
     tables = rows()
     assert all("| None |" not in row for table in tables.values() for row in table.values())
     assert sum(map(len, tables.values())) - len(tables["parameter"]) <= MOST_KEYS
 
 
-def test_the_settings_of_every_method_are_in_the_guide() -> None:
+def test_the_settings_of_every_method_are_in_the_guide():
     guide = PAGE.with_name("methods.md").read_text(encoding="utf-8")
     for name in algorithms():
         section = re.split(

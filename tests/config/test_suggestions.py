@@ -12,7 +12,7 @@ from spsa.config import load_config
 from spsa.config.source import check_against_source, other_values
 from spsa.config.space import load_space
 from spsa.config.starter import read_source, setup_of_source, starter_config, starter_params
-from spsa.config.suggestions import Suggested, select
+from spsa.config.suggestions import select
 from spsa.config.suggestions.objections import NOT_DECLARED, rank_of_file
 from spsa.config.suggestions.ranges import free_name
 from spsa.core.params import Location
@@ -27,11 +27,11 @@ SOURCES = [
 ]
 
 
-def found(text: str, path: str = "eval.rs") -> dict[str, Suggested]:
+def found(text, path="eval.rs"):
     return {one.name: one for one in select({path: text}).suggestions[path]}
 
 
-def active(**texts: str) -> list[str]:
+def active(**texts):
     """The names of what is suggested, of files like search_rs."""
     chosen = select({f"src/{name.replace('_', '.')}": text for name, text in texts.items()})
     return [one.name for each in chosen.suggestions.values() for one in each if not one.reason]

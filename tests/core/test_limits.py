@@ -4,14 +4,14 @@ Whatever a worker sends is a value within its limits or refused in one sentence 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from builders import Stage, new_worker, result_of, stage
+from builders import new_worker, result_of, stage
 from shell import Shell
 
 from spsa.core.json_values import (
@@ -72,7 +72,7 @@ NUMBER_TYPES = (None, True, "5", [5], {}, nan, inf, -inf, 2**64, -(2**64), 10**4
 TEXT_TYPES = (None, True, 5, ["x"], {}, "\ud800", "a\ud800b")
 
 
-def paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def paths(data, path=()):
     """Every place in some JSON with what stands there."""
     yield path, data
     for key, part in data.items() if isinstance(data, dict) else ():
@@ -81,7 +81,7 @@ def paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ..
         yield from paths(part, (*path, i))
 
 
-def with_part(data: Any, path: tuple[Any, ...], part: Any) -> Any:
+def with_part(data, path, part):
     """A copy of some JSON with another part at one place."""
     if not path:
         return part
@@ -95,14 +95,14 @@ OPTIONAL = {"nps", "scale", "sandbox", "slot", "sha256", "bench", "reason"}
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_a_value_is_the_same_after_json(value: Any) -> None:
+def test_a_value_is_the_same_after_json(value):
     kind = type(value)
     assert from_json(kind, json.loads(json.dumps(to_json(value)))) == value
     assert checked(value) is value
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_another_type_is_refused_at_every_place(value: Any) -> None:
+def test_another_type_is_refused_at_every_place(value):
     kind, data = type(value), to_json(value)
     tried = 0
     for path, part in paths(data):
@@ -127,7 +127,7 @@ def test_another_type_is_refused_at_every_place(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_unknown_and_missing_fields_are_refused(value: Any) -> None:
+def test_unknown_and_missing_fields_are_refused(value):
     kind, data = type(value), to_json(value)
     for name in ("", "x" * 10**6, "claim_ID", "\ud800", "__class__"):
         with pytest.raises(OutOfRange, match=f"{kind.__name__} has an unknown field"):
@@ -143,7 +143,7 @@ def test_unknown_and_missing_fields_are_refused(value: Any) -> None:
     assert needed
 
 
-def changed(**fields: Any) -> BatchResult:
+def changed(**fields):
     return replace(RESULT, **fields)
 
 
@@ -165,7 +165,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("said", IMPOSSIBLE)
-def test_a_result_that_no_games_have_is_refused(said: str) -> None:
+def test_a_result_that_no_games_have_is_refused(said):
     with pytest.raises(OutOfRange, match=said):
         checked(IMPOSSIBLE[said])
 
@@ -178,7 +178,7 @@ def test_a_result_that_no_games_have_is_refused(said: str) -> None:
         ([[0]] * 5, "is an array of 1; it has to be of the JSON type integer"),
     ],
 )
-def test_what_was_found_is_told(part: Any, said: str) -> None:
+def test_what_was_found_is_told(part, said):
     with pytest.raises(OutOfRange, match=said):
         from_json(BatchResult, with_part(to_json(RESULT), ("tally", "pentanomial"), part))
 
@@ -198,8 +198,8 @@ LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("limit", "right", "wrong"), LIMITS)
 def test_a_limit_is_the_same_in_python_and_in_both_databases(
-    limit: Limit, right: tuple[Any, ...], wrong: tuple[Any, ...], shared_database_url: str
-) -> None:
+    limit, right, wrong, shared_database_url
+):
     shell = Shell(shared_database_url)
     kind = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT"}[type(right[0])]
     condition = limit.condition(f"CAST(:value AS {kind})")
@@ -211,19 +211,19 @@ def test_a_limit_is_the_same_in_python_and_in_both_databases(
 
 
 @pytest.fixture
-def run(store: Any) -> Stage:
+def run(store):
     started = stage(store)
     started.open()
     return started
 
 
-def test_a_direct_worker_is_stopped_by_the_same_limits(run: Stage, sql: Shell) -> None:
+def test_a_direct_worker_is_stopped_by_the_same_limits(run, sql):
     """In its own process, before any statement: nothing of its rows changes."""
     store, claim = run.store, run.claim("a")
     assert claim is not None
     tables = ("spsa_batch", "spsa_iteration", "spsa_worker", "spsa_machine", "spsa_failure")
 
-    def rows() -> list[Any]:
+    def rows():
         return [sql(f"SELECT * FROM {table} ORDER BY 1") for table in tables]  # noqa: S608
 
     before = rows()
@@ -242,7 +242,7 @@ def test_a_direct_worker_is_stopped_by_the_same_limits(run: Stage, sql: Shell) -
     assert store.report(claim, result_of(claim)) == "accepted"
 
 
-def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run: Stage, sql: Shell) -> None:
+def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run, sql):
     """More games than the batch has are lost; SQL that counts wrongly is refused by the CHECKs."""
     claim = run.claim("a")
     assert claim is not None and claim.pairs == 2

@@ -13,7 +13,7 @@ from spsa.core.params.parameter import circle, feasible
 from spsa.master.session import differences
 
 
-def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:
+def parameter(name, value, low, high, step, **more):
     location = Location(name.upper())
     return Parameter(
         name=name,
@@ -38,11 +38,11 @@ draws = st.floats(0.0, 1.0, exclude_max=True)
 offsets = st.one_of(st.just(0.0), st.floats(1e-6, 3.0), st.floats(-3.0, -1e-6))
 
 
-def vectors(elements: st.SearchStrategy[float], size: int = 4) -> st.SearchStrategy[np.ndarray]:
+def vectors(elements, size=4):
     return st.lists(elements, min_size=size, max_size=size).map(np.array)
 
 
-def inside(space: Space, fractions: np.ndarray) -> np.ndarray:
+def inside(space, fractions):
     return space.lower + fractions * (space.upper - space.lower)
 
 
@@ -152,7 +152,7 @@ def test_a_space_survives_json_to_the_bit():
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
 
 
-def told(run: Space, file: Space) -> list[str]:
+def told(run, file):
     return list(differences(run.fixed(), file.fixed()))
 
 

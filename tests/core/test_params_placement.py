@@ -6,7 +6,7 @@ from spsa.core.params import Access, Location, Parameter, Role
 from spsa.core.params.parameter import assignments, conflicts
 
 
-def knob(name: str, location: Location, **more) -> Parameter:
+def knob(name, location, **more):
     return Parameter(
         name=name,
         value=1,
@@ -19,7 +19,7 @@ def knob(name: str, location: Location, **more) -> Parameter:
     )
 
 
-def source(*numbers: float):
+def source(*numbers):
     """A reader of sources in which every array holds `numbers`."""
     return lambda array: {array.at(i): number for i, number in enumerate(numbers)}
 

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from spsa.core.scoring import (
     ELO_PER_SCORE,
-    Pentanomial,
     Tally,
     elo,
     los,
@@ -24,7 +23,7 @@ counts = st.tuples(*[st.integers(0, 2000)] * 5)
 halves = st.integers(0, 2)
 
 
-def tally(*pentanomial: int) -> Tally:
+def tally(*pentanomial):
     ll, ld, even, wd, ww = pentanomial
     return Tally(pentanomial=(ll, ld, even, wd, ww))
 
@@ -51,9 +50,7 @@ PUBLISHED_TESTS = [
 
 @unhurried
 @given(st.lists(st.tuples(halves, halves), max_size=30))
-def test_a_tally_of_pairs_counts_every_game_twice_consistently(
-    games: list[tuple[int, int]],
-) -> None:
+def test_a_tally_of_pairs_counts_every_game_twice_consistently(games):
     total = sum((Tally.of_pair(*pair) for pair in games), Tally())
     assert total.consistent
     assert total.pairs == len(games)
@@ -62,7 +59,7 @@ def test_a_tally_of_pairs_counts_every_game_twice_consistently(
 
 @unhurried
 @given(counts, counts)
-def test_the_other_side_is_the_negative(one: Pentanomial, other: Pentanomial) -> None:
+def test_the_other_side_is_the_negative(one, other):
     a, b = Tally(3, 1, 0, one), Tally(0, 2, 2, other)
     other_side = -a
     assert -other_side == a
@@ -75,17 +72,12 @@ def test_the_other_side_is_the_negative(one: Pentanomial, other: Pentanomial) ->
     "broken",
     [Tally(1, 0, 0, (0, 0, 0, 1, 0)), Tally(2, 0, 0, (0, 0, 0, 1, 0)), Tally(-1, 1, 2)],
 )
-def test_counts_that_contradict_each_other_are_seen(broken: Tally) -> None:
+def test_counts_that_contradict_each_other_are_seen(broken):
     assert not broken.consistent
 
 
 @pytest.mark.parametrize(("pentanomial", "plain", "normalised", "superiority"), PUBLISHED)
-def test_estimates_are_the_published_ones(
-    pentanomial: Pentanomial,
-    plain: tuple[float, float],
-    normalised: tuple[float, float],
-    superiority: float,
-) -> None:
+def test_estimates_are_the_published_ones(pentanomial, plain, normalised, superiority):
     seen = Tally(pentanomial=pentanomial)
     assert (elo(seen).value, elo(seen).error) == pytest.approx(plain, abs=0.02)
     # The prior of two pairs shows in a few hundred: 0.2% of the normalised value.
@@ -96,7 +88,7 @@ def test_estimates_are_the_published_ones(
 
 @unhurried
 @given(some_pairs)
-def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
+def test_seen_from_the_other_side_only_the_sign_turns(t):
     assert isfinite(elo(t).value) and 0 < elo(t).error < inf and 0 <= los(t) <= 1
     assert elo(-t).value == -elo(t).value
     assert elo(-t).error == pytest.approx(elo(t).error, rel=1e-9)
@@ -105,14 +97,14 @@ def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
 
 
 @pytest.mark.parametrize("pairs", [1, 20, 500])
-def test_won_pairs_only_are_a_large_and_uncertain_number(pairs: int) -> None:
+def test_won_pairs_only_are_a_large_and_uncertain_number(pairs):
     found = elo(tally(0, 0, 0, 0, pairs))
     nearly = elo(tally(0, 0, 0, 1, pairs - 1))
     assert nearly.value < found.value < 400 * (3 + len(str(pairs)))
     assert found.error > found.value / 2
 
 
-def test_no_games_tell_nothing() -> None:
+def test_no_games_tell_nothing():
     nothing = Tally()
     assert (elo(nothing).value, elo(nothing).error) == (0, inf)
     assert (nelo(nothing).value, nelo(nothing).error) == (0, inf)
@@ -120,7 +112,7 @@ def test_no_games_tell_nothing() -> None:
     assert sprt(nothing, 0, 5).llr == 0
 
 
-def test_the_variance_of_unpaired_games_is_that_of_two() -> None:
+def test_the_variance_of_unpaired_games_is_that_of_two():
     # Draw rate 0.5 between equals: (1/4, 1/2, 1/4) twice; tau^2 = 2 (1 - d) = 1.
     independent = tally(*(1000 * n for n in (1, 4, 6, 4, 1)))
     assert pair_variance(independent) == pytest.approx(1.0, rel=1e-3)
@@ -129,25 +121,21 @@ def test_the_variance_of_unpaired_games_is_that_of_two() -> None:
 
 
 @pytest.mark.parametrize(("pentanomial", "elo0", "elo1", "llr"), PUBLISHED_TESTS)
-def test_likelihood_ratios_are_the_published_ones(
-    pentanomial: Pentanomial, elo0: float, elo1: float, llr: float
-) -> None:
+def test_likelihood_ratios_are_the_published_ones(pentanomial, elo0, elo1, llr):
     test = sprt(Tally(pentanomial=pentanomial), elo0, elo1)
     assert test.llr == pytest.approx(llr, abs=0.006)
 
 
 @unhurried
 @given(counts=counts, elo0=st.floats(-10, 5), width=st.floats(0.5, 10))
-def test_swapping_sides_swaps_the_hypotheses(
-    counts: Pentanomial, elo0: float, width: float
-) -> None:
+def test_swapping_sides_swaps_the_hypotheses(counts, elo0, width):
     t = Tally(pentanomial=counts)
     here = sprt(t, elo0, elo0 + width).llr
     there = sprt(-t, -elo0 - width, -elo0).llr
     assert here == pytest.approx(-there, rel=1e-6, abs=1e-6)
 
 
-def test_a_test_ends_at_its_boundaries() -> None:
+def test_a_test_ends_at_its_boundaries():
     assert sprt(tally(100, 1000, 2000, 1500, 200), 0, 5).accepted == 1
     assert sprt(tally(200, 1500, 2000, 1000, 100), 0, 5).accepted == 0
     going_on = sprt(tally(1, 10, 20, 11, 1), 0, 5)

@@ -31,16 +31,16 @@ SHOWN = r"box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\x
 DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def is_one_line(text: str) -> bool:
+def is_one_line(text):
     return not any(unicodedata.category(c) in DANGEROUS for c in text)
 
 
-def test_what_no_terminal_should_see_becomes_visible() -> None:
+def test_what_no_terminal_should_see_becomes_visible():
     assert printable(FORGED, 200) == SHOWN
     assert printable("Žofie ♞ ± 柳", 200) == "Žofie ♞ ± 柳"
 
 
-def test_a_long_text_ends_with_an_ellipsis() -> None:
+def test_a_long_text_ends_with_an_ellipsis():
     assert printable("x" * 10, 10) == "x" * 10
     assert printable("x" * 11, 10) == "x" * 9 + ELLIPSIS
     assert printable("\n" * 6, 10) == r"\n\n\n\n\\"[:9] + ELLIPSIS
@@ -50,7 +50,7 @@ def test_a_long_text_ends_with_an_ellipsis() -> None:
 @given(text=made(Chance.text), limit=st.integers(1, 300))
 @example(text="\ud800" * 300, limit=1)
 @fuzz()
-def test_any_text_is_one_bounded_line(text: str, limit: int) -> None:
+def test_any_text_is_one_bounded_line(text, limit):
     shown = printable(text, limit)
     assert is_one_line(shown) and len(shown) <= limit
     shown.encode()
@@ -65,14 +65,14 @@ def test_any_text_is_one_bounded_line(text: str, limit: int) -> None:
 @example(text="' onclick='x")
 @example(text="&amp;")
 @fuzz()
-def test_text_in_html_is_text(text: str) -> None:
+def test_text_in_html_is_text(text):
     escaped = printable_html(text, 200)
     seen: list[str] = []
     reader = HTMLParser(convert_charrefs=True)
-    reader.handle_starttag = lambda tag, attributes: seen.extend(  # type: ignore[method-assign]
+    reader.handle_starttag = lambda tag, attributes: seen.extend(
         [tag, *(value or "" for _, value in attributes)]
     )
-    reader.handle_data = seen.append  # type: ignore[method-assign]
+    reader.handle_data = seen.append
     reader.feed(f'<p title="{escaped}">{escaped}')
     reader.close()
     wanted = printable(text, 200)
@@ -81,12 +81,12 @@ def test_text_in_html_is_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("stream", ["out", "err"])
-def test_a_line_of_output_stays_one_line(stream: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_output_stays_one_line(stream, capsys):
     echo(FORGED, "second", err=stream == "err")
     assert getattr(capsys.readouterr(), stream) == f"{SHOWN}\nsecond\n"
 
 
-def test_json_is_printable_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_printable_and_whole(capsys):
     value = {"name": FORGED + "\x7f", "long": "x" * 50_000}
     echo_json(value)
     said = capsys.readouterr().out
@@ -94,9 +94,7 @@ def test_json_is_printable_and_whole(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(said) == value
 
 
-def test_errors_are_a_line_each_and_a_compilers_words_are_more(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_errors_are_a_line_each_and_a_compilers_words_are_more(capsys):
     fault = Fault(file="x" * 9000, line=7, name=FORGED, found="y" * 9000, remedy="mend it")
     for error in (
         TuningError(f"paused: {FORGED}"),
@@ -112,9 +110,7 @@ def test_errors_are_a_line_each_and_a_compilers_words_are_more(
     assert lines[4:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
 
 
-def test_a_defect_is_told_without_the_statement_that_met_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_defect_is_told_without_the_statement_that_met_it(capsys):
     error = ValueError("bigint out of range \x1b[2J\n\n[SQL: SELECT 'secret']\n[parameters: 1]")
     report_defect(ValueError, error, None)
     said = capsys.readouterr().err
@@ -123,7 +119,7 @@ def test_a_defect_is_told_without_the_statement_that_met_it(
 
 
 @pytest.mark.parametrize("nasty", [*NASTY, FORGED])
-def test_a_record_of_a_log_is_one_line(nasty: str) -> None:
+def test_a_record_of_a_log_is_one_line(nasty):
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(PrintableLines())
@@ -140,13 +136,13 @@ def test_a_record_of_a_log_is_one_line(nasty: str) -> None:
     assert trace
 
 
-def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault() -> None:
+def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault():
     fault = EngineFault(FORGED * 100, FORGED * 1000)
     assert is_one_line(str(fault)) and len(str(fault)) == FAILURE_LENGTH
     assert is_one_line(fault.reason) and len(fault.reason) == 200
 
 
-def test_a_command_between_backticks_is_code() -> None:
+def test_a_command_between_backticks_is_code():
     said = html_with_commands("see `spsa-master status <x>` & `doctor`", 100)
     assert said == "see <code>spsa-master status &lt;x&gt;</code> &amp; <code>doctor</code>"
     assert html_with_commands("a name with a ` in it", 100) == "a name with a ` in it"
@@ -164,11 +160,11 @@ def test_a_command_between_backticks_is_code() -> None:
         ("nothing to hide: a@b", "nothing to hide: a@b"),
     ],
 )
-def test_passwords_of_urls_are_masked(text: str, shown: str) -> None:
+def test_passwords_of_urls_are_masked(text, shown):
     assert without_passwords(text) == shown
 
 
-def test_a_name_breaks_between_its_words() -> None:
+def test_a_name_breaks_between_its_words():
     assert words_of("king_safety.KingSafety2", 100) == ["king_", "safety.", "King", "Safety2"]
     assert words_of("LMR", 100) == ["LMR"] and words_of("", 100) == [""]
     assert words_of("a_\n", 100) == [r"a_\n"]

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from asking import Store
@@ -14,7 +13,7 @@ from shell import Shell
 ITERATIONS = 40
 
 
-def played(run: Stage, iterations: int) -> dict[str, float]:
+def played(run, iterations):
     while run.now().applied < iterations:
         if not run.store.open_iterations(run.run.id):
             run.open()
@@ -23,7 +22,7 @@ def played(run: Stage, iterations: int) -> dict[str, float]:
     return dict(run.now().theta)
 
 
-def of_the_copy(url: str) -> dict[str, float]:
+def of_the_copy(url):
     """What becomes of the copy: time has passed, a new master and a new worker come."""
     with Store(url, durable=False) as store, closing(Shell(url)) as sql:
         run = store.run()
@@ -39,13 +38,13 @@ def of_the_copy(url: str) -> dict[str, float]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     write_project(tmp_path)
     return tmp_path
 
 
 @pytest.mark.slow
-def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) -> None:
+def test_a_file_is_copied_while_the_run_goes_on(sqlite_url, project):
     """With a batch leased."""
     with Store(sqlite_url, durable=False) as store, ThreadPoolExecutor(1) as pool:
         run = stage(store, max_iterations=ITERATIONS)
@@ -64,9 +63,7 @@ def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) 
 
 
 @pytest.mark.slow
-def test_a_copy_is_never_half_there_nor_written_over_another(
-    sqlite_url: str, project: Path
-) -> None:
+def test_a_copy_is_never_half_there_nor_written_over_another(sqlite_url, project):
     (project / "copy.db.unfinished").write_text("of a copy that was cut off")
     backup = master("db", "backup", "copy.db")
     assert call(backup, project, DATABASE_URL=sqlite_url).returncode == 0
@@ -82,6 +79,6 @@ def test_a_copy_is_never_half_there_nor_written_over_another(
 
 
 @pytest.mark.slow
-def test_of_a_server_the_right_tool_is_named(postgresql_url: str, project: Path) -> None:
+def test_of_a_server_the_right_tool_is_named(postgresql_url, project):
     done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=postgresql_url)
     assert (done.returncode, "pg_dump --format=custom" in done.stderr) == (2, True)

@@ -9,9 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psycopg2
 import pytest
@@ -29,19 +27,19 @@ from spsa.errors import DatabaseUnreachable
 
 
 @pytest.fixture
-def proxy(postgresql_url: str) -> Iterator[Proxy]:
+def proxy(postgresql_url):
     with Proxy(parse_url(postgresql_url).port or 5432) as made:
         yield made
 
 
 @pytest.fixture
-def url(postgresql_url: str, proxy: Proxy) -> str:
+def url(postgresql_url, proxy):
     """The database behind the proxy."""
     parsed = parse_url(postgresql_url).set(host="127.0.0.1", port=proxy.port)
     return parsed.render_as_string(hide_password=False)
 
 
-def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path: Path) -> None:
+def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path):
     """That is in its first transaction, and the file is not in WAL yet."""
     path = tmp_path / "spsa.db"
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
@@ -56,7 +54,7 @@ def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path: Path) -> Non
         leaving.join()
 
 
-def test_a_claim_and_a_report_are_four_round_trips_each(url: str, proxy: Proxy) -> None:
+def test_a_claim_and_a_report_are_four_round_trips_each(url, proxy):
     """What begins the transaction, two statements, and the commit."""
     heard: list[bytes] = []
     with Store(url, durable=False) as store:
@@ -69,7 +67,7 @@ def test_a_claim_and_a_report_are_four_round_trips_each(url: str, proxy: Proxy) 
         assert [said[5:11] for said in heard][::4] == [b"BEGIN;"] * 2, heard
 
 
-def test_connections_that_the_server_closed_are_replaced(postgresql_url: str) -> None:
+def test_connections_that_the_server_closed_are_replaced(postgresql_url):
     """As a restart of the server does."""
     shell = Shell(postgresql_url)
     with Store(postgresql_url) as store:
@@ -92,14 +90,14 @@ class Clock:
     So a response that has to come has all the time that the product gives it, on any machine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._since = (0.0, time.monotonic(), 1.0)
 
-    def __call__(self) -> float:
+    def __call__(self):
         shown, at, speed = self._since
         return shown + (time.monotonic() - at) * speed
 
-    def run(self, *, fast: bool) -> None:
+    def run(self, *, fast):
         self._since = (self(), time.monotonic(), FAST if fast else 1.0)
 
 
@@ -109,16 +107,14 @@ RESPONDING = rf"no response within {postgresql.RESPONSE_SECONDS:g} s"
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(postgresql, "monotonic", made)
     return made
 
 
 @pytest.mark.parametrize("way", ["stall", "swallow"])
-def test_a_silent_server_is_given_up_on_old_and_new_connections(
-    proxy: Proxy, url: str, way: str, clock: Clock
-) -> None:
+def test_a_silent_server_is_given_up_on_old_and_new_connections(proxy, url, way, clock):
     with Store(url) as store:
         assert store.runs() == []
         getattr(proxy, way)()
@@ -131,9 +127,7 @@ def test_a_silent_server_is_given_up_on_old_and_new_connections(
         assert store.runs() == []
 
 
-def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
-    proxy: Proxy, url: str, clock: Clock
-) -> None:
+def test_a_server_that_is_silent_in_the_middle_of_a_transaction(proxy, url, clock):
     engine = create_engine(parse_url(url), durable=True)
     refused = pytest.raises(DatabaseUnreachable, match=RESPONDING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
@@ -148,9 +142,7 @@ def test_a_server_that_is_silent_in_the_middle_of_a_transaction(
     engine.dispose()
 
 
-def test_the_server_itself_ends_a_long_statement(
-    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_server_itself_ends_a_long_statement(postgresql_url, monkeypatch):
     """A session, which a pooler gives to others, keeps nothing of a transaction."""
     monkeypatch.setattr(postgresql, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
     names = ("statement_timeout", "synchronous_commit")
@@ -166,9 +158,7 @@ def test_the_server_itself_ends_a_long_statement(
             assert cursor.fetchone() == ("0", "on")
 
 
-def test_a_program_that_is_stopping_waits_less(
-    proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_stopping_waits_less(proxy, url, monkeypatch):
     monkeypatch.setattr(postgresql, "STOPPING_SECONDS", 0.2)
     stopping = threading.Event()
     with Store(url, is_stopping=stopping.is_set) as store:
@@ -178,7 +168,7 @@ def test_a_program_that_is_stopping_waits_less(
             store.runs()
 
 
-def test_a_server_that_only_reads_now_may_soon_write(postgresql_url: str) -> None:
+def test_a_server_that_only_reads_now_may_soon_write(postgresql_url):
     """As a standby does once it is the primary."""
     engine = create_engine(parse_url(postgresql_url), durable=True)
     refused = pytest.raises(DatabaseUnreachable, match="read-only")
@@ -198,14 +188,12 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("messages", [1, 6], ids=["connecting", "asking"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_ends_a_command_whose_server_is_silent(
-    name: str, messages: int, proxy: Proxy, url: str, tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_a_command_whose_server_is_silent(name, messages, proxy, url, tmp_path):
     """Well within any of the product's own deadlines, of which none is shortened here."""
     write_project(tmp_path)
     heard, began_silence = iter(range(1, messages)), threading.Event()
 
-    def fall_silent(_said: bytes) -> None:
+    def fall_silent(_said):
         if next(heard, None) is None and not began_silence.is_set():
             proxy.swallow()
             began_silence.set()

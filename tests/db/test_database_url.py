@@ -1,7 +1,6 @@
 """What URLs of databases mean, and that a refusal quotes nothing of them."""
 
 import os
-from pathlib import Path
 
 import pytest
 from console import call, master, worker, write_project
@@ -26,12 +25,12 @@ SECRET = "s3cret"
         ("postgresql://u:p/q?r#s@h/d", ("u", "p/q?r#s", "h", None, "d")),
     ],
 )
-def test_a_url_means_what_it_says(text: str, said: tuple[str | int | None, ...]) -> None:
+def test_a_url_means_what_it_says(text, said):
     url = parsed(text)
     assert (url.username, url.password, url.host, url.port, url.database) == said
 
 
-def test_a_file_is_a_path(tmp_path: Path) -> None:
+def test_a_file_is_a_path(tmp_path):
     assert str(parsed("sqlite+pysqlite:///a b.db")) == "sqlite:///a b.db"
     assert parsed("sqlite:////x/y.db").database == "/x/y.db"
     assert with_absolute_path("sqlite:///y.db", tmp_path) == f"sqlite:///{tmp_path}/y.db"
@@ -48,7 +47,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("text", MALFORMED)
-def test_what_is_wrong_is_refused_and_not_quoted(text: str) -> None:
+def test_what_is_wrong_is_refused_and_not_quoted(text):
     with pytest.raises(InvalidInput) as refusal:
         parse_url(text)
     (line,) = str(refusal.value).splitlines()
@@ -61,7 +60,7 @@ def test_what_is_wrong_is_refused_and_not_quoted(text: str) -> None:
 @given(
     password=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1)
 )
-def test_every_password_can_be_written_and_is_not_shown(password: str) -> None:
+def test_every_password_can_be_written_and_is_not_shown(password):
     written = "".join(f"%{byte:02X}" for byte in password.encode())
     url = parse_url(f"postgresql://u:{written}@h:1/d?password={written}")
     assert (url.password, url.host) == (password, "h")
@@ -69,7 +68,7 @@ def test_every_password_can_be_written_and_is_not_shown(password: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff"])
-def test_a_file_that_holds_no_url_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_holds_no_url_is_refused(content, tmp_path):
     path = tmp_path / "url"
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match="nothing else"):
@@ -80,14 +79,14 @@ PLAYS_ONCE = ("--spsa", "--once", "-c", "1")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     write_project(tmp_path)
     (tmp_path / "right").write_text(f"sqlite:///{tmp_path}/spsa.db\n")
     return tmp_path
 
 
 @pytest.mark.slow
-def test_the_url_may_come_from_a_file(project: Path) -> None:
+def test_the_url_may_come_from_a_file(project):
     wrong = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     done = call(master("db", "upgrade"), project, DATABASE_URL_FILE="right")
     assert done.returncode == 0, done.stderr
@@ -99,7 +98,7 @@ def test_the_url_may_come_from_a_file(project: Path) -> None:
         assert done.returncode in (0, 3), done.stderr
 
 
-def test_a_url_and_a_file_of_one_are_too_much(project: Path) -> None:
+def test_a_url_and_a_file_of_one_are_too_much(project):
     both = ("--database-url", "sqlite:///x", "--database-url-file", "right")
     done = call(worker(*PLAYS_ONCE, *both), project)
     assert (done.returncode, "not both" in done.stderr) == (2, True)
@@ -107,7 +106,7 @@ def test_a_url_and_a_file_of_one_are_too_much(project: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [master("doctor"), worker(*PLAYS_ONCE)])
-def test_a_password_in_the_arguments_brings_one_warning(program: list[str], project: Path) -> None:
+def test_a_password_in_the_arguments_brings_one_warning(program, project):
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     done = call([*program, "--database-url", url], project)
     assert done.returncode == 5
@@ -117,7 +116,7 @@ def test_a_password_in_the_arguments_brings_one_warning(program: list[str], proj
     assert "warning" not in call(program, project, DATABASE_URL=url).stderr
 
 
-def test_a_worker_hands_its_url_on_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_hands_its_url_on_to_nobody(monkeypatch):
     from worker.direct import private_url
 
     monkeypatch.setenv("DATABASE_URL", "sqlite:///x.db")

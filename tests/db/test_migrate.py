@@ -2,9 +2,7 @@
 
 import multiprocessing
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import sqlalchemy as sa
 from asking import Store
 from builders import stage
 from console import call, master, worker, write_project
-from shell import Shell
 
 from spsa.db import database, migrate
 from spsa.db.database import create_engine
@@ -24,22 +21,20 @@ PROCESSES = 6
 
 
 @pytest.fixture
-def empty(empty_database_url: str) -> Iterator[sa.Engine]:
+def empty(empty_database_url):
     engine = create_engine(parse_url(empty_database_url), durable=False, create=True)
     yield engine
     engine.dispose()
 
 
-def names(engine: sa.Engine) -> set[str]:
+def names(engine):
     """The tables and views of a database."""
     with engine.begin() as connection:
         seen = sa.inspect(connection)
         return {*seen.get_table_names(), *seen.get_view_names()}
 
 
-def test_all_tables_views_and_indexes_are_created_once(
-    empty: sa.Engine, empty_database_url: str
-) -> None:
+def test_all_tables_views_and_indexes_are_created_once(empty, empty_database_url):
     assert [upgrade(empty_database_url) for _ in range(2)] == [True, False]
     assert names(empty) == {*metadata.tables, *VIEWS, "alembic_version"}
     seen = sa.inspect(empty)
@@ -51,7 +46,7 @@ def test_all_tables_views_and_indexes_are_created_once(
         assert checks == wanted, name
 
 
-def test_the_revision_says_all_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_revision_says_all_of_the_schema(monkeypatch):
     """Whatever of it changes makes another revision."""
     batch = metadata.tables["spsa_batch"]
     (ready,) = (index for index in batch.indexes if index.name == "ix_spsa_batch_ready")
@@ -72,7 +67,7 @@ def test_the_revision_says_all_of_the_schema(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_processes_that_start_together_all_find_it_done(empty_database_url: str) -> None:
+def test_processes_that_start_together_all_find_it_done(empty_database_url):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["alembic.command", "spsa.db.migrate"])
     with context.Pool(PROCESSES) as pool:
@@ -81,12 +76,12 @@ def test_processes_that_start_together_all_find_it_done(empty_database_url: str)
     Store(empty_database_url).close()
 
 
-def test_a_database_without_tables_says_what_to_do(empty: sa.Engine) -> None:
+def test_a_database_without_tables_says_what_to_do(empty):
     with empty.begin() as connection, pytest.raises(TablesMissing, match="spsa-master db upgrade"):
         migrate.check(connection)
 
 
-def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url: str) -> None:
+def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url):
     with pytest.raises(TablesMissing, match="there is no such file yet: run `spsa-master run`"):
         Store(empty_sqlite_url)
 
@@ -97,9 +92,7 @@ ANOTHER = "UPDATE alembic_version SET version_num = '0047'"
 @pytest.mark.parametrize(
     ("statement", "found"), [(ANOTHER, "0047"), ("DROP TABLE alembic_version", "unknown")]
 )
-def test_any_other_state_is_refused_and_left_alone(
-    statement: str, found: str, database_url: str, sql: Shell
-) -> None:
+def test_any_other_state_is_refused_and_left_alone(statement, found, database_url, sql):
     sql(statement)
     engine = create_engine(parse_url(database_url), durable=False)
     before = names(engine)
@@ -114,8 +107,8 @@ def test_any_other_state_is_refused_and_left_alone(
     ("mine", "said"), [("spsa_run", "no upgrade leads from there: use"), ("spsa_progress", "exist")]
 )
 def test_an_upgrade_beside_tables_of_other_programs_leaves_nothing(
-    mine: str, said: str, empty: sa.Engine, empty_database_url: str
-) -> None:
+    mine, said, empty, empty_database_url
+):
     """Both databases create tables in the transaction."""
     with empty.begin() as connection:
         connection.exec_driver_sql(f"CREATE TABLE {mine} (mine INTEGER)")
@@ -124,9 +117,7 @@ def test_an_upgrade_beside_tables_of_other_programs_leaves_nothing(
     assert names(empty) == {mine}
 
 
-def test_a_file_that_another_process_writes_for_long(
-    empty_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_process_writes_for_long(empty_sqlite_url, monkeypatch):
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
     path = empty_sqlite_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -137,13 +128,13 @@ def test_a_file_that_another_process_writes_for_long(
     assert upgrade(empty_sqlite_url)
 
 
-def test_a_server_that_is_not_there_is_unreachable() -> None:
+def test_a_server_that_is_not_there_is_unreachable():
     with pytest.raises(DatabaseUnreachable) as refused:
         Store("postgresql://me:hunter2@127.0.0.1:1/nothing")
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_table_that_changes_under_a_program_is_a_sentence(database_url: str, sql: Shell) -> None:
+def test_a_table_that_changes_under_a_program_is_a_sentence(database_url, sql):
     with Store(database_url, durable=False) as store:
         on = stage(store)
         on.open()
@@ -158,9 +149,7 @@ def test_a_table_that_changes_under_a_program_is_a_sentence(database_url: str, s
     [worker("--spsa", "-c", "1"), *map(master, ("run", "status", "doctor"))],
     ids=["worker", "run", "status", "doctor"],
 )
-def test_every_program_ends_with_a_sentence_and_3(
-    program: list[str], sqlite_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
-) -> None:
+def test_every_program_ends_with_a_sentence_and_3(program, sqlite_url, tmp_path, sql):
     """A worker too, though it waits for a database that is not there yet."""
     sql(ANOTHER)
     write_project(tmp_path)

@@ -10,12 +10,10 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -52,7 +50,7 @@ server_login_retry = 1
 class Pooler:
     """Passes what clients say to the server of a URL, over so few `connections`."""
 
-    def __init__(self, url: str, folder: Path, connections: int) -> None:
+    def __init__(self, url, folder, connections):
         program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
         if program is None:
             (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no pgbouncer")
@@ -64,18 +62,18 @@ class Pooler:
         self._command = [program, "-q", str(file)]
         self.url = server.set(port=self._port).render_as_string(hide_password=False)
 
-    def start(self) -> None:
+    def start(self):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(self._command, cwd="/", **quiet, **account())
         await_answer(self._port)
 
-    def kill(self) -> None:
+    def kill(self):
         self._process.kill()
         self._process.wait()
 
 
 @contextmanager
-def pooling(url: str, connections: int) -> Iterator[Pooler]:
+def pooling(url, connections):
     with tempfile.TemporaryDirectory(prefix="spsa-pooler-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -87,7 +85,7 @@ def pooling(url: str, connections: int) -> Iterator[Pooler]:
             pooler.kill()
 
 
-def settings_of(url: str) -> dict[str, str]:
+def settings_of(url):
     """Those of a session, outside of any transaction."""
     engine = sa.create_engine(parse_url(url), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
@@ -97,7 +95,7 @@ def settings_of(url: str) -> dict[str, str]:
         }
 
 
-def insistent(call: Callable[[], Any]) -> Any:
+def insistent(call):
     """The response to a call that is repeated until there is one."""
     while True:
         try:
@@ -106,7 +104,7 @@ def insistent(call: Callable[[], Any]) -> Any:
             time.sleep(0.05)
 
 
-def play(url: str, name: str, stopping: threading.Event) -> None:
+def play(url, name, stopping):
     """A worker that plays whatever is free until it is stopped."""
     with insistent(lambda: Store(url, durable=False)) as store:
         worker = insistent(lambda: store.register_worker(new_worker(name)))
@@ -119,7 +117,7 @@ def play(url: str, name: str, stopping: threading.Event) -> None:
                 insistent(partial(store.report, claim, result_of(claim)))
 
 
-def test_four_workers_share_two_connections(postgresql_url: str) -> None:
+def test_four_workers_share_two_connections(postgresql_url):
     """Also if the pooler is killed and started again while they play."""
     stopping = threading.Event()
     with (
@@ -144,7 +142,7 @@ def test_four_workers_share_two_connections(postgresql_url: str) -> None:
         assert check_run(master, on.now()) == []
 
 
-def test_nothing_stays_in_a_session(postgresql_url: str) -> None:
+def test_nothing_stays_in_a_session(postgresql_url):
     """One connection for a client whose commits wait for the disk and one whose do not."""
     untouched = settings_of(postgresql_url)
     with pooling(postgresql_url, connections=1) as pooler:
@@ -156,7 +154,7 @@ def test_nothing_stays_in_a_session(postgresql_url: str) -> None:
             assert settings_of(pooler.url) == untouched
 
 
-def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: str) -> None:
+def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url):
     with pooling(empty_postgresql_url, connections=1) as pooler:
         assert upgrade(pooler.url)
         with Store(pooler.url) as store:

@@ -5,7 +5,6 @@ SPSA_TEST_EXAMPLES=n through n, and SPSA_TEST_SEED=n repeats a search.
 """
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from cutting import CutStore
@@ -29,7 +28,7 @@ SEARCH = settings(
 
 
 @pytest.fixture(scope="module")
-def database(shared_database_url: str) -> Iterator[Place]:
+def database(shared_database_url):
     with CutStore(shared_database_url) as store:
         shell = Shell(shared_database_url)
         yield Place(store, shell)
@@ -37,7 +36,7 @@ def database(shared_database_url: str) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module", params=["direct", "remote"])
-def place(request: pytest.FixtureRequest, database: Place) -> Iterator[Place]:
+def place(request, database):
     if request.param == "direct":
         yield database
     else:
@@ -45,19 +44,19 @@ def place(request: pytest.FixtureRequest, database: Place) -> Iterator[Place]:
             yield Place(database.store, database.sql, url)
 
 
-def machine_at(place: Place) -> type[ProtocolMachine]:
+def machine_at(place):
     """The model in a place; a class of its own, because a seed sticks to it."""
     chosen = type("Chosen", (ProtocolMachine,), {"place": place})
     return chosen if SEED is None else seeded(int(SEED))(chosen)
 
 
 @pytest.mark.timeout(max(300, 6 * EXAMPLES))
-def test_any_history_leaves_the_database_as_it_should_be(place: Place) -> None:
+def test_any_history_leaves_the_database_as_it_should_be(place):
     run_state_machine_as_test(machine_at(place), settings=SEARCH)
 
 
 @pytest.mark.slow_on("direct-postgresql")
 @pytest.mark.slow_on("remote-sqlite")
 @pytest.mark.parametrize("story", STORIES)
-def test_a_story_goes_as_it_should(story: str, place: Place) -> None:
+def test_a_story_goes_as_it_should(story, place):
     tell(machine_at(place), STORIES[story])

@@ -32,7 +32,7 @@ def long_run(database_url, sql):
 class Plans:
     """The plans of the statements that a store executes, a line a row."""
 
-    def __init__(self, store) -> None:
+    def __init__(self, store):
         self._lines = []
         if store.is_file:
             sa.event.listen(store._engine, "before_cursor_execute", self._explain)
@@ -40,12 +40,12 @@ class Plans:
             store._engine.dispose()
             sa.event.listen(store._engine, "connect", self._ask_for_plans)
 
-    def _explain(self, connection, cursor, statement, parameters, context, many) -> None:
+    def _explain(self, connection, cursor, statement, parameters, context, many):
         if statement.startswith(("SELECT", "UPDATE", "WITH")) and not many:
             plan = cursor.connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
             self._lines += [row[-1] for row in plan]
 
-    def _ask_for_plans(self, driver, _record) -> None:
+    def _ask_for_plans(self, driver, _record):
         """A server sends them as notices; SQLAlchemy would empty a list of these."""
         driver.notices = self
         with driver.cursor() as cursor:
@@ -56,10 +56,10 @@ class Plans:
             )
         driver.commit()
 
-    def append(self, notice) -> None:
+    def append(self, notice):
         self._lines += notice.splitlines()
 
-    def of(self, call) -> list[str]:
+    def of(self, call):
         self._lines = []
         call()
         return self._lines

@@ -22,7 +22,7 @@ LONG_AGO = "2000-01-01 00:00:00.000"
 class Fleet:
     """A run with an open iteration; only the machines that a test names are there."""
 
-    def __init__(self, store, sql, batches=2, **over) -> None:
+    def __init__(self, store, sql, batches=2, **over):
         self.store, self.sql, self.asked, self.workers = store, sql, 0, {}
         self.on = stage(store)
         self.on.open(target_games=4 * batches, **over)

@@ -27,7 +27,7 @@ PLENTY = 160  # batches
 class Runs:
     """Runs of one database with their masters, and workers that ask for batches of one pair."""
 
-    def __init__(self, store, sql) -> None:
+    def __init__(self, store, sql):
         self.store, self.sql, self.asked, self.masters = store, sql, count(), {}
 
     def start(self, name, batches=1, *, priority=0, share=1.0, max_iterations=3, **over):

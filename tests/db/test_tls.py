@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +43,8 @@ NAME = "db.test"
     ],
 )
 def test_a_server_elsewhere_is_verified_unless_somebody_wrote_otherwise(
-    text: str, environ: dict[str, str], mode: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    text, environ, mode, monkeypatch
+):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert parse_url(f"postgresql://{text}").query.get("sslmode") == mode
@@ -59,12 +58,12 @@ class Secured:
     ca: Path
     folder: Path  # of its socket
 
-    def url(self, query: str = "", *, name: str = NAME, password: str = SECRET) -> str:
+    def url(self, query="", *, name=NAME, password=SECRET):
         where = f"{name}:{self.port}/postgres?hostaddr=127.0.0.1"
         return f"postgresql://tuner:{password}@{where}{query and f'&{query}'}"
 
 
-def certify(folder: Path) -> None:
+def certify(folder):
     """An authority and a certificate for NAME by the commands of docs/security.md; a stranger."""
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -83,7 +82,7 @@ host all all 127.0.0.1/32 scram-sha-256
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secure(tmp_path_factory):
     found = binaries()
     if found is None or shutil.which("openssl") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no PostgreSQL or openssl")
@@ -114,12 +113,12 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 @pytest.fixture(autouse=True)
-def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nobodys_home(tmp_path, monkeypatch):
     """Neither somebody's ~/.postgresql nor ~/.pgpass has a say in these tests."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-def reached(url: str) -> str:
+def reached(url):
     """How the server says the connection is: 'TLSv1.3' or ''."""
     address = parse_url(url)
     engine = create_engine(address, durable=False)
@@ -132,8 +131,8 @@ def reached(url: str) -> str:
 
 
 def test_an_authority_of_the_url_or_the_system_is_believed_and_a_weaker_way_taken_if_written(
-    secure: Secured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    secure, monkeypatch
+):
     assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
     assert reached(secure.url("sslmode=require")).startswith("TLS")
     assert reached(secure.url("sslmode=disable")) == ""
@@ -149,15 +148,13 @@ def test_an_authority_of_the_url_or_the_system_is_believed_and_a_weaker_way_take
         ("missing", NAME, "root certificate file"),
     ],
 )
-def test_a_server_that_does_not_prove_its_name_is_refused(
-    authority: str, name: str, reason: str, secure: Secured
-) -> None:
+def test_a_server_that_does_not_prove_its_name_is_refused(authority, name, reason, secure):
     file = secure.ca.with_name(f"{authority}.crt")
     with pytest.raises(DatabaseUnreachable, match=rf"{reason}.*\?sslrootcert="):
         reached(secure.url(f"sslrootcert={file}", name=name))
 
 
-def test_a_server_without_tls_is_refused(postgresql_url: str) -> None:
+def test_a_server_without_tls_is_refused(postgresql_url):
     address = parse_url(postgresql_url)
     where = f"{NAME}:{address.port}/{address.database}?hostaddr=127.0.0.1"
     with pytest.raises(DatabaseUnreachable, match=r"does not support SSL.*\?sslmode=disable"):
@@ -167,7 +164,7 @@ def test_a_server_without_tls_is_refused(postgresql_url: str) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     write_project(tmp_path)
     return tmp_path
 
@@ -194,13 +191,8 @@ ARGUMENTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_output_of_any_command_has_the_secret(
-    wrong: str,
-    secure: Secured,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    wrong, secure, project, monkeypatch, capfd, caplog
+):
     monkeypatch.chdir(project)
     monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
     # `run` makes the tables, and `serve` waits for them
@@ -214,7 +206,7 @@ def test_no_output_of_any_command_has_the_secret(
 
 
 @pytest.mark.slow
-def test_a_defect_does_not_show_it_either(project: Path) -> None:
+def test_a_defect_does_not_show_it_either(project):
     """The traceback of whatever nobody foresaw, with the database's own objects in it."""
     defect = (
         "import os; from spsa.db import Store\n"

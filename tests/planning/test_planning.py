@@ -8,7 +8,7 @@ import pytest
 
 from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.params import Constraint, Parameter, Space
+from spsa.core.params import Constraint, Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (
@@ -23,7 +23,7 @@ from spsa.planning.plan_inputs import (
     noise,
     pace,
 )
-from spsa.planning.plan_warnings import PlanWarning, side_warnings, space_warnings
+from spsa.planning.plan_warnings import side_warnings, space_warnings
 from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
 from spsa.planning.simulated_run import SimulatedGames
 
@@ -36,7 +36,7 @@ NARROWEST, WIDEST = 0.6, 1.75
 """c_k of the mixture, in steps."""
 
 
-def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
+def problem(n=6, iterations=60, pairs=20):
     return Problem(
         start=np.full(n, 3.0),
         lower=np.zeros(n),
@@ -47,12 +47,12 @@ def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
     )
 
 
-def design(**over: object) -> RunDesign:
+def design(**over):
     usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), in_flight=1)
-    return replace(usual, **over)  # type: ignore[arg-type]
+    return replace(usual, **over)
 
 
-def parameter(name: str = "x", **over: object) -> Parameter:
+def parameter(name="x", **over):
     return builders.parameter(name, **{"step": 5.0} | over)
 
 
@@ -96,7 +96,7 @@ def test_builds_that_take_longer_than_the_games_set_the_pace(builders):
 
 
 def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of():
-    def cautioned(slots: int, **over: int) -> list[str]:
+    def cautioned(slots, **over):
         shape = Shape(iterations=500, games=150, batch_games=2, in_flight=5, adapts=True)
         capacity = Capacity(concurrency=slots, build_seconds=30, builders=9)
         asked = inputs(shape=replace(shape, **over), capacity=capacity, seconds=10.0)
@@ -111,7 +111,7 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of():
 
 
 def test_iterations_in_flight_that_grow_are_fewer_at_first():
-    def parts(in_flight: int, *, grows: bool) -> list[float]:
+    def parts(in_flight, *, grows):
         asked = design(in_flight=in_flight, grows=grows)
         return recovery(asked, ASSUMPTIONS, replicas=8, seed=3).parts.tolist()
 
@@ -224,7 +224,7 @@ def test_a_sensible_parameter_is_passed_over():
     assert not list(side_warnings(Space((parameter(),)), 1.0))
 
 
-def inputs(**over: object) -> PlanInputs:
+def inputs(**over):
     space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
     usual = PlanInputs(
         space=space,
@@ -235,10 +235,10 @@ def inputs(**over: object) -> PlanInputs:
         draw_rate=0.6,
         replicas=16,
     )
-    return replace(usual, **over)  # type: ignore[arg-type]
+    return replace(usual, **over)
 
 
-def warned(asked: PlanInputs, name: str) -> list[PlanWarning]:
+def warned(asked, name):
     return [warning for warning in plan(asked).warnings if warning.name == name]
 
 

@@ -75,7 +75,7 @@ def test_slots_that_are_supplied_so_are_hardly_ever_idle(slots):
     assert idle(games_needed, games_needed.rate * games_needed.build_seconds / 3) > 0.03
 
 
-def idle(games_needed: GamesNeeded, wanted: float, rounds: int = 3000) -> float:
+def idle(games_needed, wanted, rounds=3000):
     """The part of their time that slots wait if an iteration is ordered below `wanted` games."""
     rng, now, waited, played = Random(5), 0.0, 0.0, 0.0
     ready: list[int] = []

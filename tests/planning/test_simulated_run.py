@@ -1,31 +1,30 @@
 """Synthetic games follow their law, and races play what can be played, when it can be asked."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, State, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, Vector
 from spsa.core.params import Grid, straddle
-from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
+from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 DRAWS = 20_000
 
 
-def of_game(score: float, draw_rate: float) -> Vector:
+def of_game(score, draw_rate):
     """Loss, draw, win: the law of the paper's simulator, written down once more."""
     drawn = min(draw_rate, 2 * score, 2 * (1 - score))
     return np.array([1 - score - drawn / 2, drawn, score - drawn / 2])
 
 
-def score_of(elo: float) -> float:
+def score_of(elo):
     return float(1 / (1 + 10 ** (-elo / 400)))
 
 
-def surprise(counts: Vector, chances: Vector) -> float:
+def surprise(counts, chances):
     """Pearson's chi-square of counts over what was expected, in its standard deviations."""
     expected = chances * counts.sum()
     seen = expected > 5
@@ -74,17 +73,17 @@ class Fixed:
     asked: list[tuple[int, int]] = field(default_factory=list)
     told: list[Outcome] = field(default_factory=list)
 
-    def start(self) -> int:
+    def start(self):
         return 0
 
-    def theta(self, state: State) -> Vector:
+    def theta(self, state):
         return self.centre
 
-    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+    def ask(self, state, k, rng):
         self.asked.append((k, state))
         return Perturbation(centre=self.centre, offset=self.offset, a_k=float(k), c_k=2.0)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
+    def tell(self, state, outcome):
         self.told.append(outcome)
         none = np.zeros(1)
         return state + 1, RuleUpdate(gradient=none, elo=none, bounded=none > 0)
@@ -96,14 +95,12 @@ class Noted:
 
     points: list[Vector] = field(default_factory=list)
 
-    def elo(self, theta: Vector) -> Vector:
+    def elo(self, theta):
         self.points.append(theta)
         return np.zeros((*theta.shape[:-1], 1))
 
 
-def simulated_run(
-    start: Vector, engine: Engine | None = None, *, in_flight: int = 1, **over: Any
-) -> SimulatedRun:
+def simulated_run(start, engine=None, *, in_flight=1, **over):
     bounds = np.full(start.shape[-1], 5.0)
     usual = Problem(
         start=start, lower=-bounds, upper=bounds, unit=0 * bounds, iterations=1, pairs=1

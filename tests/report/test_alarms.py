@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, space_from, stage
 from shell import Shell
 
@@ -20,9 +19,8 @@ from spsa.report.alarms import look, of_noise, of_validations
 from spsa.report.answer import moved, sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
-from spsa.report.parameters import ParameterStatus
 from spsa.report.report import report
-from spsa.report.status import STATUS, Status, status
+from spsa.report.status import STATUS, status
 from spsa.report.table import record
 
 pytestmark = pytest.mark.slow_on("postgresql")
@@ -32,25 +30,25 @@ SPACE = space_from(TABLE.format("margin", 200, 400, 20) + TABLE.format("depth", 
 THETA = {"margin": 200.0, "depth": 50.0}
 
 
-def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
+def alarms(staged):
     found = look(staged.store, staged.now())
     json.dumps(record(STATUS, found), allow_nan=False)
     return {alarm.kind: alarm for alarm in found.alarms}
 
 
 @pytest.fixture
-def staged(store: Store) -> Stage:
+def staged(store):
     return stage(store, SPACE, planned=40)
 
 
-def test_a_sound_run_raises_none(store: Store) -> None:
+def test_a_sound_run_raises_none(store):
     staged = stage(store, SPACE, 6, planned=9)
     staged.open(base_parameters=THETA, plus_parameters=THETA, minus_parameters=THETA)
     assert alarms(staged) == {}
     assert report(store, staged.now()).status.alarms == ()
 
 
-def test_a_young_run_has_not_moved_and_is_not_stalled(staged: Stage) -> None:
+def test_a_young_run_has_not_moved_and_is_not_stalled(staged):
     staged.open()
     assert alarms(staged) == {}
     found = status(staged.store, staged.now())
@@ -71,7 +69,7 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
 
 
 @pytest.mark.parametrize("kind", RUN)
-def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql: Shell) -> None:
+def test_what_keeps_a_run_from_moving(kind, sqlite_store, sql):
     staged = stage(sqlite_store, SPACE, planned=3)
     RUN[kind](staged, sql)
     found = alarms(staged)
@@ -81,7 +79,7 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
 
 
-def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store: Store) -> None:
+def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store):
     staged = stage(sqlite_store, SPACE, 1, planned=3)
     assert (status(sqlite_store, staged.now()).seconds_left or 0.0) > 0.0
     staged.store.set_aside("machine", "too hot", "me")
@@ -93,7 +91,7 @@ def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store: Store) -> None:
 EVEN = Tally(0, 0, 20, (0, 0, 10, 0, 0))
 
 
-def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
+def whole(staged, result=None, **over):
     """An iteration of one batch in which margin is perturbed, with this result."""
     values = {"plus_parameters": {**THETA, "margin": 220.0}, "minus_parameters": dict(THETA)}
     usual = {"base_parameters": THETA, "target_games": 20, "batch_games": 20}
@@ -104,7 +102,7 @@ def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> N
     staged.apply(delta=dict.fromkeys(THETA, 0.0), theta=THETA)
 
 
-def test_a_parameter_that_both_sides_play_the_same(staged: Stage) -> None:
+def test_a_parameter_that_both_sides_play_the_same(staged):
     for _ in range(9):
         whole(staged)
     assert AlarmKind.DEAD not in alarms(staged)
@@ -115,7 +113,7 @@ def test_a_parameter_that_both_sides_play_the_same(staged: Stage) -> None:
     assert AlarmKind.DEAD not in alarms(staged)
 
 
-def test_results_that_are_too_one_sided(staged: Stage) -> None:
+def test_results_that_are_too_one_sided(staged):
     whole(staged, BatchResult(tally=Tally(18, 0, 2, (0, 0, 0, 2, 8))))
     told = alarms(staged)[AlarmKind.ONE_SIDED].found
     assert told == "plus scored 95% of 20 games of iteration 1"
@@ -123,7 +121,7 @@ def test_results_that_are_too_one_sided(staged: Stage) -> None:
     assert "iteration 1" in alarms(staged)[AlarmKind.ONE_SIDED].found, "15% is none"
 
 
-def test_draws_that_teach_little(staged: Stage) -> None:
+def test_draws_that_teach_little(staged):
     """188 of 200 games are not significantly more than 90%, 380 of 400 are."""
     for draws in (188, 192):
         pairs, decided = draws // 2, 100 - draws // 2
@@ -132,9 +130,7 @@ def test_draws_that_teach_little(staged: Stage) -> None:
         assert (AlarmKind.DRAWS in alarms(staged)) == (draws == 192)
 
 
-def test_void_games_and_time_losses_until_the_last_iterations_have_none(
-    staged: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_void_games_and_time_losses_until_the_last_iterations_have_none(staged, monkeypatch):
     kinds = {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES}
     whole(staged, BatchResult(tally=EVEN, voids={"crash": 4}, plus_time_losses=4))
     assert not kinds & alarms(staged).keys()
@@ -148,7 +144,7 @@ def test_void_games_and_time_losses_until_the_last_iterations_have_none(
         assert (kinds <= alarms(staged).keys()) is is_told
 
 
-def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
+def test_a_worker_that_only_has_void_games(staged):
     """It reports no batch: others play what it hands back."""
     staged.open(target_games=20, batch_games=20)
     staged.store.fail(staged.claim("sick"), Failure(reason="void 4 times", void_games=8))
@@ -161,7 +157,7 @@ def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
     assert AlarmKind.VOID_GAMES not in alarms(second), "they were of another run"
 
 
-def test_a_bound_that_games_have_moved_it_to(store: Store) -> None:
+def test_a_bound_that_games_have_moved_it_to(store):
     space = space_from(TABLE.format("margin", 395, 400, 20) + TABLE.format("depth", 50, 100, 5))
     staged = stage(store, space, planned=3)
     assert AlarmKind.AT_BOUND not in alarms(staged)
@@ -173,7 +169,7 @@ def test_a_bound_that_games_have_moved_it_to(store: Store) -> None:
     assert AlarmKind.AT_BOUND not in alarms(staged), "theta has left it"
 
 
-def test_many_alarms_of_a_kind_are_a_few_lines() -> None:
+def test_many_alarms_of_a_kind_are_a_few_lines():
     many = [Alarm(AlarmKind.AT_BOUND, f"p{i}", "at its max 9") for i in range(40)]
     told = [Alarm(AlarmKind.PAUSED, "first", "it is paused")]
     first, second = map(str, grouped([*many, *told]))
@@ -183,7 +179,7 @@ def test_many_alarms_of_a_kind_are_a_few_lines() -> None:
     assert str(next(grouped(many[:4]))).startswith("4 alike, p0, p1, p2, p3: at its")
 
 
-def walks(of: Status, count: int, drift: float) -> list[list[ParameterStatus]]:
+def walks(of, count, drift):
     """Runs of six parameters with paths of 15 steps."""
     rng = np.random.Generator(np.random.PCG64(1))
     steps = rng.normal(drift, 1.0, size=(count, 6, 15))
@@ -192,10 +188,10 @@ def walks(of: Status, count: int, drift: float) -> list[list[ParameterStatus]]:
     return [[replace(one, path=tuple(path)) for path in run] for run in paths.tolist()]
 
 
-def test_noise_is_told_from_a_trend(staged: Stage) -> None:
+def test_noise_is_told_from_a_trend(staged):
     now = status(staged.store, staged.now())
 
-    def noisy(paths: list[ParameterStatus], applied: int = 200) -> bool:
+    def noisy(paths, applied=200):
         run = replace(staged.run, applied=applied)
         return bool(list(of_noise(replace(now, run=run, parameters=tuple(paths)))))
 
@@ -205,7 +201,7 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     assert not any(noisy(paths, applied=99) for paths in walking), "too early to say"
 
 
-def test_an_event_tells_an_alarm_as_a_sentence() -> None:
+def test_an_event_tells_an_alarm_as_a_sentence():
     alarm = Alarm(AlarmKind.WORKER_VOIDS, "rig", "3% of its batches")
     event = Event(at=datetime(2026, 1, 1), kind="alarm", actor="m", detail={})
     begun = replace(event, detail=record(ALARMS, alarm))
@@ -215,7 +211,7 @@ def test_an_event_tells_an_alarm_as_a_sentence() -> None:
     assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
 
 
-def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
+def test_tuned_values_that_are_measured_to_be_worse(store):
     staged = stage(store, SPACE, 2)
     staged.validate()
     found = status(store, staged.now())
@@ -230,5 +226,5 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     ("value", "freedom", "chance"),
     [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
 )
-def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> None:
+def test_the_tail_of_chi_square(value, freedom, chance):
     assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)

@@ -5,10 +5,8 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from asking import Store
 from builders import space_from, stage
 
-from spsa.core.params import Space
 from spsa.master.verdict import verdict
 from spsa.report.parameters import signal_to_noise
 from spsa.report.report import history
@@ -24,11 +22,11 @@ PARAMS = (
 
 
 @pytest.fixture(scope="module")
-def space() -> Space:
+def space():
     return space_from("".join(PARAMS))
 
 
-def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store: Store, space: Space) -> None:
+def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space):
     run = stage(store, space, 13).now()
     whole, thin = history(store, run), history(store, run, points=5)
     assert whole.ks == tuple(range(14)) and whole.games(whole.ks) == [*range(0, 105, 8)]
@@ -39,7 +37,7 @@ def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store: Store, spac
     assert thin.parameters[0].path == tuple(margin.path[k] for k in thin.ks)
 
 
-def test_validations_say_which_theta_they_measured(store: Store, space: Space) -> None:
+def test_validations_say_which_theta_they_measured(store, space):
     staged = stage(store, space, 4)
     staged.validate()
     (match,) = history(store, staged.now()).validations
@@ -47,14 +45,14 @@ def test_validations_say_which_theta_they_measured(store: Store, space: Space) -
     assert "present" in match.measured
 
 
-def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, space: Space) -> None:
+def test_only_a_method_that_was_told_curvatures_has_a_deviation(store, space):
     for name in ("mixture", "spsa", "bspsas"):
         found = status(store, stage(store, space, 3, algorithm=name, name=name).now()).parameters
         assert all(p.supported is not None for p in found if p.active)
         assert all((p.supported_sd is None) == (name != "bspsas") for p in found if p.active)
 
 
-def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, space: Space) -> None:
+def test_where_the_verdict_knows_no_gain_the_history_has_none(store, space):
     known = stage(store, space, 3).now()
     bounded = replace(known, theta={**known.theta, "margin": 400.0})  # one of two
     for run in (known, bounded, stage(store, space, 3, algorithm="spsa", name="s").now()):
@@ -64,7 +62,7 @@ def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, spac
             assert found.gain[-1] == pytest.approx(said.gained)
 
 
-def test_a_trend_stands_out_of_a_walk() -> None:
+def test_a_trend_stands_out_of_a_walk():
     assert signal_to_noise([1.0]) is None and signal_to_noise([2.0, 2.0]) is None
     assert signal_to_noise([0.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.0)
     assert signal_to_noise([0.0, 1.0, 0.0, 1.0, 0.0]) == 0.0

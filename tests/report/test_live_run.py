@@ -2,11 +2,10 @@
 
 import logging
 import sys
-from collections.abc import Iterator
 
 import pytest
 from asking import Store
-from builders import LEASE, Stage, stage
+from builders import LEASE, stage
 from screen import Screen, ScreenFile, console_of
 from served import space
 
@@ -16,24 +15,24 @@ from spsa.report.screen import MAX_OPEN, Progress
 
 
 @pytest.fixture
-def many(sqlite_url: str) -> Iterator[Stage]:
+def many(sqlite_url):
     """A run of 40 parameters with three results; it may go on to 100."""
     with Store(sqlite_url, durable=False) as store:
         yield stage(store, space(40), 3, planned=100)
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(monkeypatch):
     """Every look is shown, however long the one before took."""
     monkeypatch.setattr("spsa.report.screen._COST", 0.0)
     monkeypatch.setattr("spsa.report.screen._LOOK_SECONDS", 0.0)
 
 
-def progress(staged: Stage, screen: Screen) -> Progress:
+def progress(staged, screen):
     return Progress(console_of(screen), staged.store, staged.now())
 
 
-def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
+def test_a_run_is_shown_on_one_screen(many):
     screen = Screen(120, 24)
     builds = Builds(iterations=(5,), seconds=75.0, usual=120.0)
     with progress(many, screen) as shown:
@@ -58,7 +57,7 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
     assert screen.cursor_is_shown and screen.everything == screen.text
 
 
-def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
+def test_the_parameters_move_and_no_line_is_added(many):
     screen = Screen(100, 60)
     with progress(many, screen) as shown:
         for _ in range(2):
@@ -79,11 +78,11 @@ def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
 class Step:
     elo, bounded, c_k, a_k = 1.0, False, 1.0, 1.0
 
-    def __init__(self, delta: dict[str, float]) -> None:
+    def __init__(self, delta):
         self.delta = self.theta = delta
 
 
-def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
+def test_a_small_terminal_gets_what_fits(many):
     for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
     screen = Screen(60, 13)
@@ -94,7 +93,7 @@ def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
     assert len(screen.shown) <= 2 and screen.everything == screen.text
 
 
-def test_lines_go_above_the_view(many: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_go_above_the_view(many, monkeypatch):
     screen = Screen(70, 24)
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, ScreenFile(screen))

@@ -1,13 +1,11 @@
 """Machines that stand out: published examples, simulated fleets, and what is done about them."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from asking import Store
-from builders import Stage, new_worker, space_from, stage
+from builders import new_worker, space_from, stage
 from fuzzing import LONG
 from served import client_of
 
@@ -34,14 +32,14 @@ UCB = [  # admitted and rejected of men, then of women, in the six departments
 ]
 
 
-def test_the_statistic_of_the_admissions_to_berkeley() -> None:
+def test_the_statistic_of_the_admissions_to_berkeley():
     """Bickel, Hammel & O'Connell 1975; mantelhaen.test of R says 1.5246 without correction."""
     men, women = np.array(UCB, dtype=float).transpose(1, 0, 2)
     found = cochran_mantel_haenszel(men, women)
     assert found == pytest.approx((1.5246, 0.2169), abs=1e-4)
 
 
-def test_the_exact_chance_is_fishers() -> None:
+def test_the_exact_chance_is_fishers():
     """The lady tasting tea guessed all of four cups, or three (Fisher 1935): 1/70 and 17/70."""
     for right, chance in ((4.0, 1 / 70), (3.0, 17 / 70)):
         said_milk, said_tea = np.array([[4 - right, right]]), np.array([[right, 4 - right]])
@@ -52,14 +50,7 @@ def test_the_exact_chance_is_fishers() -> None:
     assert exact_chance(alone, alone[::-1]) == pytest.approx(1.0), "nobody to compare with"
 
 
-def part(
-    machine: str,
-    group: int,
-    pairs: Sequence[int],
-    batches: int = 1,
-    nps: float = 1e6,
-    **faults: int,
-) -> WorkerShare:
+def part(machine, group, pairs, batches=1, nps=1e6, **faults):
     ll, ld, even, wd, ww = (int(n) for n in pairs)
     voids, late = faults.get("voids", 0), faults.get("late", 0)
     return WorkerShare(
@@ -78,7 +69,7 @@ def part(
     )
 
 
-def chances(elo: float) -> list[float]:
+def chances(elo):
     """Of the five results of a pair; the larger the difference, the more pairs are decided."""
     score, draws = 1 / (1 + 10 ** (-elo / 400)), 0.5
     draws = min(draws, 2 * min(score, 1 - score))
@@ -86,7 +77,7 @@ def chances(elo: float) -> list[float]:
     return list(np.convolve(game, game))
 
 
-def fleet(seed: int | np.random.Generator, sick: str = "", machines: int = 8) -> list[WorkerShare]:
+def fleet(seed, sick="", machines=8):
     """Machines that come and go, in a run whose engines become more alike.
 
     Some values of the parameters crash or slow down the engine, on whichever machine plays them.
@@ -111,13 +102,13 @@ def fleet(seed: int | np.random.Generator, sick: str = "", machines: int = 8) ->
     return found
 
 
-def out(parts: Sequence[WorkerShare]) -> list[str]:
+def out(parts):
     return [report.machine for report in machine_reports(parts) if report.alarms]
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
+def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred():
     """Each run is looked at eight times."""
     rng, runs = np.random.default_rng(7), 2000 if LONG else 200
     alarmed = 0
@@ -136,7 +127,7 @@ def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
     ],
 )
 @pytest.mark.parametrize("machines", [4, 8])
-def test_the_sick_one_stands_out_and_no_other(sick: str, kind: AlarmKind, machines: int) -> None:
+def test_the_sick_one_stands_out_and_no_other(sick, kind, machines):
     rng = np.random.default_rng(3)
     found = [machine_reports(fleet(rng, sick, machines)) for _ in range(20)]
     names = [[one.machine for one in reports if one.is_suspect] for reports in found]
@@ -146,13 +137,13 @@ def test_the_sick_one_stands_out_and_no_other(sick: str, kind: AlarmKind, machin
     assert "purge --host m0" in alarms[0].advice
 
 
-def test_of_two_machines_nobody_can_tell_whose_results_are_wrong() -> None:
+def test_of_two_machines_nobody_can_tell_whose_results_are_wrong():
     assert out(fleet(3, "results", machines=2)) == []
     assert out(fleet(3, "voids", machines=2)) == ["m0"], "but which one spoils games"
     assert machine_reports([]) == () and out(fleet(3, machines=1)) == []
 
 
-def test_a_slow_machine_is_shown_and_not_suspected() -> None:
+def test_a_slow_machine_is_shown_and_not_suspected():
     even = (0, 0, 1, 0, 0)
     parts = [part(f"m{i}", 0, even, nps=nps) for i, nps in enumerate([1e6, 9e5, 4e5])]
     slow, *others = machine_reports(parts)
@@ -166,7 +157,7 @@ SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
 EVEN, DECIDED = Tally(10, 10, 20, (0, 5, 10, 5, 0)), Tally(20, 20, 0, (10, 0, 0, 0, 10))
 
 
-def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
+def played(store, sick=True, iterations=7):
     """A run that four machines have played, of which "m0" decides its games by a coin."""
     theta = {"margin": 200.0}
     staged = stage(store, SPACE, planned=iterations + 1)
@@ -185,7 +176,7 @@ def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
     return staged
 
 
-def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
+def test_the_parts_of_a_run_add_up_to_its_shares(store):
     staged = played(store)
     parts = store.worker_parts(staged.run.id, 3)
     assert sorted({one.group for one in parts}) == [0, 1, 2]
@@ -202,7 +193,7 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     assert last == [1] * 8
 
 
-def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store: Store) -> None:
+def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store):
     staged = played(sqlite_store)
     found = report(sqlite_store, staged.now())
     (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
@@ -221,7 +212,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store:
     assert '<a href="/workers?run=first">m0</a>: of its 140 pairs' in overview
 
 
-def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:
+def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store):
     staged = played(sqlite_store)
     reports = compared_machines(sqlite_store, staged.now())
     set_aside(sqlite_store, staged.now(), reports)
@@ -236,7 +227,7 @@ def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: S
     assert sqlite_store.machines_set_aside() == []
 
 
-def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> None:
+def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store):
     theta = {"margin": 200.0}
     staged = stage(store, SPACE, planned=9)
     staged.open(target_games=4, base_parameters=theta)

@@ -3,15 +3,12 @@
 import logging
 import os
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from console import CONFIG, ROOT, call, master, write_project
 from listening import MailServer, Webhook, listening
 
 from spsa.config import load_config
-from spsa.config.settings import Config
 from spsa.errors import InvalidInput
 from spsa.report import notify
 from spsa.report.notify import Message, Notifier, NotSent, addresses
@@ -19,7 +16,7 @@ from spsa.report.notify import Message, Notifier, NotSent, addresses
 TOLD = Message(run="nightly", kind="finished", text="run nightly\nfinished: ½", time="now")
 
 
-def config(folder: Path, urls: Sequence[str] = (), command: str = "", **environ: str) -> Config:
+def config(folder, urls=(), command="", **environ):
     listed = ", ".join(f"'{url}'" for url in urls)
     own = f'[notify]\nurls = [{listed}]\ncommand = """{command}"""\n'
     (folder / "config.toml").write_text(f"[build]\nsource_path = 'x'\n{own}")
@@ -27,14 +24,12 @@ def config(folder: Path, urls: Sequence[str] = (), command: str = "", **environ:
 
 
 @pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+def quickly(monkeypatch):
     monkeypatch.setattr(notify, "BACKOFF", (0.05, 0.05))
     monkeypatch.setattr(notify, "SEND_SECONDS", 1.0)
 
 
-def test_a_webhook_gets_json_once_and_again_while_it_fails(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_webhook_gets_json_once_and_again_while_it_fails(tmp_path, caplog):
     with listening(Webhook(500, 429, 204)) as hook:
         with Notifier(addresses(config(tmp_path, [hook.url])), 60) as notifier:
             notifier.tell(TOLD)
@@ -46,7 +41,7 @@ def test_a_webhook_gets_json_once_and_again_while_it_fails(
     assert caplog.text == ""
 
 
-def wait_for(hook: Webhook, requests: int) -> None:
+def wait_for(hook, requests):
     end = time.monotonic() + 60
     while len(hook.got) < requests and time.monotonic() < end:
         time.sleep(0.01)
@@ -60,9 +55,7 @@ def wait_for(hook: Webhook, requests: int) -> None:
         ((503,), 3, "it answered with HTTP 503"),
     ],
 )
-def test_what_is_refused_is_logged_without_its_address(
-    statuses, requests: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_refused_is_logged_without_its_address(statuses, requests, said, tmp_path, caplog):
     caplog.set_level(logging.DEBUG, "spsa")
     with listening(Webhook(*statuses)) as hook:
         with Notifier(addresses(config(tmp_path, [hook.url])), 60) as notifier:
@@ -74,9 +67,7 @@ def test_what_is_refused_is_logged_without_its_address(
     assert "s3cret" not in caplog.text
 
 
-def test_an_address_that_hangs_delays_neither_the_others_nor_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_address_that_hangs_delays_neither_the_others_nor_the_end(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(notify, "SEND_SECONDS", 60.0)
     with listening(Webhook(0)) as dead, listening(Webhook(200)) as hook:
         both = addresses(config(tmp_path, [dead.url, hook.url]))
@@ -89,12 +80,10 @@ def test_an_address_that_hangs_delays_neither_the_others_nor_the_end(
     assert "2 messages not sent" in caplog.text
 
 
-def test_a_command_gets_the_text_and_no_secret_and_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_gets_the_text_and_no_secret_and_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("SPSA_NOTIFY_URLS", "https://s3cret")
 
-    def run(command: str) -> str:
+    def run(command):
         (one,) = addresses(config(tmp_path, command=command))
         try:
             one.send(TOLD)
@@ -118,14 +107,14 @@ def test_a_command_gets_the_text_and_no_secret_and_is_bounded(
     os.close(reader)
 
 
-def _is_held(reader: int) -> bool:
+def _is_held(reader):
     try:
         return os.read(reader, 1) != b""
     except BlockingIOError:
         return True
 
 
-def test_a_mail_arrives_by_apprise(tmp_path: Path) -> None:
+def test_a_mail_arrives_by_apprise(tmp_path):
     if "CI" not in os.environ:
         pytest.importorskip("apprise")
     with listening(MailServer()) as server:
@@ -150,7 +139,7 @@ def test_a_mail_arrives_by_apprise(tmp_path: Path) -> None:
         ('[{ s3cret = "x" }]', "urls is not a list of texts"),
     ],
 )
-def test_a_wrong_address_is_refused_by_its_place(urls: str, found: str, tmp_path: Path) -> None:
+def test_a_wrong_address_is_refused_by_its_place(urls, found, tmp_path):
     write_project(tmp_path, f"[build]\nsource_path = 'engine'\n[notify]\nurls = {urls}\n")
     with pytest.raises(InvalidInput) as refused:
         addresses(load_config(tmp_path / "config.toml", {}))
@@ -159,15 +148,13 @@ def test_a_wrong_address_is_refused_by_its_place(urls: str, found: str, tmp_path
     assert "s3cret" not in str(refused.value)
 
 
-def test_without_apprise_its_addresses_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_apprise_its_addresses_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(notify, "find_spec", lambda _: None)
     with pytest.raises(InvalidInput, match=r"pip install 'spsa-tuner\[notify\]'"):
         addresses(config(tmp_path, ["discord://s3cret"]))
 
 
-def test_addresses_come_from_the_environment_first(tmp_path: Path) -> None:
+def test_addresses_come_from_the_environment_first(tmp_path):
     listed, file = ["https://a.example/1"], tmp_path / "secret"
     file.write_text("https://b.example/1\nhttps://c.example/2\n")
     named = config(tmp_path, listed, SPSA_NOTIFY_URLS_FILE=str(file))
@@ -181,7 +168,7 @@ def test_addresses_come_from_the_environment_first(tmp_path: Path) -> None:
         config(tmp_path, SPSA_NOTIFY_URLS_FILE=str(tmp_path / "none"))
 
 
-def test_doctor_says_what_the_docs_show(tmp_path: Path) -> None:
+def test_doctor_says_what_the_docs_show(tmp_path):
     if "CI" not in os.environ:
         pytest.importorskip("apprise")
     write_project(tmp_path, f'{CONFIG}[notify]\ncommand = "cat"\n')
@@ -192,7 +179,7 @@ def test_doctor_says_what_the_docs_show(tmp_path: Path) -> None:
     assert f"$ spsa-master doctor --notify\n{said}```" in (ROOT / "docs/page.md").read_text()
 
 
-def test_doctor_sends_a_test_to_each_address(tmp_path: Path) -> None:
+def test_doctor_sends_a_test_to_each_address(tmp_path):
     write_project(tmp_path)
     with listening(Webhook(200)) as hook, listening(Webhook(403)) as closed:
         done = call(

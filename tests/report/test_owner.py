@@ -2,14 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asking import Store
-from builders import Stage
 from owned import owned
 from rich.console import Console
 from screen import Screen, console_of
@@ -26,7 +23,7 @@ GOLDEN = Path(__file__).with_name("golden.txt")
 
 
 @pytest.fixture(scope="module")
-def staged(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Stage]:
+def staged(tmp_path_factory, sqlite_template):
     file = tmp_path_factory.mktemp("owned") / "spsa.db"
     file.write_bytes(sqlite_template.read_bytes())
     with Store(f"sqlite:///{file}", durable=False) as store:
@@ -34,7 +31,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
 
 
 @pytest.fixture(scope="module")
-def shown(staged: Stage) -> str:
+def shown(staged):
     """What `status` shows on a terminal of 80 columns and 24 lines."""
     terminal = Screen(80, 24)
     console = console_of(terminal)
@@ -55,12 +52,12 @@ QUESTIONS = {
 }
 
 
-def test_a_screen_answers(shown: str) -> None:
+def test_a_screen_answers(shown):
     for question, answers in QUESTIONS.items():
         assert [answer for answer in answers if answer not in shown] == [], question
 
 
-def test_the_guide_shows_this_screen(shown: str) -> None:
+def test_the_guide_shows_this_screen(shown):
     """`GOLDEN=write` writes it anew."""
     text = GUIDE.read_text(encoding="utf-8")
     if os.environ.get("GOLDEN") == "write":
@@ -70,13 +67,13 @@ def test_the_guide_shows_this_screen(shown: str) -> None:
     assert shown.count("\n") <= 22
 
 
-def masked(text: str) -> list[str]:
+def masked(text):
     """Without what the clock decides, and without the widths that follow from it."""
     text = re.sub(r"left: .* an hour|\d+s ago", "-", text)
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_each_rendering_is_the_golden_one(staged: Stage) -> None:
+def test_each_rendering_is_the_golden_one(staged):
     """`GOLDEN=write` writes the file anew."""
     found = "".join(f"{line}\n" for line in renderings(staged))
     if os.environ.get("GOLDEN") == "write":
@@ -84,12 +81,12 @@ def test_each_rendering_is_the_golden_one(staged: Stage) -> None:
     assert found == GOLDEN.read_text(encoding="utf-8")
 
 
-def renderings(staged: Stage) -> Iterator[str]:
+def renderings(staged):
     """The text of `status`, the keys of JSON, the heads of CSV, the headings of HTML."""
     found = report(staged.store, staged.now())
     console = Console(file=StringIO(), width=160)
     console.print(rendered(found.status))
-    yield from masked(console.file.getvalue())  # type: ignore[attr-defined]
+    yield from masked(console.file.getvalue())
     told = report_json(found)
     for part in ("status", "history", "workers", "machines", "events"):
         yield from dict.fromkeys(keys(told[part], part))
@@ -99,7 +96,7 @@ def renderings(staged: Stage) -> Iterator[str]:
         yield f"{tag} {re.sub('<[^>]*>', '', text)}"
 
 
-def keys(value: Any, path: str = "") -> Iterator[str]:
+def keys(value, path=""):
     """`status.parameters[].name`: the place of each single value."""
     if isinstance(value, dict):
         for name, inner in value.items():

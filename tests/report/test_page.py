@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from asking import Store
@@ -17,7 +16,7 @@ from builders import new_worker, space_from, stage
 from spsa.config.projection import params_file
 from spsa.db.tables import Event
 from spsa.report.html import page
-from spsa.report.report import Report, report
+from spsa.report.report import report
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 TURNED = "abc\u202etxt.exe\x1b[31m\nnew"
@@ -27,7 +26,7 @@ PARAMS = "".join(
 
 
 @pytest.fixture(scope="module")
-def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def told(sqlite_template, tmp_path_factory):
     """A run of two parameters and four iterations, validated, with a worker of a hostile name."""
     path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("page") / "spsa.db")
     with Store(f"sqlite:///{path}", durable=False) as store:
@@ -41,42 +40,42 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Rep
 class Reader(HTMLParser):
     """What a browser finds: elements with their attributes, and the text of each kind."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: dict[str, list[str]] = {}
         self._open: list[str] = []
         self.feed(html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         if tag != "wbr":
             self._open.append(tag)
             self.texts.setdefault(tag, []).append("")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         while self._open and self._open.pop() != tag:
             pass
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self._open:
             self.texts[self._open[-1]][-1] += data
 
-    def all(self, tag: str) -> list[dict[str, str | None]]:
+    def all(self, tag):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
 @pytest.fixture(scope="module")
-def html(told: Report) -> str:
+def html(told):
     return page(told)
 
 
 @pytest.fixture(scope="module")
-def read(html: str) -> Reader:
+def read(html):
     return Reader(html)
 
 
-def test_nothing_of_it_is_fetched(read: Reader) -> None:
+def test_nothing_of_it_is_fetched(read):
     assert {tag for tag, _ in read.elements} & {"link", "iframe", "img", "form"} == set()
     for _, attributes in read.elements:
         for name, value in attributes.items():
@@ -84,7 +83,7 @@ def test_nothing_of_it_is_fetched(read: Reader) -> None:
             assert not (name.endswith("href") and not str(value).startswith("#")), value
 
 
-def test_its_policy_allows_its_own_scripts_and_no_other(html: str, read: Reader) -> None:
+def test_its_policy_allows_its_own_scripts_and_no_other(html, read):
     (policy,) = (meta["content"] for meta in read.all("meta") if "http-equiv" in meta)
     scripts = re.findall(r"<script(?: type=\"module\")?>(.*?)</script>", html, re.DOTALL)
     hashes = {f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts}
@@ -93,7 +92,7 @@ def test_its_policy_allows_its_own_scripts_and_no_other(html: str, read: Reader)
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
 
 
-def test_the_figures_are_in_it_with_every_point(html: str, told: Report, read: Reader) -> None:
+def test_the_figures_are_in_it_with_every_point(html, told, read):
     (data,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', html)
     figures = json.loads(data)
     places = [div["data-figure"] for div in read.all("div") if "data-figure" in div]
@@ -103,7 +102,7 @@ def test_the_figures_are_in_it_with_every_point(html: str, told: Report, read: R
     assert len(ids) == len(set(ids)), "no id twice"
 
 
-def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
+def test_it_begins_with_the_answer(told, read):
     said = " ".join(read.texts["p"])
     found = told.status.measured.elo
     assert found is not None
@@ -118,7 +117,7 @@ def test_it_begins_with_the_answer(told: Report, read: Reader) -> None:
     assert "[margin]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" in again
 
 
-def test_the_params_file_is_read_as_the_same_space() -> None:
+def test_the_params_file_is_read_as_the_same_space():
     space = space_from(
         'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
         "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
@@ -130,13 +129,13 @@ def test_the_params_file_is_read_as_the_same_space() -> None:
     assert space_from(params_file(space)) == space
 
 
-def test_hostile_names_are_text_and_no_password_is_in_it(html: str, read: Reader) -> None:
+def test_hostile_names_are_text_and_no_password_is_in_it(html, read):
     assert "geheim" not in html
     assert "<script>alert" not in html and "<img" not in html
     assert HOSTILE in read.texts["th"] and HOSTILE in read.texts["td"], "who played, who paused"
 
 
-def test_characters_that_turn_text_around_are_escaped(told: Report) -> None:
+def test_characters_that_turn_text_around_are_escaped(told):
     event = Event(at=datetime.now(UTC), kind="pause", actor=TURNED, detail={"reason": TURNED})
     run = replace(told.run, name=TURNED, reason=TURNED)
     odd = replace(told, events=(event,), status=replace(told.status, run=run))
@@ -146,7 +145,7 @@ def test_characters_that_turn_text_around_are_escaped(told: Report) -> None:
     assert Reader(made).texts["h1"] == ["Tuning run abc\\u202etxt.exe\\x1b[31m\\nnew"]
 
 
-def test_a_run_that_has_not_begun_says_what_to_do(sqlite_store: Store) -> None:
+def test_a_run_that_has_not_begun_says_what_to_do(sqlite_store):
     found = page(report(sqlite_store, stage(sqlite_store, space_from(PARAMS), 0).now()))
     assert '<script type="application/json" id="figures">{}</script>' in found
     assert "<code>spsa-master validate</code> plays the tuned values" in found

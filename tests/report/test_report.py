@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from asking import Store
 from builders import stage
 from rich.console import Console
 from served import space
@@ -37,13 +36,13 @@ from spsa.text import plural
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 
 
-def test_a_duration_has_two_units() -> None:
+def test_a_duration_has_two_units():
     seconds = (0, 0.42, 4.0, 4.24, 59.6, 250, 4800, 183_600, None)
     said = ["0s", "0.4s", "4s", "4.2s", "1m 0s", "4m 10s", "1h 20m", "2d 3h", ""]
     assert [*map(duration, seconds)] == said
 
 
-def test_numbers_as_people_read_them() -> None:
+def test_numbers_as_people_read_them():
     assert (number(0.30000000000000004), number(560.0), number(None)) == ("0.3", "560", "")
     assert (number(1234567.8), number(-999999.9)) == ("1234568", "-1000000")
     assert (plural(1, "worker"), plural(0, "worker")) == ("1 worker", "0 workers")
@@ -52,30 +51,30 @@ def test_numbers_as_people_read_them() -> None:
     assert (plus_minus(14.53, 31.0), plus_minus(100.4, 254.0)) == ("+14.5 ± 31.0", "+100 ± 254")
 
 
-def test_a_score_without_games_has_no_elo() -> None:
+def test_a_score_without_games_has_no_elo():
     assert (elo_text(Tally()), elo_text(None)) == ("-", "")
     assert "Elo" not in score(Tally()) and "Elo" in score(WIDE)
 
 
-def test_a_sparkline_has_a_character_a_point() -> None:
+def test_a_sparkline_has_a_character_a_point():
     assert (sparkline([1.0]), sparkline([2.0, 2.0]), sparkline([-1e300, 1e300])) == ("", "▁▁", "▁█")
     assert sparkline([float(i) for i in range(8)]) == "▁▂▃▄▅▆▇█"
 
 
-def drawn(width: int) -> str:
+def drawn(width):
     columns = headed("name", "first", "second", "third", "empty")
     ranks = (0, 0, 1, 2, 1)
     ranked = tuple(replace(c, rank=rank) for c, rank in zip(columns, ranks, strict=True))
     return printed(width, TextTable(View("things", ranked), [("x" * 20, "1", "2", "3", "")]))
 
 
-def printed(width: int, table: TextTable) -> str:
+def printed(width, table):
     file = io.StringIO()
     Console(file=file, width=width).print(table)
     return file.getvalue()
 
 
-def test_a_table_gives_up_the_least_important_columns_first() -> None:
+def test_a_table_gives_up_the_least_important_columns_first():
     assert "third" in drawn(80) and "empty" not in drawn(80)
     assert "third" not in drawn(38) and "second" in drawn(38)
     assert "second" not in drawn(30) and "first" in drawn(30)
@@ -105,7 +104,7 @@ THINGS = View(
 ROWS = [Thing("=cmd()", 1.25, WIDE, Thing('a"b\nc', None, Tally())), Thing("t2", None, Tally())]
 
 
-def test_one_description_makes_text_json_and_csv() -> None:
+def test_one_description_makes_text_json_and_csv():
     lines = [line.split() for line in printed(99, TextTable(THINGS, ROWS)).splitlines()]
     assert lines[:2] == [["things"], ["name", "games/h", "Elo"]]
     assert lines[2][:2] == ["=cmd()", "1.2"] and lines[3] == ["t2", "-"]
@@ -118,7 +117,7 @@ def test_one_description_makes_text_json_and_csv() -> None:
     assert [int(row[f"pentanomial_{i}"]) for i in range(5)] == list(WIDE.pentanomial)
 
 
-def test_json_has_no_word_for_infinity_and_no_password() -> None:
+def test_json_has_no_word_for_infinity_and_no_password():
     told = (True, None, "inf", "no postgresql://me:secret@host/db")
     found = plain({"a": float("inf"), "b": [float("nan"), 1.5], "c": told})
     shown = [True, None, "inf", "no postgresql://me:***@host/db"]
@@ -133,16 +132,16 @@ def test_json_has_no_word_for_infinity_and_no_password() -> None:
 class Broken(io.StringIO):
     """A terminal that is gone."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error):
         super().__init__()
         self.error = error
         self.writes = 0
 
-    def write(self, text: str) -> int:
+    def write(self, text):
         self.writes += 1
         raise self.error
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
@@ -155,9 +154,7 @@ class Gains:
     ("error", "live"),
     [(BrokenPipeError(), True), (OSError(5, "gone"), False), (KeyError("x"), True)],
 )
-def test_a_display_that_fails_is_switched_off(
-    error: BaseException, live: bool, sqlite_store: Store
-) -> None:
+def test_a_display_that_fails_is_switched_off(error, live, sqlite_store):
     broken = Broken(error)
     run = stage(sqlite_store, space(), 0).run
     with Progress(Console(file=broken, force_terminal=live), sqlite_store, run) as progress:

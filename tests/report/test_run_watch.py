@@ -2,17 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-from asking import Store
-from builders import Stage, space_from, stage
+from builders import space_from, stage
 
 from spsa.config import load_config
-from spsa.config.settings import Config, NotifySection
+from spsa.config.settings import NotifySection
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS, VERDICT
 from spsa.db.tables import Compared
 from spsa.master.verdict import Filters
@@ -27,16 +23,16 @@ OTHERS = {*AlarmKind, "over"}
 SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
 
 
-def alarm(subject: str = "margin") -> Alarm:
+def alarm(subject="margin"):
     return Alarm(AlarmKind.AT_BOUND, subject, "theta is 400, at its max 400")
 
 
-def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_long() -> None:
+def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_long():
     since: dict[AlarmKey, float] = {}
     told: dict[AlarmKey, Alarm] = {}
     one = alarm()
 
-    def look(now: float, *alarms: Alarm) -> list[tuple[str, Alarm]]:
+    def look(now, *alarms):
         found = changes(since, told, alarms, now, after=10.0)
         for kind, each in found:
             told.pop(each.key, None)
@@ -52,7 +48,7 @@ def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_l
     assert not look(37.0, one) and not look(40.0) and not look(47.0, one), "never for long enough"
 
 
-def test_a_message_fits_whatever_it_is_about() -> None:
+def test_a_message_fits_whatever_it_is_about():
     text = text_of("night ly", ["alarm: a\n\x1b[2J: theta is 400", "over: b"])
     assert text.splitlines() == [
         "run night ly",
@@ -64,16 +60,14 @@ def test_a_message_fits_whatever_it_is_about() -> None:
     assert len(many) < 2000 and many.splitlines()[-2] == "45 more"
 
 
-def config(folder: Path, url: str) -> Config:
+def config(folder, url):
     (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
     found = load_config(folder / "config.toml", {})
     return found.model_copy(update={"notify": NotifySection(after=0.0)})
 
 
 @contextmanager
-def watched(
-    staged: Stage, wanted: Config, tell: Callable[[Message], None] = lambda _: None
-) -> Iterator[None]:
+def watched(staged, wanted, tell=lambda _: None):
     stopping = threading.Event()
     watch = RunWatch(staged.store, wanted, staged.master, stopping, tell)
     thread = threading.Thread(target=watch.run, args=(staged.run.name,))
@@ -85,7 +79,7 @@ def watched(
         thread.join(120)
 
 
-def until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
+def until(is_so, seconds=120.0):
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end
@@ -93,11 +87,11 @@ def until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
-    sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sqlite_store, sqlite_url, tmp_path, monkeypatch
+):
     staged = stage(sqlite_store, SPACE, 7, planned=9)
 
-    def said() -> list[str]:
+    def said():
         told = sqlite_store.events(staged.run.id, kinds=[VERDICT])
         return [event.detail["advice"] for event in told]
 
@@ -110,9 +104,7 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     assert said() == ["stop", "go on"]
 
 
-def test_machines_are_seldom_compared(
-    sqlite_store: Store, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_are_seldom_compared(sqlite_store, sqlite_url, tmp_path, monkeypatch):
     staged, compared = stage(sqlite_store), list[object]()
     monkeypatch.setattr(run_watch, "compared_machines", lambda *given: compared.append(given) or ())
     section = {"notify": NotifySection(after=60.0)}
@@ -123,9 +115,7 @@ def test_machines_are_seldom_compared(
     assert len(compared) == 2
 
 
-def test_masters_of_a_paused_run_tell_it_once(
-    sqlite_store: Store, sqlite_url: str, tmp_path: Path
-) -> None:
+def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path):
     staged, told = stage(sqlite_store, SPACE, 1, planned=9), list[Message]()
     wanted = config(tmp_path, sqlite_url)
     sqlite_store.pause("first", "me", "lunch")
@@ -147,12 +137,12 @@ def test_masters_of_a_paused_run_tell_it_once(
 
 
 def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
-    sqlite_store: Store, sqlite_url: str, tmp_path: Path
-) -> None:
+    sqlite_store, sqlite_url, tmp_path
+):
     staged, told = stage(sqlite_store, SPACE, 2, planned=2), list[Message]()
     wanted = config(tmp_path, sqlite_url)
 
-    def news() -> list[tuple[str, list[str]]]:
+    def news():
         return [(one.kind, one.text.splitlines()[1:]) for one in told if one.kind not in OTHERS]
 
     staged.validate(games=8, compared=Compared(theta="1", background=True))
@@ -178,11 +168,11 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     assert [told_in(event)[:99] for event in written] == [lines[0][:99] for _, lines in news()]
 
 
-def test_a_lack_of_workers_is_told_after_an_hour() -> None:
+def test_a_lack_of_workers_is_told_after_an_hour():
     since: dict[AlarmKey, float] = {}
     missing = Alarm(AlarmKind.NO_WORKER, "first", "no worker plays")
 
-    def look(now: float) -> list[tuple[str, Alarm]]:
+    def look(now):
         return changes(since, {}, [missing, alarm()], now, after=10.0)
 
     assert not look(0.0) and look(11.0) == [(ALARM, alarm())]

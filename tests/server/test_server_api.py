@@ -4,9 +4,7 @@ import json
 import re
 
 import pytest
-from builders import Stage
 from served import HOSTILE
-from starlette.testclient import TestClient
 
 from spsa.report.report import history
 from spsa.report.status import STATUS, status
@@ -19,7 +17,7 @@ ADDRESSES = (
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
 
 
-def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -> None:
+def test_the_status_is_that_of_the_command(browser, played):
     found = browser.get("/api/run?run=first").json()
     expected = json.loads(json.dumps(record(STATUS, status(played.store, played.now()))))
     # the worker is silent, so that time changes the alarms too
@@ -29,9 +27,7 @@ def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -
     assert found["iterations_applied"] == 6
 
 
-def test_the_history_and_the_figures_are_those_of_the_report(
-    browser: TestClient, played: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_history_and_the_figures_are_those_of_the_report(browser, played, monkeypatch):
     monkeypatch.setattr("spsa.master.verdict._FEWEST", 1)
     found = browser.get("/api/history").json()
     expected = history(played.store, played.now())
@@ -47,7 +43,7 @@ def test_the_history_and_the_figures_are_those_of_the_report(
     assert own["y"] == list(expected.parameters[0].path)
 
 
-def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:
+def test_a_worker_has_its_share_of_the_run(browser, played):
     workers = {one["name"]: one for one in browser.get("/api/workers").json()["workers"]}
     assert workers["machine-1"]["of_run"]["tally"]["games"] == 48
     assert workers["machine-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
@@ -60,7 +56,7 @@ def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -
     assert '<td class="number">2</td>' in page
 
 
-def test_no_answer_holds_secrets(browser: TestClient, played: Stage) -> None:
+def test_no_answer_holds_secrets(browser, played):
     for address in (*(f"/api/{one}" for one in ADDRESSES), "/metrics"):
         answer = browser.get(address)
         assert answer.status_code == 200
@@ -69,7 +65,7 @@ def test_no_answer_holds_secrets(browser: TestClient, played: Stage) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) -> None:
+def test_metrics_are_of_prometheus_format(browser, played):
     answer = browser.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     samples = {}

@@ -2,13 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from builders import Stage, stage
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from builders import stage
+from playwright.sync_api import expect, sync_playwright
 from served import OPERATOR, people, serving, space
 
 from spsa.lifecycle import RunStatus
@@ -32,7 +30,7 @@ PHONE, SCREEN = (360, 780), (1280, 800)
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium():
     program = shutil.which("chromium")
     if program is None:
         reason = "no Chromium: apt-get install chromium"
@@ -44,12 +42,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def shared_database_url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def shared_database_url(sqlite_template, tmp_path_factory):
     return f"sqlite:///{shutil.copy(sqlite_template, tmp_path_factory.mktemp('seen') / 'x.db')}"
 
 
 @pytest.fixture(scope="module")
-def address(played: Stage) -> Iterator[str]:
+def address(played):
     with serving(played.store) as address:
         yield address
 
@@ -57,24 +55,24 @@ def address(played: Stage) -> Iterator[str]:
 class Seen:
     """A page, and everything it complains about."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page):
         self.page = page
         self.complaints: list[str] = []
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", self._refuse)
 
-    def _hear(self, message: ConsoleMessage) -> None:
+    def _hear(self, message):
         if message.type in ("error", "warning") and "404" not in message.text:
             self.complaints.append(message.text)
 
-    def _refuse(self, dialog: Dialog) -> None:
+    def _refuse(self, dialog):
         self.complaints.append(f"a dialog: {dialog.message}")
         dialog.dismiss()
 
 
 @pytest.fixture
-def seen(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Seen]:
+def seen(chromium, request):
     scheme, (width, height) = getattr(request, "param", ("light", SCREEN))
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
     context.set_default_timeout(90_000)  # the first answer of a busy machine
@@ -83,7 +81,7 @@ def seen(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Seen]:
 
 
 @pytest.mark.parametrize("seen", [("light", SCREEN), ("dark", PHONE)], ids=str, indirect=True)
-def test_every_page_is_well_made(seen: Seen, address: str) -> None:
+def test_every_page_is_well_made(seen, address):
     for path in PAGES:
         seen.page.goto(address + path)
         if seen.page.locator("[data-figures]").count():
@@ -95,7 +93,7 @@ def test_every_page_is_well_made(seen: Seen, address: str) -> None:
     assert seen.complaints == []
 
 
-def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
+def drawn(seen, name, trace):
     """The values that Plotly has of a series, as soon as the live page has drawn it."""
     found: dict[str, object] = seen.page.wait_for_function(
         """([place, name]) => {
@@ -107,7 +105,7 @@ def drawn(seen: Seen, name: str, trace: str) -> dict[str, object]:
     return found
 
 
-def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
+def test_the_strength_curve_is_drawn_with_its_band(seen, address, played):
     played.validate(games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
     found = history(played.store, played.now())
@@ -116,9 +114,9 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert match is not None
     line = drawn(seen, "elo", "all matches together")
     assert line["y"] == pytest.approx(list(curve.elo))
-    assert line["line"]["color"] == "#1f5fa8"  # type: ignore[index]
+    assert line["line"]["color"] == "#1f5fa8"
     matches = drawn(seen, "elo", "a match, with its 95% interval")
-    assert matches["y"][0] == pytest.approx(match.value)  # type: ignore[index]
+    assert matches["y"][0] == pytest.approx(match.value)
     band = seen.page.locator("[data-figure=elo] .fills path").first
     band.wait_for()  # the figure is drawn after it has its values
     box = band.bounding_box()
@@ -129,7 +127,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     assert seen.complaints == []
 
 
-def test_a_name_is_highlighted_in_both_figures(seen: Seen, address: str) -> None:
+def test_a_name_is_highlighted_in_both_figures(seen, address):
     seen.page.goto(f"{address}/run")
     drawn(seen, "parameters", "margin")
     drawn(seen, "moved", "now")
@@ -143,9 +141,7 @@ def test_a_name_is_highlighted_in_both_figures(seen: Seen, address: str) -> None
     ) == [0.12, 1]
 
 
-def test_without_scripts_the_answer_and_the_tables_are_there(
-    chromium: Browser, address: str
-) -> None:
+def test_without_scripts_the_answer_and_the_tables_are_there(chromium, address):
     context = chromium.new_context(java_script_enabled=False)
     seen = context.new_page()
     seen.goto(f"{address}/run")
@@ -155,7 +151,7 @@ def test_without_scripts_the_answer_and_the_tables_are_there(
     context.close()
 
 
-def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, played: Stage) -> None:
+def test_a_page_follows_the_run_without_a_reload(seen, address, played):
     seen.page.goto(f"{address}/run")
     seen.page.evaluate("window.isTheSame = true")
     seen.page.locator("#settings-all > summary").click()
@@ -176,7 +172,7 @@ def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, playe
     assert seen.complaints == []
 
 
-def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, played: Stage) -> None:
+def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen, played):
     store, name = played.store, "operated"
     stage(store, space(), 1, name=name)
     with serving(store, people(operator=OPERATOR)) as address:
@@ -202,7 +198,7 @@ def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen: Seen, played:
     assert seen.complaints == []
 
 
-def test_the_report_is_drawn_and_fits_its_window(seen: Seen, played: Stage, tmp_path: Path) -> None:
+def test_the_report_is_drawn_and_fits_its_window(seen, played, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(page(report(played.store, played.now())))
     for width in (PHONE[0], 1100):

@@ -7,19 +7,17 @@ import subprocess
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from pathlib import Path
 
 import pytest
-from asking import Store
 from builders import stage
-from console import Ask, Running, master
+from console import Running, master
 from served import TOKEN, certify, got, serve, space
 
 from spsa.db.migrate import upgrade
 
 
 @pytest.fixture(scope="module")
-def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pem(tmp_path_factory):
     """A folder with two certificates for localhost and their keys, and with what is none."""
     folder = tmp_path_factory.mktemp("pem")
     for name in ("one", "two"):
@@ -32,14 +30,14 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def run(project_store: Store) -> None:
+def run(project_store):
     """The run "first" in the database of the project."""
     stage(project_store, space(), 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None:
+def test_it_serves_until_a_signal(ending, project):
     process, address = serve(project)
     assert address.startswith("http://127.0.0.1:")
     assert json.loads(got(f"{address}api/runs"))["runs"][0]["name"] == "first"
@@ -49,7 +47,7 @@ def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None
     assert process.ended() == (130 if ending == signal.SIGINT else 0), process.log
 
 
-def test_it_waits_until_the_database_has_tables(project: Path) -> None:
+def test_it_waits_until_the_database_has_tables(project):
     url = f"sqlite:///{project}/later.db"
     process = Running(master("serve", "--port", 0), project, DATABASE_URL=url)
     process.until(lambda: "\n" in process.log)
@@ -59,7 +57,7 @@ def test_it_waits_until_the_database_has_tables(project: Path) -> None:
     assert json.loads(got(f"{process.out.split()[1]}api/runs")) == {"runs": []}
 
 
-def test_other_addresses_need_the_token(project: Path) -> None:
+def test_other_addresses_need_the_token(project):
     (project / "token").write_text(TOKEN + "\n")
     options = ("--host", "0.0.0.0", "--plain-http", "--token-file", "token")
     process, address = serve(project, *options)
@@ -72,7 +70,7 @@ def test_other_addresses_need_the_token(project: Path) -> None:
     assert process.log == "warning: tokens and results cross the network unencrypted\n"
 
 
-def test_it_answers_by_tls(project: Path, pem: Path) -> None:
+def test_it_answers_by_tls(project, pem):
     (project / "token").write_text(TOKEN)
     options = ("--host", "0.0.0.0", "--certificate", pem / "one.crt", "--private-key")
     _, address = serve(project, *options, pem / "one.key", "--token-file", "token")
@@ -105,7 +103,7 @@ REFUSED = [
 ]
 
 
-def test_what_may_not_be_served_is_refused(project: Path, ask: Ask) -> None:
+def test_what_may_not_be_served_is_refused(project, ask):
     (project / "short").write_text("x" * 15)
     (project / "latin").write_bytes(b"\xe4" * 20)
     (project / "good").write_text(TOKEN)
@@ -115,13 +113,13 @@ def test_what_may_not_be_served_is_refused(project: Path, ask: Ask) -> None:
         assert said in heard.err and TOKEN not in heard.err
 
 
-def test_an_address_that_is_not_this_machines_is_told(project: Path, ask: Ask) -> None:
+def test_an_address_that_is_not_this_machines_is_told(project, ask):
     (project / "good").write_text(TOKEN)
     heard = ask("serve", "--host", "192.0.2.1", "--plain-http", *GOOD)
     assert (heard.code, heard.out) == (1, "") and "192.0.2.1:8765: " in heard.err
 
 
-def test_a_certificate_that_cannot_be_used_is_refused(pem: Path, ask: Ask) -> None:
+def test_a_certificate_that_cannot_be_used_is_refused(pem, ask):
     for certificate, key, said in (
         ("none.crt", "one.key", "no such file"),
         ("cut.crt", "one.key", ""),

@@ -1,13 +1,10 @@
 """What an operator changes from a page, and who cannot."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from asking import Store
 from builders import stage
 from served import NOBODY, OPERATOR, TOKEN, client_of, people, space
-from starlette.testclient import TestClient
 
 from spsa.errors import DatabaseUnreachable
 from spsa.lifecycle import RunStatus
@@ -17,32 +14,32 @@ OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.fixture
-def run(store: Store) -> Store:
+def run(store):
     stage(store, space(), 0)
     return store
 
 
 @pytest.fixture
-def operator(run: Store) -> Iterator[TestClient]:
+def operator(run):
     with client_of(run, people(TOKEN, OPERATOR)) as client:
         yield logged_in(client, OPERATOR)
 
 
-def logged_in(client: TestClient, token: str) -> TestClient:
+def logged_in(client, token):
     assert client.post("/login", data={"token": token}, headers=OWN).status_code == 303
     return client
 
 
-def send(client: TestClient, **fields: str) -> tuple[int, str]:
+def send(client, **fields):
     answer = client.post("/run?run=first", data=fields, headers=OWN)
     return answer.status_code, answer.text
 
 
-def status(store: Store) -> RunStatus:
+def status(store):
     return store.run("first").status
 
 
-def test_an_operator_pauses_and_resumes_a_run(operator: TestClient, run: Store) -> None:
+def test_an_operator_pauses_and_resumes_a_run(operator, run):
     assert "Resume" not in operator.get("/run").text
     fields = {"change": "pause", "reason": "<b>lunch</b>"}
     answer = operator.post("/run?run=first", data=fields, headers=OWN)
@@ -57,7 +54,7 @@ def test_an_operator_pauses_and_resumes_a_run(operator: TestClient, run: Store) 
     assert events[-2:] == [("paused", "operator"), ("running", "operator")]
 
 
-def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None:
+def test_a_stop_is_asked_for_once_more(operator, run):
     code, page = send(operator, change="stop", reason="no use")
     assert code == 200 and "ends the run for good" in page and status(run) is RunStatus.RUNNING
     fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
@@ -70,7 +67,7 @@ def test_a_stop_is_asked_for_once_more(operator: TestClient, run: Store) -> None
     assert code == 409 and "it is stopped" in said
 
 
-def test_other_forms_are_refused(operator: TestClient, run: Store) -> None:
+def test_other_forms_are_refused(operator, run):
     for fields, code, said in (
         ({"change": "delete"}, 400, "change is not pause, resume or stop"),
         ({"change": "pause", "reason": "x" * 201}, 400, "at most 200"),
@@ -82,7 +79,7 @@ def test_other_forms_are_refused(operator: TestClient, run: Store) -> None:
     assert status(run) is RunStatus.RUNNING
 
 
-def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
+def test_only_an_operator_sees_and_sends_the_form(run):
     who = people(TOKEN, OPERATOR)
     viewer = logged_in(client_of(run, who), TOKEN)
     page = viewer.get("/run").text
@@ -96,19 +93,17 @@ def test_only_an_operator_sees_and_sends_the_form(run: Store) -> None:
     assert status(run) is RunStatus.RUNNING
 
 
-def test_another_token_ends_the_session(operator: TestClient, run: Store) -> None:
+def test_another_token_ends_the_session(operator, run):
     cookie = {"Cookie": f"{COOKIE}={operator.cookies[COOKIE]}"}
     for token, code in ((OPERATOR, 200), (OPERATOR + "2", 401)):
         assert client_of(run, people(TOKEN, token)).get("/run", headers=cookie).status_code == code
 
 
-def test_health_says_whether_the_database_answers(
-    run: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health_says_whether_the_database_answers(run, monkeypatch):
     client = client_of(run, NOBODY)
     assert client.get("/health").json() == {"status": "ok"}
 
-    def away() -> None:
+    def away():
         raise DatabaseUnreachable("10.0.0.1: no answer")
 
     monkeypatch.setattr(run, "check", away)

@@ -5,8 +5,7 @@ from html import escape
 from urllib.parse import urlencode
 
 import pytest
-from asking import Store
-from builders import Stage, new_run, stage
+from builders import new_run, stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
 
@@ -33,20 +32,20 @@ PAGES = (
 )
 
 
-def html(browser: TestClient, path: str) -> str:
+def html(browser, path):
     answer = browser.get(path)
     assert answer.status_code == 200, answer.text
     return answer.text
 
 
-def cells(page: str, heading: str) -> str:
+def cells(page, heading):
     """The value of one of the facts of a page."""
     found = re.search(rf"<dt>(?:<abbr[^>]*>)?{heading}(?:</abbr>)?</dt><dd>(.*?)</dd>", page)
     assert found is not None, heading
     return found[1]
 
 
-def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, played: Stage) -> None:
+def test_the_overview_begins_with_the_answer_of_status(browser, played):
     page = html(browser, "/run?run=first")
     now = status(played.store, played.now())
     (match,) = now.validations
@@ -61,7 +60,7 @@ def test_the_overview_begins_with_the_answer_of_status(browser: TestClient, play
         assert f">spsa-master {line} --run first</pre>" in rest
 
 
-def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
+def test_alarms_are_in_the_title_and_in_the_list_of_runs(store):
     stage(store, space(), 1)
     store.pause("first", "owner", "lunch")
     browser = client_of(store)
@@ -73,7 +72,7 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store: Store) -> None:
     assert (alarm["kind"], alarm["found"]) == ("paused", "it is paused: lunch")
 
 
-def test_two_runs_are_compared(store: Store) -> None:
+def test_two_runs_are_compared(store):
     stage(store, space(), 7)
     stage(store, space(), 8, name="second")
     browser = client_of(store)
@@ -87,7 +86,7 @@ def test_two_runs_are_compared(store: Store) -> None:
     assert [trace["name"] for trace in drawn] == ["first, estimate", "second, estimate"]
 
 
-def test_what_draws_is_sent_compressed_and_kept_for_good(browser: TestClient) -> None:
+def test_what_draws_is_sent_compressed_and_kept_for_good(browser):
     (address,) = re.findall(r'data-plotly="([^"]+)"', html(browser, "/run?run=first"))
     packed = browser.get(address)
     assert packed.headers["content-encoding"] == "gzip"
@@ -98,9 +97,7 @@ def test_what_draws_is_sent_compressed_and_kept_for_good(browser: TestClient) ->
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_no_page_holds_markup_or_secrets_of_others(
-    path: str, browser: TestClient, played: Stage
-) -> None:
+def test_no_page_holds_markup_or_secrets_of_others(path, browser, played):
     page = html(browser, path)
     for secret in ("<img", "geheim", "hostile-claim", "<style", "style=", "javascript:"):
         assert secret not in page
@@ -110,7 +107,7 @@ def test_no_page_holds_markup_or_secrets_of_others(
     assert re.findall(r"<script[^>]*>", page) == scripts
 
 
-def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> None:
+def test_hostile_names_are_shown_as_text(browser, played):
     shown = "&lt;img src=x onerror=alert(1)&gt;&amp;&#34;&#39;{{7*7}}"
     for path in ("/parameters", "/workers", "/events", "/iteration?number=8"):
         assert shown in html(browser, path), path
@@ -121,7 +118,7 @@ def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> 
     assert "postgresql://spsa:***@db/x is slow" in html(browser, "/events")
 
 
-def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
+def test_an_iteration_has_its_batches(browser, played):
     found = browser.get("/api/iteration?number=8").json()
     assert found["status"] == "in_progress" and found["games_played"] == 4
     first, second = found["batches"]
@@ -136,7 +133,7 @@ def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> Non
     assert "Purged results" not in page
 
 
-def test_an_iteration_tells_of_failures_and_purges(store: Store) -> None:
+def test_an_iteration_tells_of_failures_and_purges(store):
     staged = stage(store, space(), 1, planned=3)
     staged.open()
     claim = staged.claim("fails")
@@ -154,9 +151,7 @@ def test_an_iteration_tells_of_failures_and_purges(store: Store) -> None:
     assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
 
 
-def test_iterations_are_paged(
-    browser: TestClient, played: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_iterations_are_paged(browser, played, monkeypatch):
     monkeypatch.setattr("spsa.server.pages.PAGE", 3)
     for path, numbers in (("/iterations", [8, 7, 6]), ("/iterations?before=6", [5, 4, 3])):
         assert [int(n) for n in re.findall(r'number=(\d+)"', html(browser, path))] == numbers
@@ -168,8 +163,8 @@ def test_iterations_are_paged(
     assert "There are none before 1." in html(browser, "/iterations?before=1")
 
 
-def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
-    def names(query: str) -> list[str]:
+def test_parameters_are_sorted(browser, played):
+    def names(query):
         page = html(browser, f"/parameters?{query}")
         return re.findall(r'class="name"><a href="/parameter[^"]*name=([^"]{6})', page)
 
@@ -185,7 +180,7 @@ def test_parameters_are_sorted(browser: TestClient, played: Stage) -> None:
     assert 'aria-sort="descending"' in html(browser, "/workers?sort=slots&order=descending")
 
 
-def test_results_are_sorted_by_elo_and_unknown_ones_come_last() -> None:
+def test_results_are_sorted_by_elo_and_unknown_ones_come_last():
     tallies = [Tally(), Tally(0, 2, 0, (1, 0, 0, 0, 0)), Tally(2, 0, 0, (0, 0, 0, 0, 1))]
     view = View("", (Column("elo", "Elo", lambda one: one),))
     none, worst, best = tallies
@@ -193,7 +188,7 @@ def test_results_are_sorted_by_elo_and_unknown_ones_come_last() -> None:
     assert Sorted("", "", "Elo", is_descending=False).rows(view, tallies) == [worst, best, none]
 
 
-def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
+def test_a_page_that_did_not_change_is_not_sent_again(store):
     staged = stage(store, space(), 1)
     browser = client_of(store)
     tag = browser.get("/iterations").headers["etag"]
@@ -204,9 +199,7 @@ def test_a_page_that_did_not_change_is_not_sent_again(store: Store) -> None:
     assert browser.get("/iterations", headers={"If-None-Match": tag}).status_code == 200
 
 
-def test_a_worker_has_a_page_with_what_it_plays_and_spoils(
-    browser: TestClient, played: Stage
-) -> None:
+def test_a_worker_has_a_page_with_what_it_plays_and_spoils(browser, played):
     ((name, host),) = ((one.name, one.host) for one in played.store.workers() if one.host == "evil")
     address = f"/worker?{urlencode({'name': name})}"
     assert escape(address) in html(browser, "/workers").replace("run=first&amp;", "")
@@ -232,9 +225,7 @@ def test_a_worker_has_a_page_with_what_it_plays_and_spoils(
         ("/nothing", 404, "Not Found"),
     ],
 )
-def test_what_is_not_there_is_told(
-    path: str, code: int, said: str, browser: TestClient, played: Stage
-) -> None:
+def test_what_is_not_there_is_told(path, code, said, browser, played):
     answer = browser.get(path)
     assert answer.status_code == code and said in answer.text
     if not path.startswith(("/compare", "/worker?")):  # pages only
@@ -242,9 +233,7 @@ def test_what_is_not_there_is_told(
         assert api.status_code == code and said in api.json()["error"]
 
 
-def test_a_defect_is_told_without_its_details(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_defect_is_told_without_its_details(store, monkeypatch, caplog):
     monkeypatch.setattr(store, "run_overviews", lambda: 1 // 0)
     browser = TestClient(client_of(store).app, "http://localhost", raise_server_exceptions=False)
     answer = browser.get("/")
@@ -252,10 +241,8 @@ def test_a_defect_is_told_without_its_details(
     assert "ZeroDivision" not in answer.text and "ZeroDivisionError" in caplog.text
 
 
-def test_a_database_that_is_away_is_asked_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away() -> None:
+def test_a_database_that_is_away_is_asked_again(store, monkeypatch):
+    def away():
         raise DatabaseUnreachable("postgresql://spsa@10.0.0.1/spsa: no answer")
 
     monkeypatch.setattr(store, "run_overviews", away)
@@ -264,7 +251,7 @@ def test_a_database_that_is_away_is_asked_again(
     assert "the database does not answer" in answer.text and "10.0.0.1" not in answer.text
 
 
-def test_without_an_operator_nothing_can_be_changed(browser: TestClient, played: Stage) -> None:
+def test_without_an_operator_nothing_can_be_changed(browser, played):
     own = {"Origin": "http://localhost"}
     for path in PAGES:
         expected = 400 if path == "/run" else 405  # which names no run
@@ -273,7 +260,7 @@ def test_without_an_operator_nothing_can_be_changed(browser: TestClient, played:
         assert browser.post(path).status_code == 403, "it comes from no page"
 
 
-def test_a_run_that_has_played_nothing(store: Store) -> None:
+def test_a_run_that_has_played_nothing(store):
     stage(store, space(), 0)
     browser = client_of(store)
     for path in PAGES:
@@ -285,7 +272,7 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
     assert browser.get("/api/figures").json() == {}
 
 
-def test_a_run_of_matches_alone_has_every_page(store: Store) -> None:
+def test_a_run_of_matches_alone_has_every_page(store):
     over = {"status": RunStatus.FINISHED, "finished_at": store.clock(), "max_iterations": 0}
     plain = {"theta": {}, "space": {"parameters": [], "constraints": []}}
     store.create_run(new_run(**plain, **over))

@@ -8,7 +8,7 @@ from spsa.server.people import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGue
 
 
 @pytest.mark.parametrize("role", Role)
-def test_a_session_ends(role: Role) -> None:
+def test_a_session_ends(role):
     token = Token(role, "t" * 20)
     cookie = token.new_cookie()
     end, mac = cookie.split(".")
@@ -20,7 +20,7 @@ def test_a_session_ends(role: Role) -> None:
     assert not token.has_made("")
 
 
-def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old() -> None:
+def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old():
     now = [1000.0]
     guesses = TokenGuesses(lambda: now[0])
     for _ in range(MAX_WRONG):
@@ -44,14 +44,14 @@ def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old() -> None:
         ("testclient", "testclient", True),
     ],
 )
-def test_a_network_of_ipv6_is_one_client(one: str, other: str, is_same: bool) -> None:
+def test_a_network_of_ipv6_is_one_client(one, other, is_same):
     guesses = TokenGuesses()
     for _ in range(MAX_WRONG):
         guesses.add_wrong(one)
     assert (guesses.seconds_to_wait(other) > 0) is is_same
 
 
-def test_the_memory_of_guesses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_guesses_is_bounded(monkeypatch):
     monkeypatch.setattr("spsa.server.people.MAX_ADDRESSES", 3)
     guesses = TokenGuesses()
     for i in (1, 2, 3, 1, 4, 5):

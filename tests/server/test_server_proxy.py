@@ -6,8 +6,6 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from socket import create_server
 
 import pytest
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = ROOT / "deploy" / "proxy"
 
 
-def nginx(folder: Path, port: int, server_port: str) -> list[str]:
+def nginx(folder, port, server_port):
     """The example on other ports, with another certificate, and what is around it otherwise."""
     example = (EXAMPLES / "nginx.conf").read_text()
     own = {
@@ -43,7 +41,7 @@ def nginx(folder: Path, port: int, server_port: str) -> list[str]:
     return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
 
 
-def caddy(folder: Path, port: int, server_port: str) -> list[str]:
+def caddy(folder, port, server_port):
     """The example for another site, whose certificate it need not ask for."""
     example = (EXAMPLES / "Caddyfile").read_text()
     own = {
@@ -56,7 +54,7 @@ def caddy(folder: Path, port: int, server_port: str) -> list[str]:
     return ["caddy", "run", "--config", str(folder / "Caddyfile")]
 
 
-def replaced(text: str, own: dict[str, str], skipping: str = "\0") -> str:
+def replaced(text, own, skipping="\0"):
     text = "\n".join(line for line in text.splitlines() if not line.startswith(skipping)) + "\n"
     for old, new in own.items():
         assert old in text
@@ -68,9 +66,7 @@ PROXIES = {"nginx": nginx, "caddy": caddy}
 
 
 @pytest.fixture(params=PROXIES)
-def proxied(
-    request: pytest.FixtureRequest, tmp_path: Path, sqlite_url: str
-) -> Iterator[tuple[str, ssl.SSLContext]]:
+def proxied(request, tmp_path, sqlite_url):
     """The address of a proxy in front of a server that has one run, and who trusts it."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
@@ -94,7 +90,7 @@ def proxied(
     proxy.wait()
 
 
-def until_it_listens(url: str, trusting: ssl.SSLContext) -> str:
+def until_it_listens(url, trusting):
     for _ in range(100):
         try:
             return got(url, None, trusting)
@@ -105,9 +101,7 @@ def until_it_listens(url: str, trusting: ssl.SSLContext) -> str:
     raise AssertionError("it does not answer")
 
 
-def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(
-    proxied: tuple[str, ssl.SSLContext], sqlite_url: str
-) -> None:
+def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(proxied, sqlite_url):
     url, trusting = proxied
     assert "first" in got(f"{url}api/runs", TOKEN, trusting)
     cookies = urllib.request.HTTPCookieProcessor()
@@ -115,7 +109,7 @@ def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(
     browser = urllib.request.build_opener(https, cookies)
     own = {"Origin": url.rstrip("/")}
 
-    def send(path: str, form: str) -> str:
+    def send(path, form):
         request = urllib.request.Request(url + path, form.encode(), own)
         with browser.open(request, timeout=60) as answer:
             return str(answer.read().decode())
@@ -127,7 +121,7 @@ def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(
     with Store(sqlite_url) as store:
         assert store.run("first").status is RunStatus.PAUSED
 
-    def code(i: int, token: str) -> int:
+    def code(i, token):
         said = {"X-Forwarded-For": f"198.51.100.{i}", "Authorization": f"Bearer {token}"}
         request = urllib.request.Request(f"{url}api/runs", headers=said)
         try:

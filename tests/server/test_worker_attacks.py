@@ -5,24 +5,21 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from asking import Store
-from attacks import Machine, Scene, Sender, held, report_of, scene
-from builders import Stage, new_worker, result_of, stage
+from attacks import Sender, held, report_of, scene
+from builders import new_worker, result_of, stage
 from invariants import broken
 from served import serving
 from shell import Shell
 
 from spsa.core.json_values import to_json
 from spsa.lifecycle import RunStatus
-from spsa.protocol import MAX_WORKERS, REQUESTS, Claim, Measured
+from spsa.protocol import MAX_WORKERS, REQUESTS, Measured
 from spsa.server.people import MAX_WRONG
 
 HASH = "a" * 64
@@ -35,7 +32,7 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def server(shared_store: Store) -> Iterator[tuple[Stage, str]]:
+def server(shared_store):
     """A run with enough iterations for all attacks, and the address of its server."""
     staged = stage(shared_store, max_iterations=1_000)
     with serving(shared_store) as url:
@@ -43,23 +40,21 @@ def server(shared_store: Store) -> Iterator[tuple[Stage, str]]:
 
 
 @pytest.fixture(scope="module")
-def shell(shared_database_url: str) -> Iterator[Shell]:
+def shell(shared_database_url):
     found = Shell(shared_database_url)
     yield found
     found.close()
 
 
 @pytest.fixture
-def run(server: tuple[Stage, str], shell: Shell) -> Iterator[Scene]:
+def run(server, shell):
     """A scene; what the attack left is looked at, and the run goes on."""
     with scene(*server, shell) as found:
         yield found
         found.go_on()
 
 
-def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(
-    run: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(run, monkeypatch):
     monkeypatch.setattr("spsa.server.people.MAX_WRONG", 10_000)
     before, token = run.counts(), run.bad.token
     run.store.register_worker(new_worker("direct", host="direct", secret="s" * 40))
@@ -77,7 +72,7 @@ def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(
     assert run.counts() == before
 
 
-def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Scene) -> None:
+def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run):
     with serving(run.store) as url:
         known, guessing = Sender(url, run.good.token), Sender(url, "spsa_guess")
         assert known.post("/worker/work", {}).status == 200
@@ -91,9 +86,7 @@ def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run: Sc
         assert guessing.post("/worker/work", {}).status == 429, "or a right guess would show"
 
 
-def test_no_token_is_logged(
-    run: Scene, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_token_is_logged(run, caplog, capfd):
     secret = "spsa_very-secret-" + "x" * 30
     with caplog.at_level(logging.DEBUG), serving(run.store) as url:
         guessing, bad = Sender(url, secret), Sender(url, run.bad.token)
@@ -108,7 +101,7 @@ def test_no_token_is_logged(
     assert secret not in said and str(run.bad.token) not in said
 
 
-def bodies(claim: Claim, worker_id: int) -> dict[str, Any]:
+def bodies(claim, worker_id):
     """A body that names a worker for each request that does."""
     named, mine = {"worker_id": worker_id}, held(claim, worker_id=worker_id)
     lease = {**named, "claim_id": "other", "lease_seconds": 60}
@@ -129,7 +122,7 @@ def bodies(claim: Claim, worker_id: int) -> dict[str, Any]:
     }
 
 
-def test_a_machine_cannot_speak_for_the_worker_of_another(run: Scene) -> None:
+def test_a_machine_cannot_speak_for_the_worker_of_another(run):
     claim = run.good.claimed()
     before = run.counts(), run.batch(claim)
     asked = {f"/worker/{kind.path}" for kind in REQUESTS}
@@ -145,7 +138,7 @@ def test_a_machine_cannot_speak_for_the_worker_of_another(run: Scene) -> None:
     assert run.good.report(claim).json == {"reply": "accepted"}
 
 
-def test_the_claim_of_another_machine_is_of_no_use(run: Scene) -> None:
+def test_the_claim_of_another_machine_is_of_no_use(run):
     claim = run.good.claimed()
     before = run.counts(), run.batch(claim)
     theirs = bodies(claim, run.bad.id)
@@ -162,7 +155,7 @@ def test_the_claim_of_another_machine_is_of_no_use(run: Scene) -> None:
     assert (run.counts(), run.batch(claim)) == before
 
 
-def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> None:
+def test_a_report_counts_once_however_often_and_at_once_it_comes(run):
     claim, senders = run.good.claimed(), 8
     with ThreadPoolExecutor(senders) as threads:
         answers = list(threads.map(lambda _: run.good.report(claim), range(3 * senders)))
@@ -174,7 +167,7 @@ def test_a_report_counts_once_however_often_and_at_once_it_comes(run: Scene) -> 
     assert run.counts()[0].games_played == 4
 
 
-def tally(wins: Any = 0, losses: Any = 0, draws: Any = 0, ptnml: Any = (0, 0, 0, 0, 0)) -> Any:
+def tally(wins=0, losses=0, draws=0, ptnml=(0, 0, 0, 0, 0)):
     return {"wins": wins, "losses": losses, "draws": draws, "pentanomial": list(ptnml)}
 
 
@@ -191,7 +184,7 @@ FALSE_RESULTS: dict[str, dict[str, Any]] = {
 """Where each is refused; `tests/core/test_limits.py` has all of them."""
 
 
-def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> None:
+def test_a_result_that_cannot_be_true_is_refused_with_its_place(run):
     claim = run.bad.claimed()
     before = run.counts(), run.batch(claim)
     for field, over in FALSE_RESULTS.items():
@@ -203,8 +196,8 @@ def test_a_result_that_cannot_be_true_is_refused_with_its_place(run: Scene) -> N
     assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
-def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run: Scene) -> None:
-    def kept(text: str) -> dict[str, Any]:
+def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run):
+    def kept(text):
         game = dict.fromkeys(("detail", "position", "output"), text)
         return {"kept_voids": [{"pair": 0, "culprit": "plus", "white": "minus", **game}]}
 
@@ -229,7 +222,7 @@ JUNK = (
 )
 
 
-def test_what_is_no_value_of_the_protocol_is_refused(run: Scene) -> None:
+def test_what_is_no_value_of_the_protocol_is_refused(run):
     before = run.counts()
     for kind in REQUESTS:
         for body in JUNK:
@@ -239,7 +232,7 @@ def test_what_is_no_value_of_the_protocol_is_refused(run: Scene) -> None:
     assert run.counts() == before
 
 
-def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
+def test_another_version_of_the_protocol_is_told_apart(run):
     for version in ("0", "2", "x", ""):
         answer = run.good.post("/worker/work", {}, X_Spsa_Protocol=version)
         assert answer.refusal == (426, "outdated"), version
@@ -252,22 +245,22 @@ def test_another_version_of_the_protocol_is_told_apart(run: Scene) -> None:
 # Bodies
 
 
-def connected(url: str) -> socket.socket:
+def connected(url):
     parts = urlsplit(url)
     return socket.create_connection((parts.hostname, parts.port), timeout=20)
 
 
-def head(machine: Machine, path: str, *more: str, method: str = "POST") -> bytes:
+def head(machine, path, *more, method="POST"):
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *more]
     return "\r\n".join([*lines, f"Authorization: Bearer {machine.token}", "", ""]).encode()
 
 
-def status_of(connection: socket.socket) -> int:
+def status_of(connection):
     with connection.makefile("rb") as answer:
         return int(answer.readline().split()[1])
 
 
-def test_a_body_is_at_most_a_megabyte(run: Scene) -> None:
+def test_a_body_is_at_most_a_megabyte(run):
     with connected(run.url) as connection:
         connection.sendall(head(run.bad, "/worker/touch", "Content-Length: 1000001"))
         assert status_of(connection) == 413, "before any of it is sent"
@@ -280,7 +273,7 @@ def test_a_body_is_at_most_a_megabyte(run: Scene) -> None:
     assert run.bad.post("/worker/touch", b"x" * 2_000_000).refusal == (413, "too_large")
 
 
-def test_half_a_body_is_no_request(run: Scene) -> None:
+def test_half_a_body_is_no_request(run):
     claim = run.bad.claimed()
     body = json.dumps(report_of(claim)).encode()
     before = run.counts(), run.batch(claim)
@@ -293,7 +286,7 @@ def test_half_a_body_is_no_request(run: Scene) -> None:
     assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
-def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_is_given_up(run, monkeypatch):
     monkeypatch.setattr("spsa.server.receiving.BODY_SECONDS", 0.4)
     slow = [connected(run.url) for _ in range(20)]
     for connection in slow:
@@ -315,7 +308,7 @@ def test_a_slow_body_is_given_up(run: Scene, monkeypatch: pytest.MonkeyPatch) ->
 # Files
 
 
-def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run: Scene) -> None:
+def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run):
     content, claim = b"an engine" * 100_000, run.good.claimed()
     sha256 = claim.plus.sha256
     run.sql("UPDATE spsa_engine SET bytes = :bytes WHERE sha256 = :sha", bytes=content, sha=sha256)
@@ -336,7 +329,7 @@ def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run: Scene) -> 
 NO_HASHES = ("..%2f..%2f..%2fetc%2fpasswd", "../../etc/passwd", "A" * 64, "a" * 65, "%00" * 64)
 
 
-def test_what_is_no_hash_names_no_file(run: Scene) -> None:
+def test_what_is_no_hash_names_no_file(run):
     for name in NO_HASHES:
         with connected(run.url) as connection:
             connection.sendall(head(run.bad, f"/worker/files/{name}", method="GET"))
@@ -346,8 +339,8 @@ def test_what_is_no_hash_names_no_file(run: Scene) -> None:
 # Too much
 
 
-def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
-    def register(i: int) -> Any:
+def test_at_most_64_workers_of_a_machine_are_active(run):
+    def register(i):
         worker = to_json(new_worker(f"{run.bad.name}-more-{i}", cores=64))
         return run.bad.post("/worker/register", worker)
 
@@ -358,10 +351,10 @@ def test_at_most_64_workers_of_a_machine_are_active(run: Scene) -> None:
     assert refused.refusal == (429, "too_many") and int(refused.headers["Retry-After"]) > 0
 
 
-def test_a_machine_has_the_slots_that_its_cores_justify(run: Scene) -> None:
+def test_a_machine_has_the_slots_that_its_cores_justify(run):
     """Or its workers could hold all batches for as long as they renew."""
 
-    def register(name: str, **facts: int) -> int:
+    def register(name, **facts):
         info = to_json(new_worker(f"{run.bad.name}-{name}", **facts))
         return run.bad.post("/worker/register", info).status
 
@@ -373,7 +366,7 @@ def test_a_machine_has_the_slots_that_its_cores_justify(run: Scene) -> None:
     assert register("2", cores=2, concurrency=8) == 200
 
 
-def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:
+def test_a_worker_holds_what_its_slots_need(run):
     info = to_json(new_worker(f"{run.bad.name}-1", concurrency=1))
     assert run.bad.post("/worker/register", info).status == 200
     claims = [run.bad.claimed() for _ in range(4)]
@@ -388,7 +381,7 @@ def test_a_worker_holds_what_its_slots_need(run: Scene) -> None:
 
 
 @pytest.mark.parametrize("how", ["fails them", "loses their leases"])
-def test_one_machine_never_pauses_a_run_that_others_play(run: Scene, how: str) -> None:
+def test_one_machine_never_pauses_a_run_that_others_play(run, how):
     said = {"reason": "my engine is broken", "void_games": 10_000}
     for _ in range(5 * 8):
         if (claim := run.bad.claim()) is None:
@@ -402,7 +395,7 @@ def test_one_machine_never_pauses_a_run_that_others_play(run: Scene, how: str) -
     assert broken(run.sql) == []
 
 
-def test_what_cannot_be_of_a_worker_a_lease_or_a_failure_is_refused(run: Scene) -> None:
+def test_what_cannot_be_of_a_worker_a_lease_or_a_failure_is_refused(run):
     claim, me = run.bad.claimed(), {"worker_id": run.bad.id}
     before = run.counts(), run.batch(claim)
     info, lease = to_json(new_worker("other", secret="")), {**me, "claim_id": "x"}
@@ -421,9 +414,7 @@ def test_what_cannot_be_of_a_worker_a_lease_or_a_failure_is_refused(run: Scene) 
     assert run.sql("SELECT count(*) FROM spsa_worker WHERE name = 'other'") == [(0,)]
 
 
-def test_a_file_that_the_master_keeps_is_sent_if_it_is_the_right_one(
-    run: Scene, tmp_path: Path
-) -> None:
+def test_a_file_that_the_master_keeps_is_sent_if_it_is_the_right_one(run, tmp_path):
     """Where the engines are files of the master's machine, as the server is on."""
     claim, content = run.good.claimed(), b"a binary in the artifact store"
     file, sha256 = tmp_path / "engine", hashlib.sha256(content).hexdigest()

@@ -2,11 +2,8 @@
 
 import hashlib
 import select
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from asking import Store
 from attacks import Machine
 from builders import LEASE
 from served import serving
@@ -14,7 +11,7 @@ from test_worker_attacks import connected, head, status_of
 
 from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole
-from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile, LeasedBuild
+from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile
 
 ARCHIVE = b"the archive of a source"
 PLUS, MINUS = b"plus" * 100_000, b"minus" * 100_000
@@ -23,7 +20,7 @@ PLUS, MINUS = b"plus" * 100_000, b"minus" * 100_000
 class Orders:
     """One order, a server, two machines that may build and one that may not."""
 
-    def __init__(self, store: Store, url: str, sql: Any) -> None:
+    def __init__(self, store, url, sql):
         self.store, self.url, self.sql = store, url, sql
         self.archive = hashlib.sha256(ARCHIVE).hexdigest()
         store.keep_files({self.archive: ARCHIVE})
@@ -32,30 +29,30 @@ class Orders:
         self.two = Machine(store, url, "two", MachineRole.BUILDER)
         self.player = Machine(store, url, "player", MachineRole.WORKER)
 
-    def order(self) -> None:
+    def order(self):
         words = ("builds", "linux")
         recipe = {"binary": "tern"}
         self.store.order_build("k" * 64, words, self.archive, recipe, max_attempts=2)
 
-    def claimed(self, machine: Machine, claim_id: str = "build-1") -> LeasedBuild:
+    def claimed(self, machine, claim_id="build-1"):
         build = machine.api.claim_build(claim_id, machine.worker, LEASE)
         assert build is not None
         return build
 
     @property
-    def uploads(self) -> Any:
+    def uploads(self):
         """The engines that were sent and are not published: side and size."""
         sent = "SELECT '{0}', length({0}_bytes) FROM spsa_build WHERE {0}_bytes IS NOT NULL"
         return [row for side in ("plus", "minus") for row in self.sql(sent.format(side))]
 
     @property
-    def engines(self) -> Any:
+    def engines(self):
         (state,) = self.store.ordered_builds(["k" * 64])
         return state.engines
 
 
 @pytest.fixture
-def orders(store: Store, sql: Any) -> Iterator[Orders]:
+def orders(store, sql):
     with serving(store) as url:
         found = Orders(store, url, sql)
         machines = (found.one, found.two, found.player)
@@ -65,22 +62,22 @@ def orders(store: Store, sql: Any) -> Iterator[Orders]:
             machine.close()
 
 
-def built(content: bytes) -> BuiltFile:
+def built(content):
     return BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), bench=1234)
 
 
-def result_of(build: LeasedBuild, **over: Any) -> BuildResult:
+def result_of(build, **over):
     facts = {"target": "x86_64-linux", "requires": ("linux",)}
     facts |= {"plus": built(PLUS), "minus": built(MINUS)}
     held = {"worker_id": build.worker_id, "build_id": build.build_id, "claim_id": build.claim_id}
     return BuildResult(**held | facts | over)
 
 
-def path_of(build: LeasedBuild, side: str = "plus") -> str:
+def path_of(build, side="plus"):
     return f"/worker/builds/{build.build_id}/{build.claim_id}/{side}"
 
 
-def test_a_remote_worker_builds_for_others(orders: Orders) -> None:
+def test_a_remote_worker_builds_for_others(orders):
     one = orders.one
     build = orders.claimed(one)
     assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.archive)
@@ -94,7 +91,7 @@ def test_a_remote_worker_builds_for_others(orders: Orders) -> None:
     assert orders.uploads == [], "they are engines now"
 
 
-def test_what_is_sent_again_takes_the_place_of_the_first(orders: Orders) -> None:
+def test_what_is_sent_again_takes_the_place_of_the_first(orders):
     build = orders.claimed(orders.one)
     for i in range(4):
         answer = orders.one.send("PUT", path_of(build), b"x" * (i + 1))
@@ -109,7 +106,7 @@ def test_what_is_sent_again_takes_the_place_of_the_first(orders: Orders) -> None
     assert orders.two.api.publish_build(result_of(again), PLUS, MINUS) == "accepted"
 
 
-def test_nobody_but_the_holder_sends_or_publishes(orders: Orders) -> None:
+def test_nobody_but_the_holder_sends_or_publishes(orders):
     build = orders.claimed(orders.one)
     for machine in (orders.two, orders.player):
         other = to_json(result_of(build, worker_id=machine.id))
@@ -129,7 +126,7 @@ def test_nobody_but_the_holder_sends_or_publishes(orders: Orders) -> None:
     assert orders.one.send("PUT", path_of(build), PLUS).refusal == (403, "revoked")
 
 
-def test_a_published_engine_is_the_one_that_was_sent(orders: Orders) -> None:
+def test_a_published_engine_is_the_one_that_was_sent(orders):
     build = orders.claimed(orders.one)
     publish = "/worker/builds/publish"
     right = to_json(result_of(build))
@@ -144,7 +141,7 @@ def test_a_published_engine_is_the_one_that_was_sent(orders: Orders) -> None:
     assert orders.one.post(publish, right).json == {"reply": "accepted"}
 
 
-def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders: Orders) -> None:
+def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders):
     build = orders.claimed(orders.one)
     assert orders.one.send("PUT", path_of(build), b"").refusal == (422, "out_of_range")
     with connected(orders.url) as connection:
@@ -159,7 +156,7 @@ def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders: Orders)
     assert orders.uploads == []
 
 
-def test_two_engines_of_a_machine_are_on_their_way_at_a_time(orders: Orders) -> None:
+def test_two_engines_of_a_machine_are_on_their_way_at_a_time(orders):
     build = orders.claimed(orders.one)
     start = head(orders.one, path_of(build), "Content-Length: 100", method="PUT")
     slow = [connected(orders.url) for _ in range(3)]
