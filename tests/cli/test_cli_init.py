@@ -28,6 +28,8 @@ def test_what_it_writes_loads(engine, arguments, config, ask):
     assert ask("init", "--no-try", *(text.format(engine=engine) for text in arguments)).code == 0
     shown = ask("params", "show", "--config", config)
     assert shown.code == 0 and "margin" in shown.out
+    unchanged = ask("params", "diff", "--config", config)
+    assert unchanged.out == "" and "the source has these values already" in unchanged.err
 
 
 @pytest.mark.parametrize(
@@ -224,21 +226,3 @@ def test_arguments_of_an_engine_are_kept(uci, ask):
     assert ask("init", "--no-try", "--engine", uci, "--", "--uci", "a b").code == 0
     assert tomllib.loads(Path("config.toml").read_text())["engine"]["arguments"] == ["--uci", "a b"]
     assert ask("params", "show").code == 0
-
-
-def test_faults_of_params_and_source_come_in_one_round(engine, ask):
-    assert ask("init", "--no-try", "engine").code == 0
-    unchanged = ask("params", "diff")
-    assert unchanged.out == "" and "the source has these values already" in unchanged.err
-    config, params = Path("config.toml"), Path("params.toml")
-    usual = config.read_text()
-    params.write_text(
-        "[margim]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\n"
-        "[depth]\nvalue = 50\nmin = 0\nmax = 9\nstep = 1\n"
-    )
-    config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
-    said = ask("params", "show").err
-    assert "[games]" in said, "a file that is missing"
-    assert "params.toml:7: [depth] value 50 is outside" in said, "a wrong number"
-    assert "[margim] there is no constant MARGIM" in said, "and the source"
-    assert "3 faults" in said

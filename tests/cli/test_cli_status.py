@@ -123,19 +123,6 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(project_store, as
     assert [line.split()[0] for line in shown[2:]] == ["urgent", "usual", "over"]
 
 
-def test_a_run_is_given_another_priority_and_share_while_it_is_live(project_store, ask):
-    begun(project_store, name="first")
-    begun(project_store, name="second")
-    refused = ask("set")
-    assert refused.code == 2 and "give --iterations, --priority or --share" in refused.err
-    said = ask("set", "--run", "first", "--priority", "-3", "--share", "2.5").out
-    assert said == "first has priority -3 and share 2.5 now\n"
-    run = project_store.run("first")
-    assert (run.priority, run.share) == (-3, 2.5)
-    (told,) = [e for e in project_store.events(run.id) if e.kind == "prioritize"]
-    assert told.detail == {"priority": -3, "share": 2.5}
-
-
 @pytest.mark.slow
 def test_a_watch_ends_with_its_run(staged, ask):
     finish(staged)

@@ -157,6 +157,13 @@ def test_missing_files_and_folders_are_faults(tmp_path):
     assert "Is a directory" in faults(tmp_path)[0]
     assert "cannot be read" in faults(tmp_path / ("x" * 5000))[0]
     assert "cannot be read" in faults(Path("a\0b"))[0]
+    (tmp_path / "loop").symlink_to("loop")
+    assert "cannot be read" in faults(tmp_path / "loop")[0]
+
+
+def test_what_is_said_of_megabytes_of_nonsense_is_short(params):
+    (fault,) = faults(params("x" * 5_000_000))
+    assert len(fault) < 500
 
 
 HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8")
