@@ -8,7 +8,7 @@ import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from console import call, commands, environment, master, worker
+from console import call, commands, environment, master
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade

@@ -8,6 +8,7 @@ from console import CONFIG, PARAMS, write_project
 from spsa.cli.held_run import sole_writer
 from spsa.config import load_config
 
+
 def refused(ask, file):
     """The faults that `run` tells of, after it has been seen to do nothing else."""
     before = sorted(Path().rglob("*"))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import space_from
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -81,15 +82,17 @@ def test_objects_are_read_as_they_were_written(kind, data, tmp_path):
     assert _listed(read.space, ranges_alone=alone) == _listed(space, ranges_alone=alone)
 
 
-def test_json_keeps_placements_and_constraints(tmp_path):
-    (tmp_path / "params.toml").write_text(
-        'constraints = ["a < b"]\n'
-        '[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nconstant = "search::A[2]"\n'
-        "[b]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\nactive = false\n"
+def test_json_and_params_toml_keep_every_key(tmp_path):
+    space = space_from(
+        'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
+        "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
+        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntype = "float"\narray = "T.1"\n'
+        'knob = "base"\noption = "My C"\ngroup = "g"\n'
+        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nknob = "per_index"\n'
+        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\nconstant = "src/x.rs::m::U[2]"\n'
     )
-    space = load_space(tmp_path / "params.toml")
-    read = _read(tmp_path / "all.json", exported("json", space, {}, "f")).space
-    assert read == space
+    assert _read(tmp_path / "all.json", exported("json", space, {}, "f")).space == space
+    assert space_from(params_file(space)) == space
 
 
 TUNE = """\

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
-from console import call, master, write_project
+from console import call, master
 from invariants import broken
 from shell import Shell
 
@@ -35,12 +35,6 @@ def of_the_copy(url):
         theta = played(Stage(store, run, master, worker), ITERATIONS)
         assert broken(sql) == []
     return theta
-
-
-@pytest.fixture
-def project(tmp_path):
-    write_project(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from console import call, master, worker, write_project
+from console import call, master, worker
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,10 +79,9 @@ PLAYS_ONCE = ("--spsa", "--once", "-c", "1")
 
 
 @pytest.fixture
-def project(tmp_path):
-    write_project(tmp_path)
-    (tmp_path / "right").write_text(f"sqlite:///{tmp_path}/spsa.db\n")
-    return tmp_path
+def project(project):
+    (project / "right").write_text(f"sqlite:///{project}/spsa.db\n")
+    return project
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from asking import Store
 from builders import stage
-from console import call, master, worker, write_project
+from console import call, worker
 
 from spsa.db import database, migrate
 from spsa.db.database import create_engine
@@ -128,12 +128,6 @@ def test_a_file_that_another_process_writes_for_long(empty_sqlite_url, monkeypat
     assert upgrade(empty_sqlite_url)
 
 
-def test_a_server_that_is_not_there_is_unreachable():
-    with pytest.raises(DatabaseUnreachable) as refused:
-        Store("postgresql://me:hunter2@127.0.0.1:1/nothing")
-    assert "hunter2" not in str(refused.value)
-
-
 def test_a_table_that_changes_under_a_program_is_a_sentence(database_url, sql):
     with Store(database_url, durable=False) as store:
         on = stage(store)
@@ -144,16 +138,10 @@ def test_a_table_that_changes_under_a_program_is_a_sentence(database_url, sql):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "program",
-    [worker("--spsa", "-c", "1"), *map(master, ("run", "status", "doctor"))],
-    ids=["worker", "run", "status", "doctor"],
-)
-def test_every_program_ends_with_a_sentence_and_3(program, sqlite_url, tmp_path, sql):
-    """A worker too, though it waits for a database that is not there yet."""
+def test_a_worker_does_not_wait_for_other_tables(sqlite_url, tmp_path, sql):
+    """As it waits for a database that is not there yet."""
     sql(ANOTHER)
-    write_project(tmp_path)
-    done = call(program, tmp_path, DATABASE_URL=sqlite_url)
+    done = call(worker("--spsa", "-c", "1"), tmp_path, DATABASE_URL=sqlite_url)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     (sentence,) = done.stderr.splitlines()
     assert f"schema 0047; this one needs {REVISION}" in sentence

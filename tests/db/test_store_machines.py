@@ -12,7 +12,7 @@ from invariants import broken
 
 from spsa.core.game_settings import Book, EngineFile
 from spsa.errors import LeaseLost, NameTaken, NothingToDo, NotPermitted, OutOfRange, TooManyRequests
-from spsa.lifecycle import MachineRole, RunStatus
+from spsa.lifecycle import MachineRole
 from spsa.protocol import MAX_WORKERS, Failure, Measured
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
@@ -70,13 +70,6 @@ def test_a_machine_set_aside_for_these_binaries_is_not_waited_for(fleet):
     assert fleet.claim("a") is None, "c may play them"
     fleet.store.set_aside("c", "broken", "me", sha256=MINUS)
     assert fleet.fails("a") == 0
-
-
-def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet):
-    assert [fleet.leaves(machine) for machine in "abc"] == [0, 0, 0]
-    assert fleet.claim("d").seq == 1
-    view = fleet.on.view()
-    assert (view.run.status, view.machine_failures) == (RunStatus.PAUSED, [])
 
 
 def test_a_batch_that_another_one_plays_after_all_counts(fleet):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from console import ROOT, environment, write_project
+from console import ROOT, environment
 from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, execute
@@ -163,12 +163,6 @@ def test_a_server_without_tls_is_refused(postgresql_url):
     assert reached(postgresql_url) == ""
 
 
-@pytest.fixture
-def project(tmp_path):
-    write_project(tmp_path)
-    return tmp_path
-
-
 TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"
 WRONG = {
     "password": "postgresql://tuner:{secret}x@127.0.0.1:{port}/postgres",
@@ -193,7 +187,6 @@ ARGUMENTS = {
 def test_no_output_of_any_command_has_the_secret(
     wrong, secure, project, monkeypatch, capfd, caplog
 ):
-    monkeypatch.chdir(project)
     monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
     # `run` makes the tables, and `serve` waits for them
     changing = {"run", "serve"} if wrong == "no tables" else set()

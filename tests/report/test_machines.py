@@ -11,7 +11,7 @@ from served import client_of
 
 from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
-from spsa.protocol import BatchResult, Failure
+from spsa.protocol import BatchResult
 from spsa.report.events import AlarmKind
 from spsa.report.machines import (
     cochran_mantel_haenszel,
@@ -225,21 +225,3 @@ def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store):
     sqlite_store.release_machine("m0", "me")
     set_aside(sqlite_store, staged.now(), reports)
     assert sqlite_store.machines_set_aside() == []
-
-
-def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store):
-    theta = {"margin": 200.0}
-    staged = stage(store, SPACE, planned=9)
-    staged.open(target_games=4, base_parameters=theta)
-    bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
-    claim = store.claim("first", bad, 1000.0)
-    assert claim is not None
-    store.fail(claim, Failure(reason="void 4 times", void_games=4))
-    again = store.claim("second", good, 1000.0)
-    assert again is not None
-    store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
-    (part_,) = store.worker_parts(staged.run.id, 1)
-    assert (part_.machine, part_.void_games, part_.void_batches) == ("good", 0, 0)
-    voids = {row.name: row.void_games for row in store.workers()}
-    assert (voids["bad"], voids["good"]) == (4, 0)
-    assert store.iterations(staged.run.id, number=1)[0].void_games == 4

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from console import CONFIG, ROOT, call, master, write_project
+from engines.faulty import wait_until
 from listening import MailServer, Webhook, listening
 
 from spsa.config import load_config
@@ -42,9 +43,7 @@ def test_a_webhook_gets_json_once_and_again_while_it_fails(tmp_path, caplog):
 
 
 def wait_for(hook, requests):
-    end = time.monotonic() + 60
-    while len(hook.got) < requests and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: len(hook.got) >= requests)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +99,7 @@ def test_a_command_gets_the_text_and_no_secret_and_is_bounded(tmp_path, monkeypa
     os.mkfifo(tmp_path / "alive")
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
     assert run(f"sleep 90 > {tmp_path}/alive & sleep 90") == "it was killed after 1 s"
-    end = time.monotonic() + 60
-    while _is_held(reader) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not _is_held(reader), "its children are killed too"
+    wait_until(lambda: not _is_held(reader))  # its children are killed too
     os.close(reader)
 
 

@@ -13,7 +13,6 @@ import pytest
 from asking import Store
 from builders import new_worker, space_from, stage
 
-from spsa.config.projection import params_file
 from spsa.db.tables import Event
 from spsa.report.html import page
 from spsa.report.report import report
@@ -117,18 +116,6 @@ def test_it_begins_with_the_answer(told, read):
     assert "[margin]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" in again
 
 
-def test_the_params_file_is_read_as_the_same_space():
-    space = space_from(
-        'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
-        "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
-        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntype = "float"\narray = "T.1"\n'
-        'knob = "base"\noption = "My C"\ngroup = "g"\n'
-        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nknob = "per_index"\n'
-        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\nconstant = "src/x.rs::m::U[2]"\n'
-    )
-    assert space_from(params_file(space)) == space
-
-
 def test_hostile_names_are_text_and_no_password_is_in_it(html, read):
     assert "geheim" not in html
     assert "<script>alert" not in html and "<img" not in html
@@ -143,9 +130,3 @@ def test_characters_that_turn_text_around_are_escaped(told):
     made = made.partition("<script")[0]
     assert "\u202e" not in made and "\x1b" not in made
     assert Reader(made).texts["h1"] == ["Tuning run abc\\u202etxt.exe\\x1b[31m\\nnew"]
-
-
-def test_a_run_that_has_not_begun_says_what_to_do(sqlite_store):
-    found = page(report(sqlite_store, stage(sqlite_store, space_from(PARAMS), 0).now()))
-    assert '<script type="application/json" id="figures">{}</script>' in found
-    assert "<code>spsa-master validate</code> plays the tuned values" in found

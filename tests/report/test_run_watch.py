@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from builders import space_from, stage
+from engines.faulty import wait_until
 
 from spsa.config import load_config
 from spsa.config.settings import NotifySection
@@ -79,13 +80,6 @@ def watched(staged, wanted, tell=lambda _: None):
         thread.join(120)
 
 
-def until(is_so, seconds=120.0):
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     sqlite_store, sqlite_url, tmp_path, monkeypatch
 ):
@@ -99,7 +93,7 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     with watched(staged, config(tmp_path, sqlite_url)):
         for more, expected in ((2.0, []), (0.9, ["stop"]), (1.4, ["stop"]), (1.6, ["go on"])):
             monkeypatch.setattr(Filters, "elo_of", lambda *_, more=more: more)
-            until(lambda expected=expected: said()[-1:] == expected)
+            wait_until(lambda expected=expected: said()[-1:] == expected)
             assert status(sqlite_store, staged.now()).verdict.advice == (expected or ["go on"])[0]
     assert said() == ["stop", "go on"]
 
@@ -120,11 +114,11 @@ def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path
     wanted = config(tmp_path, sqlite_url)
     sqlite_store.pause("first", "me", "lunch")
     with watched(staged, wanted, told.append):
-        until(lambda: told)
+        wait_until(lambda: told)
     with watched(staged, wanted, told.append):
         time.sleep(0.5)
         sqlite_store.resume("first", "me")
-        until(lambda: told[1:])
+        wait_until(lambda: told[1:])
     assert told_alarms(sqlite_store, staged.run) == {}
     paused, over = told
     assert (paused.run, paused.kind, over.kind) == ("first", "paused", "over")
@@ -148,7 +142,7 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     staged.validate(games=8, compared=Compared(theta="1", background=True))
     staged.validate(games=8, compared=Compared(sprt=(0.0, 5.0)))  # not decided
     with watched(staged, wanted, told.append):
-        until(news)
+        wait_until(news)
     sqlite_store.finish(staged.master)
     ended = news_of(status(sqlite_store, staged.now()), is_ending=True)
     assert [one.kind for one in ended] == ["validation", "validation", "finished"]
