@@ -99,12 +99,12 @@ def invite(store: Store, name: str, may_build: bool, url: str | None) -> None:
     """
     role = MachineRole.BUILDER if may_build else MachineRole.WORKER
     token = store.invite_machine(name, role, actor())
-    server = shlex.quote(url or _PLACEHOLDER)
+    address = url or _PLACEHOLDER
+    server, parts = shlex.quote(address), urlsplit(address)
     echo(f"paste this on {name}; its token is not shown again:", err=True)
     if url is None:
         echo(f"put the address of your server in place of {_PLACEHOLDER}", err=True)
     flags = " --build" if may_build else ""
-    parts = urlsplit(url or _PLACEHOLDER)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         flags += " --plain-http"  # the token crosses a network unencrypted
     echo(

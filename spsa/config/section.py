@@ -123,7 +123,7 @@ def _told(
 ) -> Iterator[Found]:
     """One fault for each path; of the parts of a union the one that the value looks like."""
     told: dict[Key, tuple[ErrorDetails, object]] = {}
-    for one in error.errors(include_url=False):
+    for one in error.errors():
         path, value = _place(one, data)
         if one["type"] == "default_factory_not_called":
             continue

@@ -62,7 +62,7 @@ def nobody_plays(stage):
 
 STATES: dict[str, tuple[Callable[[Stage], object], list[str]]] = {
     "new": (lambda stage: None, []),
-    "open": (lambda stage: stage.open(), ["1 worker on 4 slots"]),
+    "open": (lambda stage: stage.open(), ["1 worker on 4 slots", "\niterations"]),
     "won by plus alone": (one_sided, []),
     "paused": (
         lambda stage: stage.store.pause("first", "me", "for [/a] :reason:"),

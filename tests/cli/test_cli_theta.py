@@ -76,12 +76,12 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, options, plus, 
     assert added == [f"+pub const {n.upper()}: i32 = {v};" for n, v in plus.items()]
     assert [line[1:] for line in patch if line.startswith("-pub")] == SOURCE.splitlines()
     tuned.store.release_master_lease(tuned.master)
-    asked: list[PlayedValues] = []
-    monkeypatch.setattr(
-        "spsa.cli.validate.play_match", lambda _held, _run, contest, *_: asked.append(contest.sides)
-    )
-    assert ask("validate", *options).code == 130
-    assert asked == [PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})]
+    asked = []
+    monkeypatch.setattr("spsa.cli.validate.play_match", lambda _held, _run, it: asked.append(it))
+    assert ask("validate", *options, "--sprt", 0, 5).code == 130
+    (match,) = asked
+    assert match.sides == PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})
+    assert match.asked == Compared(theta=options[-1] if options else "final", sprt=(0.0, 5.0))
 
 
 @pytest.mark.usefixtures("tuned")

@@ -124,6 +124,21 @@ def test_the_line_for_an_invited_machine_is_all_that_stdout_has(staged, ask):
     assert known[0].role is MachineRole.WORKER and "@" in str(known[0].invited_by)
 
 
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        (["--url", "http://10.0.0.2:8765", "--may-build"], "10.0.0.2:8765 --build --plain-http\n"),
+        (["--url", "http://localhost:8765"], " http://localhost:8765\n"),
+        ([], " --server https://YOUR-SERVER\n"),
+    ],
+)
+def test_the_line_says_what_the_address_and_the_role_need(staged, ask, options, ends):
+    heard = ask("workers", "invite", "far", *options)
+    assert heard.out.endswith(ends) and ("put the address" in heard.err) == (not options)
+    machine = next(one for one in staged.store.machines() if one.name == "far")
+    assert machine.may_build == ("--may-build" in options)
+
+
 def test_machines_that_have_not_come_or_were_revoked_are_listed(staged, ask):
     ask("workers", "invite", "far")
     assert (

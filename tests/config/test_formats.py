@@ -76,8 +76,9 @@ def test_objects_are_read_as_they_were_written(kind, data, tmp_path):
     kinds = ("int",) if kind == "weather-factory" else ("int", "float")
     lines = "".join(f"{', '.join(row)}\n" for row in data.draw(_rows(*kinds)))
     space = _read(tmp_path / "list", lines).space
-    read = _read(tmp_path / "tune", exported(kind, space, {}, "f"))
-    assert read.format == kind
+    text = exported(kind, space, {}, "f")
+    read = _read(tmp_path / "tune", text)
+    assert read.format == kind and text.startswith("{\n  "), "people read it"
     alone = kind == "chess-tuning-tools"
     assert _listed(read.space, ranges_alone=alone) == _listed(space, ranges_alone=alone)
 

@@ -157,6 +157,7 @@ src/tuning.h | const double Factor = 90; const int LmrBase = 70; | neither, -
 src/eval.h | const int OffsetBlock = 6, TUNABLE_START = 26; | a size
 my-engine/src/coretypes.rs | const KNIGHT_MOVES: i32 = 8; | neither
 src/eval.rs | const PASSED: [[i32; 4]; 2] = [[5, 9, 20, 60], [60, 20, 9, 5]]; | one number
+src/eval.h | const int W[] = {300, 310, 500, 900, 10250}; | -, far
 src/pick.rs | const A: i16 = 99; const B: i16 = 98; const C: i16 = 97; const D: i16 = 96; | numbered
 """
 

@@ -5,28 +5,15 @@ import time
 from dataclasses import replace
 
 import pytest
-from builders import LEASE, new_worker
+from builders import LEASE, build_result, built, new_worker
 
 from spsa.errors import IllegalTransition, OutOfRange
 from spsa.lifecycle import MachineRole
-from spsa.protocol import BuildResult, BuiltFile, RegisteredWorker
+from spsa.protocol import RegisteredWorker
 
 WORDS = ("linux", "x86-64")
 ARCHIVE = b"an archive"
 PLUS, MINUS = b"plus", b"minus"
-
-
-def built(content, bench=None):
-    sha256 = hashlib.sha256(content).hexdigest()
-    return BuiltFile(sha256=sha256, size=len(content), bench=bench)
-
-
-def result_of(build, **over):
-    """What a worker says of `PLUS` and `MINUS`."""
-    facts = {"target": "x86_64-linux", "requires": WORDS}
-    facts |= {"plus": built(PLUS, 1234), "minus": built(MINUS, 4321)}
-    claim = {"build_id": build.build_id, "claim_id": build.claim_id, "worker_id": build.worker_id}
-    return BuildResult(**claim | facts | over)
 
 
 class Orders:
@@ -58,7 +45,8 @@ class Orders:
         return build
 
     def publish(self, build, **over):
-        return self.store.publish_build(result_of(build, **over), PLUS, MINUS)
+        facts = {"plus": built(PLUS, 1234), "minus": built(MINUS, 4321), "requires": WORDS}
+        return self.store.publish_build(build_result(build, **facts | over), PLUS, MINUS)
 
     @property
     def state(self):

@@ -1,6 +1,7 @@
 """Two masters that are started together: one moves the run, the other stands by."""
 
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from threading import Event
 from unittest.mock import Mock
@@ -46,6 +47,9 @@ def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypat
         _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), 32.0)
     assert asked.call_count == 3
     assert "standing by for up to 32 s to take over if it ends" in capsys.readouterr().err
+    asked.side_effect = [*held, "the lease"]
+    assert _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), inf) == "the lease"
+    assert capsys.readouterr().err.count(STANDING_BY) == 1
 
 
 @pytest.mark.slow

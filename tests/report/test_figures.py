@@ -52,9 +52,10 @@ def test_several_matches_have_one_curve_with_its_band(told):
     curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))
     band, line, *_ = traces(replace(told, measured=replace(told.measured, curve=curve)), "elo")
     assert (line["x"], line["y"]) == ([0, 40, 80], [0.0, 8.0, 12.0])
-    lower, upper = 12.0 - curve.errors[2], 12.0 + curve.errors[2]
+    least = [elo - error for elo, error in zip(curve.elo, curve.errors, strict=True)]
+    most = [elo + error for elo, error in zip(curve.elo, curve.errors, strict=True)]
     assert band["x"] == [0, 40, 80, 80, 40, 0] and band["fill"] == "toself"
-    assert band["y"][2:4] == [lower, upper]
+    assert band["y"] == [*least, *reversed(most)]
 
 
 def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told):

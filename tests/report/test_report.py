@@ -161,4 +161,4 @@ def test_a_display_that_fails_is_switched_off(error, live, sqlite_store):
         progress.opened(1, Gains())
         writes = broken.writes
         progress.opened(2, Gains())
-    assert broken.writes == writes
+    assert broken.writes == writes > 0

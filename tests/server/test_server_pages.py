@@ -61,14 +61,20 @@ def test_the_overview_begins_with_the_answer_of_status(browser, played):
 
 
 def test_alarms_are_in_the_title_and_in_the_list_of_runs(store):
-    stage(store, space(), 1)
+    staged = stage(store, space(), 0, planned=3)
+    staged.open()
+    staged.play()
+    theta = staged.now().theta
+    staged.apply(delta=dict.fromkeys(theta, 0.0), theta={**theta, "margin": 1000.0})
     store.pause("first", "owner", "lunch")
     browser = client_of(store)
     page = html(browser, "/run")
-    assert "<title>(1) Run first - spsa-master</title>" in page
+    assert "<title>(2) Run first - spsa-master</title>" in page
+    assert "<strong>first</strong>: it is paused: lunch" in page
+    assert '<a href="/parameter?run=first&amp;name=margin">margin</a>: theta is 1000, at' in page
     assert 'class="advice look">look<' in page and "left: " not in page
-    assert '<span class="status stopped">1</span>' in html(browser, "/")
-    (alarm,) = browser.get("/api/run").json()["alarms"]
+    assert '<span class="status stopped">2</span>' in html(browser, "/")
+    alarm, _ = browser.get("/api/run").json()["alarms"]
     assert (alarm["kind"], alarm["found"]) == ("paused", "it is paused: lunch")
 
 
@@ -78,8 +84,8 @@ def test_two_runs_are_compared(store):
     browser = client_of(store)
     assert "<option>first</option>" in html(browser, "/run?run=second")
     page = html(browser, "/compare?run=first&with=second")
-    runs = [store.run(name) for name in ("first", "second")]
-    for value in (run.theta["margin"] for run in runs):
+    first, second = (store.run(name).theta["margin"] for name in ("first", "second"))
+    for value in (first, second, round((second - first) / 20, 2)):
         assert f'<td class="number">{number(value)}</td>' in page
     assert 'href="/run?run=second"' in page and "7 of 7 iterations" in page
     drawn = browser.get("/api/figures?run=first&with=second").json()["compared"]["data"]

@@ -5,13 +5,13 @@ import select
 
 import pytest
 from attacks import Machine
-from builders import LEASE
+from builders import LEASE, build_result, built
 from served import serving
 from test_worker_attacks import connected, head, status_of
 
 from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole
-from spsa.protocol import ENGINE_BYTES, BuildResult, BuiltFile
+from spsa.protocol import ENGINE_BYTES
 
 ARCHIVE = b"the archive of a source"
 PLUS, MINUS = b"plus" * 100_000, b"minus" * 100_000
@@ -62,15 +62,8 @@ def orders(store, sql):
             machine.close()
 
 
-def built(content):
-    return BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), bench=1234)
-
-
-def result_of(build, **over):
-    facts = {"target": "x86_64-linux", "requires": ("linux",)}
-    facts |= {"plus": built(PLUS), "minus": built(MINUS)}
-    held = {"worker_id": build.worker_id, "build_id": build.build_id, "claim_id": build.claim_id}
-    return BuildResult(**held | facts | over)
+def result_of(build, plus=PLUS, minus=MINUS, **over):
+    return build_result(build, plus=built(plus, 1234), minus=built(minus, 1234), **over)
 
 
 def path_of(build, side="plus"):
@@ -135,7 +128,7 @@ def test_a_published_engine_is_the_one_that_was_sent(orders):
     orders.one.send("PUT", path_of(build), PLUS)
     assert orders.one.post(publish, right).json["field"] == "BuildResult.minus"
     orders.one.send("PUT", path_of(build, "minus"), MINUS)
-    other = to_json(result_of(build, plus=built(MINUS), minus=built(PLUS)))
+    other = to_json(result_of(build, plus=MINUS, minus=PLUS))
     assert orders.one.post(publish, other).refusal == (422, "out_of_range")
     assert orders.sql("SELECT count(*) FROM spsa_engine") == [(0,)]
     assert orders.one.post(publish, right).json == {"reply": "accepted"}

@@ -24,7 +24,15 @@ from spsa.lifecycle import Purpose
 from spsa.master.decide import Pause, upkeep
 from spsa.master.session import RunSettings, tuning_of
 from spsa.planning.games_needed import evenly
-from spsa.protocol import BatchResult, Claim, RegisteredWorker, WorkerInfo
+from spsa.protocol import (
+    BatchResult,
+    BuildResult,
+    BuiltFile,
+    Claim,
+    HeldBuild,
+    RegisteredWorker,
+    WorkerInfo,
+)
 
 THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}
 TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))
@@ -128,6 +136,16 @@ def tally_of_seed(seed: int, pairs: int) -> Tally:
 def result_of(claim: Claim, **over) -> BatchResult:
     """The one right report of a claim."""
     return BatchResult(tally=tally_of_seed(claim.seed, claim.pairs), **over)
+
+
+def built(content: bytes, bench: int | None = None) -> BuiltFile:
+    return BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), bench=bench)
+
+
+def build_result(build: HeldBuild, **over) -> BuildResult:
+    """What a worker says of the engines `plus` and `minus` that it has built."""
+    held = {name: getattr(build, name) for name in ("worker_id", "build_id", "claim_id")}
+    return BuildResult(**held | {"target": "x86_64-linux", "requires": ("linux",)} | over)
 
 
 def step_from(run: Run, tally: Tally, **over) -> tuple[Run, Update]:
