@@ -176,6 +176,8 @@ def test_each_change_of_a_run_is_told(project, project_store, ask):
         (["stop"], "first is stopped"),
     ):
         assert ask(*words) == Said(0, f"{told}\n", "")
+    refused = ask("set")
+    assert refused.code == 2 and "give --iterations, --priority or --share" in refused.err
     assert ask("doctor") == Said(0, "all is well: first\n", "")
     with closing(Shell(project_store.where)) as sql:
         sql("UPDATE spsa_run SET applied = 1")
