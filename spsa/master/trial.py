@@ -195,9 +195,8 @@ def _is_program(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         head = file.read(17)
-    is_linked = head[:4] == b"\x7fELF" and head[16:] in (b"\x02", b"\x03")
-    is_mac = head[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-    return is_linked or (is_mac and os.access(path, os.X_OK))
+    is_linked = os.access(path, os.X_OK) or head[16:] in (b"\x02", b"\x03")
+    return is_linked and head[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 def _difference(before: Setup, after: Setup) -> str:

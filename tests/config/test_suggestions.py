@@ -147,6 +147,9 @@ src/search.h | const int HistMargin = 10153; | -
 src/eval.h | const int kRanks = 8, PawnShifts[2] = {48, 47}, PstTableOffset = 65; | a size
 src/eval.h | const int MinScore = -32766, EndOffset[5] = {9, 9, 9, 9, 9}; | a size, one number
 src/search.h | enum { DO_NULL = 1 }; | on or off
+src/search.h | const int BENCHMARK_DEPTH = 12, GENFENS_MARGIN = 60, StackPadding = 8; | a size
+src/search.h | const int BestValue = 32498; | large and
+src/nn.h | const int EVAL_SCALE = 400; | neither
 src/board.h | const int G2 = 9, a7 = 55; | a square
 src/order.h | const int PxN = 300, RxQ = 700, Kx_ = 2; | a size
 src/eval.h | enum Term { MOBILITY = 9, THREAT, TOTAL }; const int DrawScore = -50; | numb, an option
@@ -243,7 +246,8 @@ def test_short_arrays_are_suggested_number_by_number_and_longer_ones_are_comment
             {
                 "tune_h": "#define ALL_PARAMS   \\\n  DEPTH_PARAM(RFP_DEPTH, 8) \\\n   \\\n"
                 "  SCORE_PARAM(RFP_MARGIN, -42)\nconst int Margin = 90;\n"
-                "#define ALL(T) \\\n  T(nmp, u8, 6, 1, 12, 1) \\\n  T(fp, Score, 70, 0, 200)\n"
+                "#define ALL(T, NO_T) \\\n  /* null moves */ \\\n"
+                "  T(nmp, u8, 6, 1, 12, 1) \\\n  T(fp, Score, 70, 0, 200)\n"
             },
             ["rfp_depth", "rfp_margin", "margin", "nmp", "fp"],
         ),
@@ -302,6 +306,7 @@ const OTHER: Point = point(3, 9, 1);
 C_RANGES = """\
 TUNE_PARAM(rfpMargin, 75, 40, 200, 10, 0.002)
 TUNE_PARAM(nmpBase, 4, 2, 8, 0.5, 0.002)
+TUNEABLE(futility, int, 1'500, -5'000, 5'000, 250, 0.002);
 inline Tunable<int> razor(300, 100, 600, 25);
 Tunable<int> delta = Tunable<int>(-20, -60, 0);
 TunableParam lmr{0.75, 0.25, 1.5};
@@ -364,6 +369,7 @@ ROWS = ", ".join(f"{{'p{i}', 20, 10, 50}}" for i in range(10))
             {
                 "rfp_margin": (75, 40, 200, 10, "rfpMargin"),
                 "nmp_base": (4, 2, 8, 1, "nmpBase"),
+                "futility": (1500, -5000, 5000, 250, "futility"),
                 "razor": (300, 100, 600, 25, "razor.0"),
                 "delta": (-20, -60, 0, 3, "delta.0"),
                 "lmr": (0.75, 0.25, 1.5, 0.0625, "lmr.0"),
@@ -454,6 +460,8 @@ def test_numbers_that_only_look_like_a_range_declare_none():
         ("TUNE(other, 20, 10, 50, false);", "leaves it out"),
         ("TUNE_DISABLED(other, 20, 10, 50, true);", "leaves it out"),
         ("TUNE(other, 900, 900, 900, true);", "leaves it out"),
+        ("NO_TUNE(other, 20, 10, 50, true);", "leaves it out"),
+        ("UNACTIVE_TUNEABLE(other, int, 20, 10, 50, 4, 0.002);", "leaves it out"),
         ("TUNE_TM(other, 20, 10, 50, true);", "about the clock"),
         ("TUNE(nodeTmBase, 150, 100, 200, true);", "about the clock"),
         ("TUNE(timeNodesMax, 15, 10, 20, true);", "about the clock"),

@@ -38,22 +38,26 @@ _BEFORE_FUNCTION = re.compile(
     r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
 )
 """A macro that stands for what is before a function's name, its type as well."""
-_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\(\w+,{}[^()\n]*\))?[ \t]*\\?\n)+"
+_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\(\w+,{}[^()\n]*\)|/\*[^\n]*\*/)?[ \t]*\\?\n)+"
 _RANGED = r"(?=(?:[ \t]*[a-zA-Z_]\w*,)?(?:[ \t]*-?[\d.]+[,)]){3})"
 _LISTED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+\w+(?:"
     + _ROWS.format(r"[ \t]*-?[\d.]")
-    + r"|\(\w+\)"
+    + r"|\(\w+(?:,[ \t]*\w+)?\)"
     + _ROWS.format(_RANGED)
     + ")",
     re.MULTILINE | re.ASCII,
 )
 """A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line.
 
-With an argument, `#define ALL(PARAM)`, the calls need ranges: others may be of anything.
+With arguments, `#define ALL(PARAM)`, the calls need ranges: others may be of anything.
 """
 _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
 """A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
+_RANGED_CALL = re.compile(
+    r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
+    re.MULTILINE | re.ASCII,
+)
 
 
 def parse(
@@ -103,14 +107,18 @@ def _tree(name: str, text: str) -> Tree:
         text = _MACROS.sub(lambda found: " " * len(found[0]), text)
         text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0])), text)
         text = _LISTED.sub(_calls, text)
+        text = _RANGED_CALL.sub(lambda found: _without_type(found[0]), text)
     return Tree(language, text.encode("utf-8", "surrogatepass"))
 
 
 def _calls(found: re.Match[str]) -> str:
     """The calls of a list as a file has them, each in its place."""
     head, _, calls = found[0].partition("\n")
-    calls = _TYPE_GIVEN.sub(lambda typed: " " * len(typed[0]), calls)
-    return " " * len(head) + "\n" + calls.replace("\\", ";")
+    return " " * len(head) + "\n" + _without_type(calls).replace("\\", ";")
+
+
+def _without_type(calls: str) -> str:
+    return _TYPE_GIVEN.sub(lambda typed: " " * len(typed[0]), calls)
 
 
 class _Around(NamedTuple):

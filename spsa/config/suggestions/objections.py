@@ -107,12 +107,12 @@ _OF_NAME = (
     ),
     _Rule(
         _SIZE,
-        word=r"ALLOC|BENCH|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
-        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|HASH|HEIGHT|HIDDEN|IDS?"
+        word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
+        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?"
         r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -125,7 +125,10 @@ _OF_NAME = (
     _OF_PHASE,
     _OF_USE,
 )
-_OF_MAKER = (_OF_USE, _Rule(LEFT_OUT, word=r"DISABLED?|(NON|UN)TUNABLE"))
+_OF_MAKER = (
+    _OF_USE,
+    _Rule(LEFT_OUT, r"NO(T|N)?_TUN(E|E?ABLE)", r"DISABLED?|(NON|UN)TUNABLE|[IU]NACTIVE"),
+)
 _OF_OPTION = (
     _Rule(
         _STANDARD,
@@ -199,6 +202,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     ),
     (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),
     (_ROUND, lambda _, size: size >= 10_000 and (size + 3) % 10_000 < 7),
+    (_ROUND, lambda e, size: size >= 30_000 and _holds("SCORE|VALUE", words(e.location.name)[-1:])),
     (_UNIT, lambda e, size: size in _GRAINS and _holds(_OF_GRAIN, words(e.location.name))),
 )
 
@@ -277,7 +281,7 @@ _STRENGTH_FILES = re.compile(
 )
 _OTHER_FILES = re.compile(
     r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
-    r"|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
+    r"|^nn$|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
     r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
 _OTHER_FOLDERS = (
