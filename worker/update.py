@@ -84,7 +84,8 @@ class Updates:
             OutdatedWorker: this worker cannot speak with the server, nor replace itself.
             TuningError: it cannot speak with the server, and what the server has does not help.
         """
-        assert self.store is not None
+        if self.store is None:  # a direct worker has no server
+            return
         self._server = server = self.store.server_version()
         self.due_at = time.monotonic() + CHECK_SECONDS
         self.is_wanted, self.is_needed = False, server.protocol != PROTOCOL

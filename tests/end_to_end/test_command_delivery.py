@@ -78,28 +78,6 @@ def test_a_run_is_played_probed_measured_and_replayed(way: str, tmp_path, sqlite
         assert "boldness" in tuner.ask(*named.split()).stdout
 
 
-def test_a_file_with_other_bytes_is_not_used(tmp_path, sqlite_url) -> None:
-    tuner = by_files(tmp_path / "run", sqlite_url)
-    tuner.configure('distribute = "database"', "")
-    running = tuner.master()
-    tuner.wait_for_work()
-    with Store(tuner.url) as store:
-        (it, *_) = store.open_iterations(store.run().id)
-    path = Path(it.plus_files["EvalFile"]["path"])
-    path.chmod(0o644)
-    path.write_text('{"boldness": 1, "patience": 1}')
-    playing = tuner.worker()
-    tuner.until(lambda store: store.run().reason)
-    with Store(tuner.url) as store:
-        assert "hashes to" in store.run().reason and it.plus_files["EvalFile"]["sha256"] in (
-            store.run().reason
-        )
-        assert store.totals(store.run().id).tally.games == 0
-    for one in (playing, running):
-        one.terminate()
-        one.wait()
-
-
 def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite_url) -> None:
     tuner = by_files(tmp_path / "run", sqlite_url, "import sys; sys.exit('no such net: v3')")
     failed = tuner.ask("run", code=4)

@@ -6,6 +6,7 @@ import time
 import pytest
 from builders import new_engine, play
 from cutting import KillableStore, Killed
+from engines.faulty import wait_until
 from fuzzing import LONG, SEED
 from invariants import broken
 from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest
@@ -122,13 +123,15 @@ def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
 
     class Replaced(FixedDelivery):
         def prepare(self, plus, minus):
+            wait_until(lambda: tested.watched.views > 2)  # another build is queued
             store.acquire_master_lease(tested.run.id, "m", 1000)
+            wait_until(lambda: self.cancelled)
             return super().prepare(plus, minus)
 
     delivery = Replaced()
     with pytest.raises(MasterLeaseLost):
         tested.master(FakeSleep(lambda: play(store)), delivery=delivery).run()
-    assert delivery.cancelled
+    assert len(delivery.prepared) == 1
     assert store.iterations(tested.run.id) == []
 
 

@@ -53,6 +53,13 @@ def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
     assert found.findings[0] == "fails at plus = 58: margin overflows"
 
 
+def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path: Path) -> None:
+    near = parameter("margin", value=48, maximum=50)
+    prober = Prober(Space((near,)), Picky(tmp_path), TERMS, [FEN], 100)
+    (dead,) = prober.group_if_dead([near], prober.start()[0])
+    assert dead.tried[Point.PLUS].value == 40
+
+
 def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size() -> None:
     def tried(*moves: str) -> Tried:
         return Tried(value=1, searches=tuple(Search(move=one, score=1, nodes=1) for one in moves))

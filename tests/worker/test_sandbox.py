@@ -158,6 +158,12 @@ def test_a_tool_that_hangs_is_not_used(monkeypatch):
     assert not linux._works(("sh", "-c", "sleep 600"))
 
 
+def test_a_tool_is_tried_as_it_starts_engines(monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    look = "grep -q 'NoNewPrivs:.1' /proc/self/status && ! env | grep -q secret"
+    assert linux._works(("sh", "-c", look))
+
+
 def test_what_cannot_be_isolated_is_not_started(folder):
     path = program(folder, f"open({str(folder / 'ran')!r}, 'w')")
     for wrapper in ("/bin/false", "/none"):

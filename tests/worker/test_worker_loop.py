@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import pytest
 from asking import Store
 from builders import LEASE, NODES, TERMS, Stage, digest, new_engine, new_worker, published, stage
-from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+from engines.faulty import PATIENT, WINNER, children, engine, start_book, wait_until
 from trials import open_scripted
 
 from spsa.builds.artifacts import ArtifactStore
@@ -30,7 +30,14 @@ from spsa.core.game_settings import (
     TimeKind,
 )
 from spsa.core.scoring import Tally
-from spsa.errors import DatabaseUnreachable, LeaseLost, OutOfRange, TuningError, UnusableState
+from spsa.errors import (
+    DatabaseUnreachable,
+    LeaseLost,
+    OutOfRange,
+    SchemaMismatch,
+    TuningError,
+    UnusableState,
+)
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import drawn_time, load
 from spsa.protocol import Engine
@@ -195,10 +202,14 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     assert not children()
 
 
-def test_an_engine_with_other_bytes_is_never_run(staged, offer, tmp_path):
-    offer()
-    log = tmp_path / "log"
-    engine(tmp_path, "minus", moves=LOSER, log=log)
+@pytest.mark.parametrize("changed", ["minus", "net"])
+def test_an_engine_or_a_file_with_other_bytes_is_never_run(changed, staged, offer, tmp_path):
+    net, log = tmp_path / "net", tmp_path / "log"
+    net.write_bytes(b"weights")
+    file = EngineFile(path=str(net), sha256=digest(net))
+    offer(minus={"log": log}, settings={"engine_files": {"EvalFile": file}})
+    with (tmp_path / changed).open("ab") as written:
+        written.write(b"# more")
     with pytest.raises(TuningError, match="hashes to"):
         work(staged.store, tmp_path, max_batches=1)
     assert not log.exists()
@@ -324,6 +335,12 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(staged, offer, tm
     assert sql(STATUS_AND_FAILURES) == [("leased", 0)] * 2
 
 
+def test_tables_that_become_those_of_another_version_end_a_worker(staged, tmp_path):
+    changed = Watched(staged.store, claim=Mock(side_effect=SchemaMismatch("of another version")))
+    with pytest.raises(SchemaMismatch):
+        work(changed, tmp_path)
+
+
 def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, tmp_path, sql):
     """Claimed, but then the database falls silent before it has handed over the engine."""
     offer()
@@ -342,15 +359,17 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, 
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2
 
 
-def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
+def test_one_batch_is_claimed_while_a_slot_is_on_its_last_pair(
     staged, offer, tmp_path, shared, sql
 ):
-    offer(minus=HANGS | {"only_once": tmp_path / "marker", "skip": 1}, **ENDLESS)
-    queries = Watched(shared)
+    hangs = HANGS | {"only_once": tmp_path / "marker", "skip": 1}
+    offer(minus=hangs, target_games=12, batch_games=4, **ENDLESS)
+    queries, ready, leased = Watched(shared), BatchStatus.READY, BatchStatus.LEASED
     with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):
         wait_until(lambda: queries.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)
         wait_until(lambda: queries.calls.count("release") == 1)
-        assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
+        assert [row.status for row in batches(sql)] == [leased, ready, ready]
         interrupts.note(signal.SIGTERM)
-    assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
+    assert queries.calls.count("claim") == 2
+    assert [(row.status, row.attempt) for row in batches(sql)] == [(ready, 0)] * 3

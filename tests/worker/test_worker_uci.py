@@ -104,6 +104,18 @@ def test_more_options_than_a_pipe_holds_are_taken(start):
     assert running.search(START, IN_TIME).move == "e2e4"
 
 
+def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop_signal):
+    path = tmp_path / "engine"
+    path.write_text(
+        "#!/bin/sh\nread -r uci; echo uciok; read -r position; read -r go\n"
+        'printf "bestmove e2"; read -r stop; echo e4; cat\n'
+    )
+    path.chmod(0o755)
+    running = begun(spec(path), stop_signal, PATIENT)
+    assert running.search(START, Limit(b"go\n", 0.3, 20.0)).move == "e2e4"
+    running.close(at_once=True)
+
+
 def test_a_program_still_open_for_writing_is_tried_again(tmp_path, stop_signal, monkeypatch):
     monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # a second would do on a quiet machine
     program = tmp_path / "program"
