@@ -94,18 +94,13 @@ class Observed:
         return self.rule.name
 
     def start(self) -> Observation:
-        zero = np.zeros_like(self.problem.start)
+        zero, several = np.zeros_like(self.problem.start), self.time_controls
         return Observation(
             self.rule.start(),
             Average(0, zero, zero),
             self.witness and self.witness.start(),
-            self._no_sums,
+            TimeControlSums.nothing(several, zero.shape[-1]) if several > 1 else None,
         )
-
-    @property
-    def _no_sums(self) -> TimeControlSums | None:
-        several = self.time_controls
-        return TimeControlSums.nothing(several, self.problem.start.size) if several > 1 else None
 
     def theta(self, state: Observation) -> Vector:
         return self.rule.theta(state.rule)
@@ -141,11 +136,6 @@ class Observed:
     def dump(self, state: Observation) -> dict[str, Any]:
         """The state as JSON values, from which `load` restores it to the bit."""
         return {name: saved(part) for name, part in _parts(state)}
-
-    def sums(self, data: Mapping[str, Any]) -> TimeControlSums | None:
-        """Those of a state that `dump` wrote; None for a single time control."""
-        none = self._no_sums
-        return none and restored(self.name, data.get("time_controls"), none)
 
     def load(self, data: Mapping[str, Any]) -> Observation:
         """The state that `dump` wrote. Raises UnusableState for anything else."""
@@ -225,7 +215,8 @@ class Tuning:
 
         `time_controls` are the indices that those of this one had there, -1 for a new one.
         """
-        known, theta = self.rule.start(), self._natural(self.space.start())
+        theta, parent = self._natural(self.space.start()), before.rule.load(state)
+        known = self.rule.start()
         index = {p.name: i for i, p in enumerate(before.space.active)}
         step = {p.name: p.step for p in before.space.active}
         carry = Carry(
@@ -235,9 +226,9 @@ class Tuning:
             doubt=doubt,
         )
         if before.rule.name == self.rule.name:
-            known = self.rule.forked(before.rule.load(state), carry)
-        if known.time_controls and (sums := before.rule.sums(state)):
-            sums = sums.carried(time_controls, len(theta), doubt)
+            known = self.rule.forked(parent, carry)
+        if known.time_controls and parent.time_controls:
+            sums = parent.time_controls.carried(time_controls, len(theta), doubt)
             known = replace(known, time_controls=sums)
         return replace(self, begun=(theta, self.rule.dump(known)))
 
@@ -280,6 +271,10 @@ class Tuning:
             elo=float(found.elo[0]),
             bounded=bool(found.bounded[0]),
         )
+
+    def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:
+        """The sums over results by time control; None for a single time control."""
+        return self.rule.load(state).time_controls
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
         """The estimates that belong to this state."""

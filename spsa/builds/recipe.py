@@ -11,12 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spsa.builds.commands import (
-    Commands,
-    configurations_around,
-    level_flags,
-    made,
-)
+from spsa.builds.commands import Commands, configurations_around, level_flags, made
 from spsa.builds.requirements import LEVELS, own_level, processor_features
 from spsa.builds.tree import Entry, Pinned, Tree, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl

@@ -14,14 +14,7 @@ import click
 import tomlkit
 
 import spsa
-from spsa.cli.held_run import (
-    HeldRun,
-    held_run,
-    interruptible,
-    measurement,
-    play_match,
-    tune,
-)
+from spsa.cli.held_run import HeldRun, held_run, interruptible, measurement, play_match, tune
 from spsa.config import load_config
 from spsa.config.settings import Config
 from spsa.db import Store, migrate

@@ -6,14 +6,7 @@ import click
 
 from spsa.algorithms.state import MAX_DOUBT
 from spsa.cli.common import Within, with_config
-from spsa.cli.held_run import (
-    held_run,
-    interruptible,
-    measurement,
-    play_match,
-    sole_writer,
-    tune,
-)
+from spsa.cli.held_run import held_run, interruptible, measurement, play_match, sole_writer, tune
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
 from spsa.lifecycle import RunStatus

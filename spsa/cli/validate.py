@@ -9,13 +9,7 @@ from typing import Any
 import click
 
 from spsa.cli.common import Within, json_option, run_option, with_config
-from spsa.cli.held_run import (
-    held_run,
-    interruptible,
-    match_of,
-    play_match,
-    settings_of_match,
-)
+from spsa.cli.held_run import held_run, interruptible, match_of, play_match, settings_of_match
 from spsa.config.settings import Config
 from spsa.core.game_settings import (
     MAX_HANDICAP,

@@ -147,26 +147,15 @@ def delivery_of(
     return BuildDelivery(builder=builder, **common), notes
 
 
-def source_builder(config: Config, source: Path) -> Builder:
-    """Builds the engine in another folder as [build] says, in work copies of its own."""
-    wanted = _possible_here(config, config.build.model_dump(mode="json", include=_DECIDING))
-    return _builder(
-        config, _copy(config, source, wanted), wanted, work_folder(config) / "matches", 1
-    )
-
-
-def source_orders(config: Config, source: Path, store: Store) -> WorkerDelivery:
-    """Orders the engine in another folder from workers, as [build] says."""
+def source_maker(config: Config, source: Path, store: Store) -> Builder | WorkerDelivery:
+    """What makes the engine in another folder as [build] says, in work copies of its own."""
     wanted = config.build.model_dump(mode="json", include=_DECIDING)
-    pinned = _copy(config, source, wanted)
-    return WorkerDelivery(
-        store=store,
-        source=EngineSource(Space(()), pinned, {}),
-        recipes=_recipes(config, wanted),
-        require=config.fleet.require,
-        keep_bytes=True,
-        source_sha256=pinned.sha256,
-    )
+    if config.build.where == "worker":
+        given = EngineSource(Space(()), _copy(config, source, wanted), {})
+        recipes, require = _recipes(config, wanted), config.fleet.require
+        return WorkerDelivery(store=store, source=given, recipes=recipes, require=require)
+    here, work = _possible_here(config, wanted), work_folder(config) / "matches"
+    return _builder(config, _copy(config, source, here), here, work, 1)
 
 
 def _builder(

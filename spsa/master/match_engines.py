@@ -27,12 +27,7 @@ from spsa.db.tables import Run
 from spsa.errors import InvalidInput
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery, Values
-from spsa.master.delivery_setup import (
-    folder_in_source,
-    shared_files,
-    source_builder,
-    source_orders,
-)
+from spsa.master.delivery_setup import folder_in_source, shared_files, source_maker
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning
 from spsa.master.worker_builds import WorkerDelivery
@@ -128,13 +123,12 @@ def named_engine(
         remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
         raise refused(f"there is no file or folder {text}", remedy)
     make: Callable[[], BuiltEngine] | WorkerDelivery
-    if config.build.where == "worker":
-        make = source_orders(config, folder, store)
-        sha256, stop = make.source.pinned.sha256, make.cancel
+    maker = source_maker(config, folder, store)
+    if isinstance(maker, WorkerDelivery):
+        make, sha256 = maker, maker.source.pinned.sha256
     else:
-        builder = source_builder(config, folder)
-        sha256, stop = builder.compiler.pinned.sha256, builder.cancel
-        make = partial(builder.build_one, side, Rendered(files={}, values={}))
+        make = partial(maker.build_one, side, Rendered(files={}, values={}))
+        sha256 = maker.compiler.pinned.sha256
     name = text
     if commit is not None:  # with the place as it was written
         name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
@@ -146,7 +140,7 @@ def named_engine(
         make=make,
         keep_bytes=config.build.distribute == "database",
         require=config.fleet.require,
-        stop=stop,
+        stop=maker.cancel,
     )
 
 

@@ -14,12 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, keep_measured
-from spsa.builds.smoke import (
-    against_nodes,
-    declared_options,
-    engine_under_test,
-    longest_search,
-)
+from spsa.builds.smoke import against_nodes, declared_options, engine_under_test, longest_search
 from spsa.config.settings import Config
 from spsa.config.starter import CLOCK, Setup
 from spsa.core.uci_options import Declarations

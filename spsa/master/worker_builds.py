@@ -27,6 +27,8 @@ from spsa.protocol import required_pattern
 log = logging.getLogger("spsa.master")
 
 Kind = tuple[str, ...]
+Built = tuple[EngineFile, EngineFile, tuple[str, ...]]
+"""Plus and minus, and the words that they require."""
 
 _POLL_SECONDS = 1.0
 AT_ONCE = 2
@@ -59,20 +61,20 @@ class WorkerDelivery(Delivery):
         """For a match of two sources as they are: plus is of this one, minus of the other."""
         as_it_is = Rendered(files={}, values={})
         ours, theirs = (one._built(as_it_is, as_it_is) for one in (self, other))
-        found: dict[Kind, OrderedBuild] = {}
-        for kind in [kind for kind in ours if kind in theirs]:
-            one, its = ours[kind], theirs[kind]
-            assert one.engines is not None and its.engines is not None
-            engines = (one.engines[0], its.engines[1])
-            found[kind] = replace(one, engines=engines, requires=(*one.requires, *its.requires))
-        if not found:
+        both = [kind for kind in ours if kind in theirs]
+        if not both:
             raise BuildFailed("workers of no kind could build both sources")
-        return self._sides(found)
+        return self._sides(
+            {
+                kind: (ours[kind][0], theirs[kind][1], (*ours[kind][2], *theirs[kind][2]))
+                for kind in both
+            }
+        )
 
-    def _sides(self, found: Mapping[Kind, OrderedBuild]) -> Sides:
+    def _sides(self, found: Mapping[Kind, Built]) -> Sides:
         """Of the kinds whose engines play alike, those with the most slots first."""
-        loaded = {" ".join(kind): self._loaded(build) for kind, build in found.items()}
-        words = {" ".join(kind): (*kind, *build.requires) for kind, build in found.items()}
+        loaded = {" ".join(kind): (plus, minus) for kind, (plus, minus, _) in found.items()}
+        words = {" ".join(kind): (*kind, *requires) for kind, (_, _, requires) in found.items()}
         required = {
             tuple(sorted({*words[name], *self.require})): engines
             for name, engines in _alike(loaded, self._refused).items()
@@ -84,7 +86,7 @@ class WorkerDelivery(Delivery):
     def cancel(self) -> None:
         self._stopping.set()
 
-    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, OrderedBuild]:
+    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, Built]:
         """The engines of each kind that workers could build, those of the most slots first."""
         orders: dict[Kind, BuildOrder] = {}
         while True:
@@ -94,7 +96,7 @@ class WorkerDelivery(Delivery):
                     orders[kind] = self._ordered(kind, plus, minus)
                 if orders and (found := self._settled(orders)):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
-                    return {kind: found[kind] for kind in by_slots}
+                    return {kind: self._loaded(found[kind]) for kind in by_slots}
             except DatabaseUnreachable as error:
                 log.warning("the database is not reachable, waiting for builds: %s", error)
             if self._stopping.wait(_POLL_SECONDS):
@@ -165,11 +167,11 @@ class WorkerDelivery(Delivery):
             self._told.add(text)
             log.warning("%s", text)
 
-    def _loaded(self, build: OrderedBuild) -> tuple[EngineFile, EngineFile]:
+    def _loaded(self, build: OrderedBuild) -> Built:
         """Both with their bytes, which the iteration writes again: an old one may be deleted."""
         assert build.engines is not None
         plus, minus = (replace(one, content=self._bytes(one.sha256)) for one in build.engines)
-        return plus, minus
+        return plus, minus, build.requires
 
     def _bytes(self, sha256: str) -> bytes:
         content = self.store.file(sha256) or b""

@@ -13,12 +13,7 @@ from spsa.planning.plan_inputs import (
     noise,
     pace,
 )
-from spsa.planning.plan_warnings import (
-    PlanWarning,
-    book_warnings,
-    side_warnings,
-    space_warnings,
-)
+from spsa.planning.plan_warnings import PlanWarning, book_warnings, side_warnings, space_warnings
 from spsa.planning.recovery import Recovery, coarser
 from spsa.text import plural
 

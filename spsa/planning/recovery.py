@@ -29,12 +29,6 @@ class EngineAssumptions:
     nearest: float = 0.4
     farthest: float = 2.5
 
-    @property
-    def mean_square_distance(self) -> float:
-        """The mean of the squared distance of an optimum from the start, in squared steps."""
-        near, far = self.nearest, self.farthest
-        return (near**2 + near * far + far**2) / 3
-
     def engines(self, problem: Problem, replicas: int, rng: np.random.Generator) -> Quadratic:
         """Random engines for the problem's start; arrays of shape (replicas, n)."""
         shape = (replicas, problem.start.shape[-1])

@@ -132,11 +132,8 @@ class Match:
             f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
-            is_open, hypotheses = (
-                test["accepted"] is None,
-                f"{test['elo0']:+g} and {test['elo1']:+g}",
-            )
-            end = ", not decided" if is_open else f" accepted: {test['accepted']:+g}"
+            hypotheses, accepted = f"{test['elo0']:+g} and {test['elo1']:+g}", test["accepted"]
+            end = ", not decided" if accepted is None else f" accepted: {accepted:+g}"
             yield f"test of normalised Elo {hypotheses}: LLR {ratio(test)}{end}"
 
 
@@ -309,7 +306,7 @@ def time_control_sums(run: Run) -> TimeControlSums | None:
     """What the results say by time control; None of a single one, or if the state is unreadable."""
     try:
         several = run.tunes and run.game_settings.time_controls
-        return tuning_of(run).rule.sums(run.state) if several else None
+        return tuning_of(run).sums(run.state) if several else None
     except UnusableState:
         return None
 

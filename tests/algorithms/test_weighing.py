@@ -80,7 +80,7 @@ def test_a_single_time_control_has_no_part_in_the_state():
     assert "time_controls" not in update.state
     rules, same = played((None, None), (WON, EVEN))  # nothing is known yet: equal weights
     assert same.theta == pytest.approx(update.theta, rel=1e-12)
-    sums = rules.rule.sums(same.state)
+    sums = rules.sums(same.state)
     assert sums.pairs.tolist() == [[4.0], [4.0]] and sums.squares.tolist() == [[4.0], [0.0]]
     assert (np.abs(sums.pull[0]) > 0).all() and not sums.pull[1].any()
 
@@ -100,13 +100,12 @@ def test_a_fork_knows_the_variances_of_the_same_time_controls(algorithm):
     after = tuning(SPACE, algorithm, {}, iterations=9, pairs=8, seed=1, weights=(None,) * 3)
     for doubt in (1.0, 2.0):
         _, state = after.forked(before, update.state, doubt, [1, -1, 0]).start()
-        sums = after.rule.sums(state)
+        sums = after.sums(state)
         assert sums.pairs.ravel() * doubt**2 == pytest.approx([4.0, 0.0, 4.0])
         assert sums.squares.ravel() * doubt**2 == pytest.approx([0.0, 0.0, 4.0])
         assert not sums.pull.any() and not sums.pull_squares.any()
-        assert after.rule.load(state).time_controls.pairs.tolist() == sums.pairs.tolist()
     single, _ = played((), (WON, EVEN))
-    assert single.forked(before, update.state, 1.0, [0]).rule.sums({}) is None
-    assert not after.rule.sums(
+    assert single.sums(single.forked(before, update.state, 1.0, [0]).start()[1]) is None
+    assert not after.sums(
         after.forked(single, single.start()[1], 1.0, [0, -1, -1]).start()[1]
     ).pairs.any()

@@ -11,15 +11,7 @@ from tree_sitter import Node
 
 from spsa.builds.sources.c import CPP, C
 from spsa.builds.sources.constant import Bounds, Kind, Opaque, SourceConstant, SourceFile
-from spsa.builds.sources.language import (
-    Entry,
-    Mark,
-    Parts,
-    Tree,
-    declared,
-    text_of,
-    unambiguous,
-)
+from spsa.builds.sources.language import Entry, Mark, Parts, Tree, declared, text_of, unambiguous
 from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Type, Values, with_beside
 from spsa.core.params import Location, Number

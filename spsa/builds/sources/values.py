@@ -9,14 +9,7 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from spsa.builds.sources.constant import Element, Opaque
-from spsa.builds.sources.language import (
-    DEEPEST,
-    Parts,
-    Range,
-    Tree,
-    declared,
-    text_of,
-)
+from spsa.builds.sources.language import DEEPEST, Parts, Range, Tree, declared, text_of
 from spsa.core.params import Location, Number
 
 _LONGEST = 400
