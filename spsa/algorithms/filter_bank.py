@@ -120,6 +120,8 @@ class Bank:
     def too_large(self) -> Vector:
         """f_i, shape (n,); 1 if it is less than `_SHOWN`, or pairs are few for each parameter."""
         known = self.own.log_elo
+        if not known.size:  # matches of engines have no parameters
+            return known
         apart = (known - np.median(known, axis=-1, keepdims=True)) / 2
         shown = (np.abs(apart) >= log(_SHOWN)) & (self.trust >= _MOST / 2)
         factor: Vector = np.exp(np.where(shown, apart, 0.0))

@@ -128,6 +128,7 @@ def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_i
     assert store.run(None).name == "other", "it is not the newest one of those that tune"
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_run_that_tunes_nothing_can_be_looked_at_and_not_be_extended(project, project_store, ask):
     config = load_config(project / "config.toml", {})
     name = run_of_match(config, project_store, None).name
