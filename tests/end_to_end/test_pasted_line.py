@@ -133,6 +133,11 @@ def test_a_rented_machine_plays_and_powers_itself_off(sqlite_url, tmp_path):
         own = {"SPSA_SERVER": address.rstrip("/"), "SPSA_TOKEN": token, "NO_PROXY": "127.0.0.1"}
         rented = started_by(unit, machine, own)
         assert rented.ended() == 0, rented.log
+        guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+        shown = guide.split("$ journalctl -u compete -o cat\n")[1].split("```")[0].splitlines()
+        said = rented.log.replace(own["SPSA_SERVER"], "https://tuning.example.org").splitlines()
+        plain = [re.sub(r"\d+|(?<=game)s", "", line) for line in (*shown, said[0], said[-1])]
+        assert plain[:1] + plain[2:3] == plain[3:]
         (iteration,) = store.tick(run.master, 1000).open
         assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
     assert (machine / "state" / "off").read_text() == "poweroff\n"
