@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,7 +40,7 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_a_mismatch_names_both_hashes(binary: Path, store: ArtifactStore, cache: Path) -> None:
+def test_a_mismatch_names_both_hashes(binary, store, cache):
     assert sha256_of(binary) == verify(binary, SHA).sha256 == SHA
     for use in (
         lambda: verify(binary, TWO),
@@ -55,9 +54,7 @@ def test_a_mismatch_names_both_hashes(binary: Path, store: ArtifactStore, cache:
     assert not store.folder.exists() and names(cache) == set()
 
 
-def test_what_cannot_be_read_is_named(
-    store: ArtifactStore, cache: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_read_is_named(store, cache, binary, monkeypatch):
     os.mkfifo(binary.with_name("pipe"))  # which does not block
     binary.with_name("link").symlink_to("/bin/true")
     monkeypatch.setattr("spsa.builds.artifacts.MAX_BYTES", len(CONTENT) - 1)
@@ -73,9 +70,7 @@ def test_what_cannot_be_read_is_named(
                 use(binary.parent / name)
 
 
-def test_a_file_is_published_executable_and_never_written_into(
-    binary: Path, store: ArtifactStore
-) -> None:
+def test_a_file_is_published_executable_and_never_written_into(binary, store):
     path = store.put(binary).path
     assert store.put(binary, SHA).path == path == store.folder / SHA
     assert (path.read_bytes(), mode(path)) == (CONTENT, 0o755)
@@ -91,9 +86,7 @@ def add(store: ArtifactStore, key: str, binary: Path, bench: int | None = None) 
     return store.add(key, binary, "triple", "x86-64-v2", bench)
 
 
-def test_an_engine_is_found_by_its_key_until_it_is_evicted(
-    binary: Path, store: ArtifactStore, tmp_path: Path
-) -> None:
+def test_an_engine_is_found_by_its_key_until_it_is_evicted(binary, store, tmp_path):
     (tmp_path / "other").write_bytes(b"other")
     one, other = add(store, ONE, binary, 7), add(store, TWO, tmp_path / "other")
     requires = ("x86-64-v2",)
@@ -109,9 +102,7 @@ def test_an_engine_is_found_by_its_key_until_it_is_evicted(
 
 
 @pytest.mark.parametrize("facts", ["", "[]", '{"sha256": 1, "requires": []}', None])
-def test_an_index_that_is_wrong_finds_nothing(
-    facts: str | None, binary: Path, store: ArtifactStore
-) -> None:
+def test_an_index_that_is_wrong_finds_nothing(facts, binary, store):
     add(store, TWO, binary)
     index = store.folder / f"{ONE}.json"
     if facts is None:
@@ -122,7 +113,7 @@ def test_an_index_that_is_wrong_finds_nothing(
     assert add(store, ONE, binary) == store.find(ONE)
 
 
-def test_fetching_makes_a_private_executable(binary: Path, cache: Path) -> None:
+def test_fetching_makes_a_private_executable(binary, cache):
     cache.mkdir(mode=0o755)
     for source in (binary, CONTENT):
         path = fetch(source, SHA, cache).path
@@ -152,9 +143,7 @@ def _link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("touch", [_overwrite_and_put_the_clock_back, _link, Path.unlink])
-def test_a_copy_that_was_touched_is_verified_again(
-    touch: Callable[[Path], None], binary: Path, cache: Path, tmp_path: Path
-) -> None:
+def test_a_copy_that_was_touched_is_verified_again(touch, binary, cache, tmp_path):
     copy = fetch(binary, SHA, cache)
     assert copy.untouched
     _await_another_time(copy.path, tmp_path / "probe")
@@ -165,7 +154,7 @@ def test_a_copy_that_was_touched_is_verified_again(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to give files away")
-def test_a_cache_of_another_user_is_refused(binary: Path, cache: Path) -> None:
+def test_a_cache_of_another_user_is_refused(binary, cache):
     cache.mkdir()
     os.chown(cache, 12345, 12345)
     with pytest.raises(TuningError, match="belongs to user 12345"):

@@ -53,7 +53,7 @@ def state(source: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
-def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared: Bench) -> None:
+def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared):
     before = state(shared.source)
     plus, minus = shared.builder().build(rendered(110), rendered(90))
     assert (plus.bench, minus.bench) == (110_061, 90_061)
@@ -74,14 +74,14 @@ def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared: 
 
 
 @pytest.mark.slow
-def test_every_rewrite_is_compiled_however_quickly_it_comes(shared: Bench) -> None:
+def test_every_rewrite_is_compiled_however_quickly_it_comes(shared):
     builder = shared.builder(bench=True)
     margins = [41, 42, 43, 41]
     built = [builder.build_one("minus", rendered(margin)).bench for margin in margins]
     assert built == [margin * 1000 + 61 for margin in margins]
 
 
-def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -> None:
+def test_a_compile_error_has_the_compilers_words_and_the_values(shared):
     builder = shared.builder()
     with pytest.raises(BuildFailed) as failure:
         builder.build(rendered(90), rendered(-5))
@@ -93,7 +93,7 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared: Bench) -
     assert builder.build_one("minus", rendered(44)).bench == 44_061
 
 
-def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
+def test_a_build_script_does_not_see_the_database(own):
     secret = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE", "SPSA_TOKEN")
     checks = "".join(f'assert!(std::env::var("{name}").is_err());' for name in secret)
     own.write("build.rs", f"fn main() {{ {checks} }}")
@@ -101,7 +101,7 @@ def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
     assert own.builder(environment).build_one("plus", rendered(1)).bench == 1_061
 
 
-def test_a_package_is_built_whose_constants_lie_outside_of_it(own: Bench) -> None:
+def test_a_package_is_built_whose_constants_lie_outside_of_it(own):
     own.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
     (own.source / "Cargo.lock").unlink()
     package = (
@@ -119,7 +119,7 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(own: Bench) -> Non
         own.builder(package="three", binary="engine").build_one("plus", rendered(7))
 
 
-def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
+def test_several_binaries_have_to_be_chosen_from(own):
     own.write("src/bin/other.rs", "fn main() {}")
     with pytest.raises(InvalidInput, match="name one of: other, tiny"):
         own.builder().build_one("plus", rendered(1))
@@ -131,7 +131,7 @@ def test_several_binaries_have_to_be_chosen_from(own: Bench) -> None:
     assert named.build_key != tiny.build_key
 
 
-def test_what_cannot_be_built_is_refused(shared: Bench) -> None:
+def test_what_cannot_be_built_is_refused(shared):
     with pytest.raises(InvalidInput, match=r"src/nothing\.rs.*no such file"):
         shared.builder().build_one("plus", Rendered({"src/nothing.rs": ""}, {}))
     no_cargo = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
@@ -139,9 +139,7 @@ def test_what_cannot_be_built_is_refused(shared: Bench) -> None:
         shared.builder(no_cargo).build_one("plus", rendered(1))
 
 
-def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(
-    own: Bench, slow: tuple[dict[str, str], int]
-) -> None:
+def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(own, slow):
     environment, begun = slow
     with pytest.raises(BuildFailed, match="had not ended after 1 seconds"):
         own.builder(environment, timeout=1.0).build_one("plus", rendered(1))
@@ -156,7 +154,7 @@ def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(
 
 
 @pytest.mark.slow
-def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own: Bench) -> None:
+def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own):
     builder = own.builder()
     builder.build_one("plus", rendered(21))
     (own.work / "plus" / "finished").unlink()  # as a kill in the middle leaves it
@@ -168,7 +166,7 @@ def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own: Ben
     assert target != damaged and (own.work / "plus" / "finished").read_text() == target.name
 
 
-def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> None:
+def test_adopting_publishes_a_binary_as_it_is(shared, tmp_path):
     built = shared.builder().build_one("plus", rendered(110)).path
     (tmp_path / "My Engine 1.0").symlink_to(shutil.copy(built, tmp_path / "My Engine"))
     engine = adopt(tmp_path / "My Engine 1.0", tmp_path / "engines")
@@ -182,9 +180,7 @@ def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> 
         adopt(tmp_path / "text", tmp_path / "engines")
 
 
-def test_a_key_names_all_that_decides_the_bytes(
-    own: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_names_all_that_decides_the_bytes(own, monkeypatch):
     def key(environment: dict[str, str] | None = None, **recipe: object) -> str:
         return own.builder({**PLAIN, **(environment or {})}, **recipe).compiler.key(rendered(1))
 
@@ -231,7 +227,7 @@ def tern(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("tern"), "cpp")
 
 
-def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern: Bench) -> None:
+def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
     before = state(tern.source)
     plus, minus = of_tern(tern).build(tern_with(TEMPO_BONUS=90), tern_with(TEMPO_BONUS=2))
     assert plus.bench and minus.bench and plus.bench != minus.bench
@@ -239,7 +235,7 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern: Bench) 
     assert state(tern.source) == before
 
 
-def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern: Bench) -> None:
+def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern):
     tern.write("bin/tern", "stale")
     command = ("sh", "-c", "ls -A bin >&2; exit 7")
     with pytest.raises(BuildFailed, match=r"ended with 7\n\nall of"):
@@ -247,7 +243,7 @@ def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(ter
 
 
 @pytest.mark.slow
-def test_nothing_that_an_earlier_make_left_is_used(tmp_path: Path) -> None:
+def test_nothing_that_an_earlier_make_left_is_used(tmp_path):
     # no rule of the Makefile mentions params.h: make alone would keep the objects of the first
     bench = Bench(tmp_path, "cpp")
     for name in ("main.o", "eval.o", "board.o", "tern"):
@@ -269,7 +265,7 @@ def test_nothing_that_an_earlier_make_left_is_used(tmp_path: Path) -> None:
         (("sh", "-c", "echo '#!/bin/sh' > tern; chmod +x tern"), "tern: "),
     ],
 )
-def test_a_build_that_fails_says_why(tern: Bench, command: tuple[str, ...], said: str) -> None:
+def test_a_build_that_fails_says_why(tern, command, said):
     with pytest.raises(BuildFailed, match=r"^the plus engine: ") as failed:
         of_tern(tern, *command).build_one("plus", tern_with(TEMPO_BONUS=12))
     assert said in str(failed.value)

@@ -38,7 +38,7 @@ def refused(engine: Path, seconds: float = 20.0) -> str:
     return str(failure.value)
 
 
-def test_a_bench_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bench_is_recorded(tmp_path, monkeypatch):
     body = 'if [ "$1" = bench ]; then echo "info nodes 7"; echo "4711 nodes 99 nps"; exit; fi'
     engine = script(tmp_path, body + LISTEN)
     assert examine(engine, None) == examine(engine, True) == 4711
@@ -62,16 +62,12 @@ def test_a_bench_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("tr '\\0' x < /dev/zero", "flood: a line of more than 65536 bytes\n  | xxx"),
     ],
 )
-def test_an_engine_that_does_not_answer(
-    body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_does_not_answer(body, words, tmp_path, monkeypatch):
     monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6)
     assert f"{tmp_path}/engine: {words}" in refused(script(tmp_path, body))
 
 
-def test_an_engine_that_ends_at_once_or_cannot_be_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_ends_at_once_or_cannot_be_started(tmp_path, monkeypatch):
     for name in ("DATABASE_URL", "AWS_SECRET_KEY"):
         monkeypatch.setenv(name, "secret")
     said = refused(script(tmp_path, "env; echo broken >&2; exit 1"))
@@ -81,7 +77,7 @@ def test_an_engine_that_ends_at_once_or_cannot_be_started(
     assert "Permission denied" in refused(tmp_path / "engine")
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_nothing_is_left_behind(tmp_path):
     os.mkfifo(tmp_path / "alive")
     body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
@@ -105,7 +101,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         ("solved 10 of 20 positions", None),
     ],
 )
-def test_node_counts(output: str, nodes: int | None) -> None:
+def test_node_counts(output, nodes):
     assert node_count(output) == nodes
 
 
@@ -118,12 +114,12 @@ def test_node_counts(output: str, nodes: int | None) -> None:
     ],
 )
 def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
-    tmp_path: Path, answer: str, seconds: float, said: str
-) -> None:
+    tmp_path, answer, seconds, said
+):
     assert f"asked `go nodes 500`: {said}" in refused(script(tmp_path, LISTEN, answer), seconds)
 
 
-def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> None:
+def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path):
     engine = script(tmp_path, LISTEN, "echo bestmove a2a3", MOVE)
     assert "`go nodes 500`, it moves without a search; if the" in refused(engine)
     for go, clock in (("echo bestmove a2a3", "echo bestmove a2a3"), (MOVE, "exit")):
@@ -142,7 +138,7 @@ def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> 
     ],
     ids=["in steps", "told of late", "no counts", "by depth", "by its clock"],
 )
-def test_an_engine_that_counts_no_nodes_is_named(tmp_path: Path, nodes: str, said: str) -> None:
+def test_an_engine_that_counts_no_nodes_is_named(tmp_path, nodes, said):
     go = f"echo info depth 1 nodes {nodes} score cp 3; echo bestmove e2e4"
     engine, limit = script(tmp_path, LISTEN, go), Limit(b"go nodes 500\n", 20.0)
     if said:
@@ -153,7 +149,7 @@ def test_an_engine_that_counts_no_nodes_is_named(tmp_path: Path, nodes: str, sai
     examine(engine, False, searches=[limit], obeys_nodes=True)
 
 
-def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
+def test_an_engine_that_lacks_an_option_is_refused(tmp_path):
     with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
         examine(script(tmp_path, LISTEN), False, options={"UCI_Chess960": "true"})
     options, places = {"Hsah": "1"}, {"Hsah": "config.toml:7: [engine.options]"}
@@ -177,5 +173,5 @@ def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_every_time_control_has_a_deadline(control: TimeControl, go: str, seconds: float) -> None:
+def test_every_time_control_has_a_deadline(control, go, seconds):
     assert longest_search(control) == Limit(f"{go}\n".encode(), seconds)

@@ -31,7 +31,7 @@ def write(path: Path, text: str = "") -> Path:
     return path
 
 
-def test_a_copy_has_all_files_but_junk_and_what_is_excluded(source: Path) -> None:
+def test_a_copy_has_all_files_but_junk_and_what_is_excluded(source):
     for junk in (
         *("target/release/tiny", ".git/HEAD", "run.db", "run.db-wal", ".tuning/pinned/x"),
         *("src/.main.rs.swp", "src/main.rs~", "other-target/CACHEDIR.TAG", "sub/__pycache__/x"),
@@ -49,7 +49,7 @@ def test_a_copy_has_all_files_but_junk_and_what_is_excluded(source: Path) -> Non
     assert set(Checkout(source, cargo=False).tree()) == ENGINE | more - {"main.o"}
 
 
-def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path, work: Path) -> None:
+def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source, work):
     file = source / "src" / "main.rs"
     seen = [pin(source, work).sha256]
     os.utime(file, (1, 1))
@@ -63,7 +63,7 @@ def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path, work: P
     assert len(set(seen)) == 4
 
 
-def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path) -> None:
+def test_a_source_that_cannot_be_built_alone_is_refused(source, work):
     with pytest.raises(InvalidInput, match=r"no Cargo\.toml"):
         pin(source.parent, work)
     workspace = write(source.parent / "Cargo.toml", '[workspace]\nmembers = ["eng*"]\n')
@@ -78,7 +78,7 @@ def test_a_source_that_cannot_be_built_alone_is_refused(source: Path, work: Path
         pin(source, work)
 
 
-def test_pinning_copies_and_leaves_the_checkout_alone(source: Path) -> None:
+def test_pinning_copies_and_leaves_the_checkout_alone(source):
     work, net = source / "tuning", write(source.parent / "net.nnue", "weights")
     (source / "net.nnue").symlink_to(net)
     (source / "src" / "alias.rs").symlink_to("main.rs")
@@ -100,7 +100,7 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source: Path) -> None:
     assert "println" in (again.path / "src" / "main.rs").read_text()
 
 
-def test_an_altered_copy_is_refused_and_a_lost_one_made_again(source: Path, work: Path) -> None:
+def test_an_altered_copy_is_refused_and_a_lost_one_made_again(source, work):
     pinned, again = pin(source, work), "pub const MARGIN: u64 = 1;"
     write(pinned.path / "src" / "constants.rs", again)
     for use in (pinned.verify, lambda: pin(source, work, sha256=pinned.sha256)):
@@ -134,7 +134,7 @@ def with_constants(tree: Tree, text: str) -> Tree:
     return {**tree, name: replace(tree[name], text=text)}
 
 
-def test_only_what_differs_is_written_and_dated_forward(source: Path, side: WorkCopy) -> None:
+def test_only_what_differs_is_written_and_dated_forward(source, side):
     tree = Checkout(source).tree()
     side.lay_out(with_constants(tree, "one"))
     first = dates(side)
@@ -153,7 +153,7 @@ def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Work
     assert (side.tree / "src/main.rs").stat().st_mtime > time.time() + 1
 
 
-def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
+def test_a_half_written_tree_is_put_right(source, side):
     (source / "alias.rs").symlink_to("src/main.rs")
     write(source / "gen.sh").chmod(0o755)
     tree = Checkout(source).tree()
@@ -173,7 +173,7 @@ def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
     assert (source / "Cargo.toml").is_file()
 
 
-def test_one_builder_at_a_time(side: WorkCopy) -> None:
+def test_one_builder_at_a_time(side):
     def give_up(seconds: float) -> None:
         raise TimeoutError
 

@@ -2,7 +2,6 @@
 
 import platform
 import shutil
-from pathlib import Path
 
 import pytest
 from checkouts import PLAIN, Bench, rendered
@@ -26,9 +25,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("flags", MACHINES)
-def test_a_machine_provides_the_levels_whose_features_it_has(
-    flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_provides_the_levels_whose_features_it_has(flags, tmp_path, monkeypatch):
     (tmp_path / "cpuinfo").write_text(f"processor : 0\nvendor\nflags\t\t: {flags}\nbugs : avx2\n")
     monkeypatch.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
@@ -41,9 +38,7 @@ def test_a_machine_provides_the_levels_whose_features_it_has(
     ("system", "machine", "words"),
     [("Darwin", "arm64", ("macos", "aarch64")), ("Linux", "ppc64le", ("linux", "ppc64le"))],
 )
-def test_another_machine_has_no_levels(
-    system: str, machine: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_machine_has_no_levels(system, machine, words, monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(platform, "system", lambda: system)
     assert provided() == words
@@ -59,9 +54,7 @@ def test_another_machine_has_no_levels(
         (("linux", "ppc64le"), (), ()),
     ],
 )
-def test_a_machine_is_of_one_kind(
-    words: tuple[str, ...], levels: tuple[str, ...], kind: tuple[str, ...]
-) -> None:
+def test_a_machine_is_of_one_kind(words, levels, kind):
     assert requirements.kind_of(words, levels) == kind
 
 
@@ -76,7 +69,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_requires_what_its_header_says(name: str, tmp_path: Path) -> None:
+def test_a_file_requires_what_its_header_says(name, tmp_path):
     content, words, at_v3 = FILES[name]
     (tmp_path / "engine").write_bytes(content)
     assert required(tmp_path / "engine") == words
@@ -106,9 +99,7 @@ SHOWN = 'pub const LEVEL: u64 = if cfg!(target_feature = "avx2") { 3 } else { 2 
 @ON_X86
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURED)
-def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
-    name: str, tmp_path: Path
-) -> None:
+def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(name, tmp_path):
     text, variables, usual = CONFIGURED[name]
     own = Bench(tmp_path)
     own.write(".cargo/config.toml", text)
@@ -136,8 +127,8 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
     ],
 )
 def test_a_command_for_this_processor_requires_its_level_unless_another_is_declared(
-    flags: str, words: tuple[str | None, ...], tmp_path: Path
-) -> None:
+    flags, words, tmp_path
+):
     own = Bench(tmp_path, "cpp")
     engine(own.source, "engine", moves=WINNER)
     own.write("Makefile", f"CXXFLAGS = -O3 {flags}\n")

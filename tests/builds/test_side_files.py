@@ -40,7 +40,7 @@ def maker(folder: Path, program: str, timeout: float = 60.0) -> FileMaker:
     )
 
 
-def test_each_file_is_kept_by_its_hash_and_comes_from_the_pinned_program(tmp_path: Path) -> None:
+def test_each_file_is_kept_by_its_hash_and_comes_from_the_pinned_program(tmp_path):
     making = maker(tmp_path, GOOD)
     (tmp_path / "net" / "base").write_text("changed since")
     first, again = (making.made("plus", {"a": 1.5, "b": -2})["EvalFile"] for _ in "12")
@@ -70,9 +70,7 @@ def test_each_file_is_kept_by_its_hash_and_comes_from_the_pinned_program(tmp_pat
         ("open('EvalFile', 'wb').truncate(300_000_000)", "wrote 300,000,000 bytes; the files of"),
     ],
 )
-def test_what_goes_wrong_is_told_with_the_side_and_its_values(
-    program: str, said: str, tmp_path: Path
-) -> None:
+def test_what_goes_wrong_is_told_with_the_side_and_its_values(program, said, tmp_path):
     making = maker(tmp_path, program, timeout=1.0 if "sleep" in program else 60.0)
     with pytest.raises(BuildFailed) as failed:
         making.made("minus", {"a": 1.5})

@@ -445,7 +445,7 @@ def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
         assert {at: number.number for at, number in after.items()} == wanted
 
 
-def test_a_long_table_is_rewritten_in_one_pass() -> None:
+def test_a_long_table_is_rewritten_in_one_pass():
     """Looking through all numbers for each of them would take a minute and more."""
     count = 6000
     text = f"static TABLE: [i32; {count}] = [{', '.join(map(str, range(count)))}];\n"

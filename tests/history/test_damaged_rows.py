@@ -71,12 +71,12 @@ WRONG = {
 @pytest.mark.parametrize("column", WRONG)
 @pytest.mark.parametrize("command", ["status", "doctor", "run"])
 def test_a_damaged_run(
-    command: str,
-    column: str,
-    text: str | None,
-    damage: Damage,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    command,
+    column,
+    text,
+    damage,
+    capsys,
+):
     damage("spsa_run", column, text or json.dumps(WRONG[column]))
     code, said = execute([command]), capsys.readouterr().err
     if (command, column, code) == ("status", "settings", 0):
@@ -88,9 +88,7 @@ def test_a_damaged_run(
 
 @pytest.mark.parametrize("column", ["theta", "start_theta"])
 @pytest.mark.parametrize("command", ["status", "run"])
-def test_a_theta_without_a_parameter(
-    command: str, column: str, damage: Damage, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_theta_without_a_parameter(command, column, damage, capsys):
     damage("spsa_run", column, '{"margin": 200.0}')
     code, said = execute([command]), capsys.readouterr().err
     assert code == 2, said
@@ -99,7 +97,7 @@ def test_a_theta_without_a_parameter(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{oops", "[]", "{}", json.dumps({**PLAYED, "book": 3})])
-def test_a_worker_that_gets_a_damaged_iteration(project: Path, damage: Damage, text: str) -> None:
+def test_a_worker_that_gets_a_damaged_iteration(project, damage, text):
     damage("spsa_iteration", "game_settings", text)
     done = call(worker("--spsa", "-c", "1", "--once", "--engines-cache", "cache"), project)
     assert done.returncode == 2, done.stderr

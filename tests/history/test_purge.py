@@ -1,6 +1,5 @@
 """A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
 
-import os
 import uuid
 from contextlib import closing, suppress
 from datetime import timedelta
@@ -9,6 +8,7 @@ from random import Random
 import pytest
 from asking import Store
 from builders import LEASE, new_iteration, new_validation, new_worker, result_of, stage, step_from
+from fuzzing import LONG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import broken
@@ -219,9 +219,6 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
         store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
     run.apply()
     assert broken(sql) == []
-
-
-LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 
 
 @pytest.mark.slow

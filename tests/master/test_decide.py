@@ -95,7 +95,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_in_order(case: str) -> None:
+def test_in_order(case):
     (applied, open_ones, more, pacing, in_build), right = CASES[case]
     assert next_decision(view(applied, open_ones, **more), pacing, in_build) == right
 
@@ -108,7 +108,7 @@ def as_needed(seen: RunView, builds: int = 0, **over: Any) -> Decision:
     return next_decision(seen, needed(**over), BuildProgress(count=builds))
 
 
-def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -> None:
+def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted():
     seen = view(0, [iteration(1)], ready=4)
     assert [as_needed(seen, builds) for builds in range(3)] == [
         StartBuild(2),
@@ -119,7 +119,7 @@ def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -
     assert as_needed(seen, 1, builders=1) == as_needed(seen, 1, in_flight=2) == Idle()
 
 
-def test_as_needed_results_are_applied_while_engines_are_built() -> None:
+def test_as_needed_results_are_applied_while_engines_are_built():
     assert as_needed(view(1, [PLAYED]), 1, builders=1) == Apply(PLAYED)
     paused = view(1, [PLAYED], **PAUSED)
     assert next_decision(paused, needed(), BUILT) == Apply(PLAYED)
@@ -132,7 +132,7 @@ STUCK = Obstacle(reason="batch 0: no book", batch_ids=frozenset({7}))
 MISCOUNTED = Obstacle(reason="iteration 1 has 10 games, and its batches have 8")
 
 
-def test_a_run_that_cannot_go_on_is_paused_before_anything_else() -> None:
+def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
     played = [iteration(1, games=10)]
     for obstacle in (STUCK, MISCOUNTED):
         seen = view(0, played, most=1, obstacles=[obstacle])
@@ -149,7 +149,7 @@ def validation(games: int, *, background: bool) -> Iteration:
     return replace(row, purpose=Purpose.VALIDATE, k=None, compared=compared)
 
 
-def test_a_round_of_a_validation_is_completed_when_it_is_played() -> None:
+def test_a_round_of_a_validation_is_completed_when_it_is_played():
     row = validation(10, background=False)
     assert upkeep(view(0, [row])) == CloseRound(row)
     assert upkeep(view(0, [validation(8, background=False)])) is None
@@ -158,7 +158,7 @@ def test_a_round_of_a_validation_is_completed_when_it_is_played() -> None:
     assert upkeep(miscounted) is None
 
 
-def test_a_round_in_the_background_that_cannot_be_played_is_given_up() -> None:
+def test_a_round_in_the_background_that_cannot_be_played_is_given_up():
     failed = Batch(
         iteration_id=5,
         seq=0,
@@ -207,9 +207,7 @@ def set_aside(*others: MachineFailures, **over: Any) -> SetAside | None:
         ),
     ],
 )
-def test_a_machine_that_fails_what_others_play_is_set_aside(
-    over: dict[str, Any], sha256: str | None
-) -> None:
+def test_a_machine_that_fails_what_others_play_is_set_aside(over, sha256):
     reason = "failed 3 batches that other machines can play: no such book"
     assert set_aside(**over) == SetAside(machine="bad", sha256=sha256, reason=reason)
 
@@ -225,7 +223,7 @@ def test_a_machine_that_fails_what_others_play_is_set_aside(
     ],
     ids=["too few", "no other plays them", "it plays as many", "it is", "of that binary it is"],
 )
-def test_a_machine_is_left_alone(over: dict[str, Any]) -> None:
+def test_a_machine_is_left_alone(over):
     assert set_aside(**over) is None
     other = set_aside(replace(BAD, **over), machine="next")
     assert other is not None and other.machine == "next", "every machine is judged by itself"

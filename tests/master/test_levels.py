@@ -1,9 +1,6 @@
 """Binaries for a level of x86-64: which are refused, and which a machine builds."""
 
-from pathlib import Path
-
 import pytest
-from asking import Store
 from builders import stage
 from console import CONFIG, write_project
 from masters import SPACE
@@ -15,7 +12,7 @@ from spsa.master import delivery_setup
 SOURCE = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
 
 
-def test_the_event_of_a_refused_level_is_written_once(store: Store) -> None:
+def test_the_event_of_a_refused_level_is_written_once(store):
     staged = stage(store)
     for _ in range(2):
         staged.whole_iteration(refused={"x86-64-v3": "another bench", "x86-64-v4": "too"})
@@ -30,9 +27,7 @@ WHERE = "[build]\nwhere = 'worker'"
 
 
 @pytest.mark.parametrize("where", ["[build]", WHERE])
-def test_this_machine_needs_one_of_the_levels(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_this_machine_needs_one_of_the_levels(where, tmp_path, monkeypatch):
     write_project(tmp_path, CONFIG.replace("[build]", f"{where}\nlevels = ['x86-64-v3']"))
     config = load_config(tmp_path / "config.toml", {})
     wanted = delivery_setup.delivery_settings(config)
@@ -43,8 +38,8 @@ def test_this_machine_needs_one_of_the_levels(
 
 
 def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     levels = "levels = ['x86-64', 'x86-64-v2', 'x86-64-v3']"
     write_project(tmp_path, CONFIG.replace("[build]", f"{WHERE}\n{levels}"))
     (tmp_path / "engine/src/engine_constants.rs").write_text(SOURCE)
@@ -57,6 +52,6 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
 
 
 @pytest.mark.parametrize(("cores", "builds"), [(1, 1), (11, 2), (999, 8)])
-def test_builds_share_the_cores(cores: int, builds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_share_the_cores(cores, builds, monkeypatch):
     monkeypatch.setattr(delivery_setup.system, "logical_cores", lambda: set(range(cores)))
     assert delivery_setup.usual_builds() == builds

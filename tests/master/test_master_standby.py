@@ -39,7 +39,7 @@ def leader_of(url: str) -> int:
     return int(master_id.split("-")[-2])
 
 
-def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypatch) -> None:
+def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypatch):
     monkeypatch.setattr("spsa.cli.held_run.POLL_SECONDS", 0.0)
     held = [MasterLeaseLost("the master m holds this run", end) for end in range(9)]
     asked = Mock(side_effect=held)
@@ -53,7 +53,7 @@ def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypat
 
 
 @pytest.mark.slow
-def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair: Pair) -> None:
+def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair):
     tuner, _ = pair
     masters = {master.pid: master for master in [one.master() for one in pair]}
     wait_until(lambda: any(STANDING_BY in master.log for master in masters.values()))

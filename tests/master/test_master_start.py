@@ -1,6 +1,5 @@
 """From files to a run: which rule it gets, and what its owner is told before anything is played."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from shell import Shell
 
 from spsa.cli import execute
 from spsa.config import load_config
-from spsa.db.migrate import upgrade
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, TuningError, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
@@ -27,15 +25,8 @@ from spsa.report.table import record
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    upgrade(f"sqlite:///{tmp_path / 'spsa.db'}")
-    return tmp_path
-
-
-@pytest.fixture
-def store(project: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
-        yield opened
+def store(project_store: Store) -> Store:
+    return project_store
 
 
 def prepared(folder: Path, store: Store, *, iterations: int, in_flight: int, rule: str) -> Prepared:
@@ -56,7 +47,7 @@ def altered(store: Store, statement: str, **values: object) -> None:
     shell.close()
 
 
-def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) -> None:
+def test_a_run_has_the_rule_of_its_configuration(project, store):
     first = prepared(project, store, iterations=99, in_flight=1, rule="").run
     assert first.algorithm == "mixture"
     store.release_master_lease(
@@ -66,9 +57,7 @@ def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) ->
     assert other.run.algorithm == other.tuning.rule.name == "spsa"
 
 
-def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(
-    project: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, monkeypatch):
     """Where nobody has, the refusal is told."""
 
     def refused(*_: object, **__: object) -> None:
@@ -83,7 +72,7 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(
     assert prepared(project, store, iterations=9, in_flight=1, rule="").run.id == created.id
 
 
-def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, store: Store) -> None:
+def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project, store):
     before = prepared(project, store, iterations=99, in_flight=1, rule="algorithm = 'spsa'")
     opened(store, before)
     after = prepared(project, store, iterations=98, in_flight=2, rule="")
@@ -95,7 +84,7 @@ def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, stor
     )
 
 
-def test_other_time_controls_of_the_files_are_named(project: Path, store: Store) -> None:
+def test_other_time_controls_of_the_files_are_named(project, store):
     one = '[time_control]\nkind = "nodes"\nlow = 150\n'
     two = f"[{one}".replace("]", "]]") + f"share = 3\n[{one}".replace("]", "]]").replace("5", "6")
 
@@ -115,9 +104,7 @@ def test_other_time_controls_of_the_files_are_named(project: Path, store: Store)
     assert said.endswith("nodes=160, share 1, the files say none")
 
 
-def test_a_run_of_an_unknown_rule_is_said(
-    project: Path, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_an_unknown_rule_is_said(project, store, capsys):
     found = prepared(project, store, iterations=9, in_flight=1, rule="")
     opened(store, found)
     altered(store, "UPDATE spsa_run SET algorithm = 'mixtures'")
@@ -128,9 +115,7 @@ def test_a_run_of_an_unknown_rule_is_said(
 
 
 @pytest.mark.parametrize("distribute", ["path", "database"])
-def test_a_new_run_shares_its_book_as_it_shares_its_engines(
-    distribute: str, project: Path, store: Store
-) -> None:
+def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project, store):
     (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
     rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
     write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
@@ -172,8 +157,8 @@ def next_run(
 
 
 def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_options(
-    project: Path, store: Store
-) -> None:
+    project, store
+):
     found = prepared(project, store, iterations=4, in_flight=1, rule="")
     (project / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "e"\n')
     config = load_config(project / "config.toml", {})
@@ -181,14 +166,14 @@ def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_o
         delivery_setup.delivery_of(config, found.tuning.space, found.settings.delivery, None)
 
 
-def test_values_that_are_not_those_of_the_source_are_told(project: Path, store: Store) -> None:
+def test_values_that_are_not_those_of_the_source_are_told(project, store):
     write_project(project, CONFIG, PARAMS.replace("value = 200", "value = 210"))
     found = prepare(load_config(project / "config.toml", {}), store)
     said = "starts elsewhere than the source, whose values follow: margin at 210 (200)"
     assert found.notes[0] == said
 
 
-def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store: Store) -> None:
+def test_a_run_starts_where_another_one_was_and_is_replayed(project, store):
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     parent = store.run("small")
     bound = int(parent.theta["margin"]) - 1
@@ -217,7 +202,7 @@ def test_a_run_starts_where_another_one_was_and_is_replayed(project: Path, store
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 
-def test_a_run_that_has_begun_goes_on_whatever_its_origin(project: Path, store: Store) -> None:
+def test_a_run_that_has_begun_goes_on_whatever_its_origin(project, store):
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     begun = next_run(project, store)
     opened(store, begun)
@@ -226,9 +211,7 @@ def test_a_run_that_has_begun_goes_on_whatever_its_origin(project: Path, store: 
     assert again.notes == ("run next has begun and goes on; --from is for a new run",)
 
 
-def test_a_new_run_is_told_the_steps_that_the_games_of_another_suggest(
-    project: Path, store: Store
-) -> None:
+def test_a_new_run_is_told_the_steps_that_the_games_of_another_suggest(project, store):
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     parent = replace(store.run("small"), theta_better_step={"margin": 5.0, "depth": 2.0})
     config = load_config(project / "config.toml", {})
@@ -239,7 +222,7 @@ def test_a_new_run_is_told_the_steps_that_the_games_of_another_suggest(
     )
 
 
-def test_a_run_may_start_after_any_result_of_another(project: Path, store: Store) -> None:
+def test_a_run_may_start_after_any_result_of_another(project, store):
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     second = store.steps(store.run("small").id)[1].theta_after
     with pytest.raises(NothingToDo, match="run small has 4 results, so no theta of k=5"):
@@ -247,9 +230,7 @@ def test_a_run_may_start_after_any_result_of_another(project: Path, store: Store
     assert next_run(project, store, k=2).run.theta == second
 
 
-def test_a_rule_without_knowledge_has_theta_from_its_origin_and_frozen_values_stay(
-    project: Path, store: Store
-) -> None:
+def test_a_rule_without_knowledge_has_theta_from_its_origin_and_frozen_values_stay(project, store):
     rule = 'algorithm = "fishtest"'
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=rule))
     frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")

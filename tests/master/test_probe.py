@@ -40,7 +40,7 @@ class Picky(FixedDelivery):
         return Sides(side, side)
 
 
-def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
+def test_the_side_that_can_be_built_is_searched(tmp_path):
     margin = parameter("margin")
     prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 100)
     start, reproducible = prober.start()
@@ -53,14 +53,14 @@ def test_the_side_that_can_be_built_is_searched(tmp_path: Path) -> None:
     assert found.findings[0] == "fails at plus = 58: margin overflows"
 
 
-def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path: Path) -> None:
+def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     near = parameter("margin", value=48, maximum=50)
     prober = Prober(Space((near,)), Picky(tmp_path), TERMS, [FEN], 100)
     (dead,) = prober.group_if_dead([near], prober.start()[0])
     assert dead.tried[Point.PLUS].value == 40
 
 
-def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size() -> None:
+def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
     def tried(*moves: str) -> Tried:
         return Tried(value=1, searches=tuple(Search(move=one, score=1, nodes=1) for one in moves))
 
@@ -74,7 +74,7 @@ def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size() -> None:
         assert said in "".join(probed.findings) and bool(said) == bool(probed.findings)
 
 
-def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told() -> None:
+def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told():
     def tried(value: int, *found: tuple[str, int | None]) -> Tried:
         searches = tuple(Search(move=move, score=score, nodes=1) for move, score in found)
         return Tried(value=value, searches=searches)

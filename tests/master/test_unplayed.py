@@ -25,7 +25,7 @@ def failing(store: Store, batches: int, played: int = 0) -> Stage:
     return staged
 
 
-def test_it_pauses_with_the_reason_and_a_resume_tries_again(store: Store) -> None:
+def test_it_pauses_with_the_reason_and_a_resume_tries_again(store):
     staged = failing(store, 3)
     (obstacle,) = store.tick(staged.master, LEASE).obstacles
     assert len(obstacle.batch_ids) == 3
@@ -40,6 +40,6 @@ def test_it_pauses_with_the_reason_and_a_resume_tries_again(store: Store) -> Non
 
 
 @pytest.mark.parametrize(("batches", "played"), [(2, 0), (3, 1)])
-def test_it_goes_on_where_a_machine_may_play(store: Store, batches: int, played: int) -> None:
+def test_it_goes_on_where_a_machine_may_play(store, batches, played):
     staged = failing(store, batches, played)
     assert staged.view().obstacles == []

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from asking import Store
 from builders import space_from, stage
 
 from benches.papers.suite import SIZES, Suite
@@ -23,7 +22,7 @@ SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
 
 
 @pytest.mark.slow
-def test_the_number_is_the_gain_in_the_mean_and_missing_at_bounds() -> None:
+def test_the_number_is_the_gain_in_the_mean_and_missing_at_bounds():
     suite = Suite(seed=5, half="judge", size=SIZES["short"], families=("iso", "cornered"))
     found = list(judged(suite, most_results=100))
     told = [one for one in found if one.estimated is not None]
@@ -63,7 +62,7 @@ def after(one: Filters, results: int) -> Filters:
     return replace(one, bank=state)
 
 
-def test_what_more_games_bring_is_what_the_filters_learn_from_them() -> None:
+def test_what_more_games_bring_is_what_the_filters_learn_from_them():
     now = after(filters(), 40)
     later: Bank = after(now, 40).bank
     lost = (now.bank.variance - later.variance).sum(axis=-1, keepdims=True)
@@ -83,9 +82,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them() -> None:
         ({"settings": {}}, "cannot read"),
     ],
 )
-def test_where_nothing_is_known_it_says_why(
-    store: Store, change: dict[str, object], why: str
-) -> None:
+def test_where_nothing_is_known_it_says_why(store, change, why):
     run = replace(stage(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
     found = verdict(run)
     assert found.gained is None and found.more is None
@@ -96,7 +93,7 @@ def test_where_nothing_is_known_it_says_why(
     assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
 
 
-def test_of_few_games_nothing_is_claimed(store: Store) -> None:
+def test_of_few_games_nothing_is_claimed(store):
     found = verdict(stage(store, SPACE, 6).now())
     assert (found.gained, found.unknown) == (None, "48 games are too few")
     assert (found.more, found.reason) == (None, "all planned games are played")
@@ -111,7 +108,7 @@ def told(
     return verdict(run, **past)
 
 
-def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_to_do(store, monkeypatch):
     run = stage(store, SPACE, 10, planned=20).now()
     nearly_over, over = replace(run, max_iterations=11), replace(run, max_iterations=10)
     stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
@@ -131,9 +128,7 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert nearly.reason.endswith("to bring +0.99 Elo, less than 1 Elo"), "not rounded up"
 
 
-def test_near_a_limit_it_does_not_change_with_every_result(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_near_a_limit_it_does_not_change_with_every_result(store, monkeypatch):
     run = stage(store, SPACE, 10, planned=20).now()
     said, stops = "", False
     for more in (1.6, 1.1, 0.98, 1.03, 0.97, 1.4, 1.02, 1.49, 1.51, 1.2, 1.0, 0.99):

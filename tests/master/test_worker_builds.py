@@ -121,7 +121,7 @@ def prepared(delivery: WorkerDelivery, builder: Builder, margin: float = 55.0):
         return delivery.prepare({"margin": margin}, {"margin": 45.0})
 
 
-def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> None:
+def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path):
     builder = Builder(sqlite_store, KINDS)
     sides = prepared(delivery, builder)
     assert sides.requires == ("aarch64", "linux")
@@ -169,14 +169,14 @@ def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, sourc
     assert builder.orders["linux aarch64"].plus.files == {}
 
 
-def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path) -> None:
+def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path):
     pinned = pin(source, tmp_path / "work", cargo=False)
     whole = archive_of(pinned)
     shutil.rmtree(pinned.path)
     assert archive_of(pinned) == whole
 
 
-def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog) -> None:
+def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog):
     builder = Builder(sqlite_store, dict(KINDS, **{"linux aarch64": 8}))
     for _ in range(2):
         sides = prepared(delivery, builder)
@@ -186,7 +186,7 @@ def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog) ->
     assert caplog.messages == [f"no binaries for linux aarch64 are used: {reason}"]
 
 
-def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store, caplog) -> None:
+def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store, caplog):
     """Where one kind can be built, the run goes on without the others."""
     builder = Builder(sqlite_store, dict(KINDS, **{"linux aarch64": None}))
     assert prepared(delivery, builder).requires == ("linux", "x86-64-v2", "x86-64-v3")
@@ -198,17 +198,15 @@ def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store, caplog
 
 @pytest.mark.parametrize("kept", [None, b"damaged"])
 def test_an_engine_that_the_database_has_lost_is_not_used(
-    kept: bytes | None, delivery, sqlite_store, monkeypatch
-) -> None:
+    kept, delivery, sqlite_store, monkeypatch
+):
     builder = Builder(sqlite_store, KINDS)
     monkeypatch.setattr(Store, "file", lambda *_: kept)
     with pytest.raises(TuningError, match="does not hold the engine"):
         prepared(delivery, builder)
 
 
-def test_a_master_that_waits_says_for_what_and_can_be_stopped(
-    delivery, sqlite_store, caplog
-) -> None:
+def test_a_master_that_waits_says_for_what_and_can_be_stopped(delivery, sqlite_store, caplog):
     sqlite_store.register_worker(new_worker("plays", provides=ARM))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})

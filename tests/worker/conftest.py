@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from asking import Store
 from builders import Stage, stage
-from engines.faulty import engine
+from engines.faulty import LOSER, WINNER, engine
 from trials import open_scripted
 from worker_server import WorkerServer, claim_of, worker_server
+
+DECLARED = "Margin type spin default 0 min -9 max 9"
 
 
 @pytest.fixture
@@ -41,3 +43,13 @@ def play(tmp_path: Path, server: WorkerServer) -> Callable[..., None]:
             server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
 
     return offer_batches
+
+
+@pytest.fixture
+def winner(tmp_path: Path) -> Path:
+    return engine(tmp_path, "winner", moves=WINNER, option=DECLARED, log=tmp_path / "winner.log")
+
+
+@pytest.fixture
+def loser(tmp_path: Path) -> Path:
+    return engine(tmp_path, "loser", moves=LOSER, option=DECLARED, log=tmp_path / "loser.log")

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from console import Done, Running, compete, worker
+from console import Running, compete, worker
 from engines.faulty import engine, running_with, wait_until
 from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal
 
@@ -26,11 +26,6 @@ def start(server: WorkerServer, tmp_path: Path) -> Callable[..., Running]:
         return Running(command, SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path))
 
     return start_worker
-
-
-def once(server: WorkerServer, folder: Path, *words: str, token: str = TOKEN) -> Done:
-    variables = {"SPSA_TOKEN": token, "XDG_CACHE_HOME": str(folder)}
-    return compete("--server", server.url, "-c", "1", *words, cwd=folder, **variables)
 
 
 def test_reports_wait_while_the_server_is_away(start, server, play, tmp_path):
@@ -56,7 +51,8 @@ def test_reports_wait_while_the_server_is_away(start, server, play, tmp_path):
 def test_a_machine_that_is_not_permitted_is_told_so_and_ends(server, tmp_path, response):
     """OpenBench 56: a worker with a wrong password waited in silence."""
     server.replaced["/worker/register"] = lambda _: response
-    done = once(server, tmp_path)
+    variables = {"SPSA_TOKEN": TOKEN, "XDG_CACHE_HOME": str(tmp_path)}
+    done = compete("--server", server.url, "-c", 1, **variables)
     assert done.returncode == 2
     assert json.loads(response[2])["error"] in done.stderr
     assert TOKEN not in done.stderr

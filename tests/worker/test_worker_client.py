@@ -1,6 +1,7 @@
 """A worker's calls to a real store whose responses get lost."""
 
 import time
+from unittest.mock import Mock
 
 import pytest
 from builders import LEASE, new_worker, result_of, stage, tally_of_seed
@@ -158,24 +159,14 @@ def test_a_worker_that_is_idle_says_so_again_when_it_has_had_a_batch(client, run
         assert client.claim() is not None
 
 
-class Full(CutStore):
-    """Refuses claims of a machine that has all that it may have, while `busy`."""
-
-    busy = True
-
-    def ask(self, request, *machine):
-        if self.busy and isinstance(request, ClaimRequest):
-            raise TooManyRequests("too many batches", 60.0)
-        return super().ask(request, *machine)
-
-
-def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(sqlite_url, now):
-    with Full(sqlite_url) as store:
-        stage(store).open()
-        client = DatabaseClient(store, WORKER, LEASE, QUICK)
+def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(
+    client, store, now, monkeypatch
+):
+    client.renew([], Measured())
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "ask", Mock(side_effect=TooManyRequests("too many batches", 60.0)))
         assert client.claim() is None
-        store.busy = False
-        now[0] += 59
-        assert client.claim() is None
-        now[0] += 2
-        assert client.claim() is not None
+    now[0] += 59
+    assert client.claim() is None
+    now[0] += 2
+    assert client.claim() is not None

@@ -48,13 +48,14 @@ class Animal:
     """What it does, how its pair has to end, and the seconds it may take for that.
 
     `outcome` is how the fault of a void pair begins, or "played"; a hang takes until a deadline has
-    passed.
+    passed. What goes wrong in a game does so at its second ply, if `switches` say nothing else.
     """
 
     outcome: str
-    switches: dict[str, object]
+    fault: str = ""
     time_control: TimeControl = ONE_NODE
     budget: float = 0.1
+    switches: dict[str, object] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -62,73 +63,54 @@ class Animal:
         return WATCHED if self.outcome.startswith("hang") else PATIENT
 
 
+CLOSED = "exit: it closed its output but still runs"
+SLOW_MOVE = "hang: no bestmove within 3.5 s of `go movetime 500`"
+SLOW_STOP = "hang: no bestmove 3 s after stop"
 ANIMALS = {
-    "never says uciok": Animal("hang", {"fault": "no-uciok"}, budget=WATCHED.start),
-    "never says readyok": Animal("hang", {"fault": "no-readyok"}, budget=WATCHED.ready),
-    "starts slowly": Animal("played", {"start_pause": 1.0}, budget=1.0),
-    "gets ready slowly": Animal("played", {"ready_pause": 0.5}, budget=1.0),
-    "segfaults at the start": Animal("crash", {"fault": "crash-at-start"}),
-    "floods at the start": Animal("hang", {"fault": "babble-at-start"}, budget=WATCHED.start),
-    "writes an endless line at the start": Animal("flood", {"fault": "flood-at-start"}),
-    "segfaults in a game": Animal("crash", {"fault": "crash", "at_ply": 3}),
-    "leaves in a game": Animal("exit", {"fault": "exit", "at_ply": 1}),
-    "exits with an error": Animal("crash: exit status 3", {"fault": "exit-3", "at_ply": 1}),
-    "closes its output": Animal(
-        "exit: it closed its output but still runs",
-        {"fault": "close-output", "at_ply": 1},
-        budget=1.0,
-    ),
-    "hangs": Animal(
-        "hang: no bestmove within 3.5 s of `go movetime 500`",
-        {"fault": "hang", "at_ply": 1},
-        MOVETIME,
-        BUDGET + WATCHED.grace,
-    ),
-    "hangs on its clock": Animal(
-        "hang: no bestmove 3 s after stop",
-        {"fault": "hang", "at_ply": 1},
-        CLOCK,
-        FLAG + WATCHED.grace,
-    ),
-    "moves illegally": Animal("illegal move", {"fault": "illegal", "at_ply": 1}),
-    "moves for the wrong side": Animal("illegal move", {"fault": "wrong-side", "at_ply": 1}),
-    "gives up": Animal("no move: 'bestmove (none)'", {"fault": "no-move", "at_ply": 1}),
-    "plays the null move": Animal("no move", {"fault": "null", "at_ply": 1}),
-    "says bestmove and no more": Animal("no move", {"fault": "empty", "at_ply": 1}),
-    "answers with rubbish": Animal("garbage", {"fault": "garbage", "at_ply": 1}),
-    "prints binary rubbish": Animal("played", {"fault": "binary", "at_ply": 1}),
-    "writes an endless line": Animal(
-        "flood: a line of more than 65536 bytes", {"fault": "flood", "at_ply": 1}
-    ),
-    "prints info for ever": Animal(
-        "hang", {"fault": "babble", "at_ply": 1}, MOVETIME, BUDGET + WATCHED.grace
-    ),
-    "prints thousands of lines": Animal("played", {"lines": 5000}, budget=1.0),
-    "floods its errors": Animal("played", {"fault": "stderr-flood", "at_ply": 1}, budget=1.0),
-    "answers twice": Animal("garbage", {"fault": "twice", "at_ply": 1}),
-    "ignores stop, quit and the end": Animal("played", {"fault": "ignore-quit"}),
-    "thinks on after its move": Animal(
-        "hang", {"fault": "spin", "at_ply": 1}, MOVETIME, 2 * BUDGET + WATCHED.ready
-    ),
-    "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * FLAG),
-    "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * FLAG),
-    "leaves a child and plays on": Animal("played", {"child": "child"}),
-    "leaves a daemon": Animal("crash", {"fault": "crash", "at_ply": 1, "stray": "stray"}),
-    "leaves a daemon and plays on": Animal("played", {"stray": "stray"}),
-    "eats memory": Animal("crash", {"fault": "eat", "at_ply": 1}, budget=2.0),
-    "writes a huge file": Animal(
-        "crash", {"fault": "write", "at_ply": 1, "log": "log"}, budget=2.0
-    ),
-    "fills its folder": Animal("crash", {"fault": "fill", "at_ply": 1}, budget=2.0),
-    "refuses an option": Animal("refused option", {}, options={"Nonsense": "1"}),
+    "never says uciok": Animal("hang", "no-uciok", budget=WATCHED.start),
+    "never says readyok": Animal("hang", "no-readyok", budget=WATCHED.ready),
+    "starts slowly": Animal("played", budget=1.0, switches={"start_pause": 1.0}),
+    "gets ready slowly": Animal("played", budget=1.0, switches={"ready_pause": 0.5}),
+    "segfaults at the start": Animal("crash", "crash-at-start"),
+    "floods at the start": Animal("hang", "babble-at-start", budget=WATCHED.start),
+    "writes an endless line at the start": Animal("flood", "flood-at-start"),
+    "segfaults in a game": Animal("crash", "crash", switches={"at_ply": 3}),
+    "leaves in a game": Animal("exit", "exit"),
+    "exits with an error": Animal("crash: exit status 3", "exit-3"),
+    "closes its output": Animal(CLOSED, "close-output", budget=1.0),
+    "hangs": Animal(SLOW_MOVE, "hang", MOVETIME, BUDGET + WATCHED.grace),
+    "hangs on its clock": Animal(SLOW_STOP, "hang", CLOCK, FLAG + WATCHED.grace),
+    "moves illegally": Animal("illegal move", "illegal"),
+    "moves for the wrong side": Animal("illegal move", "wrong-side"),
+    "gives up": Animal("no move: 'bestmove (none)'", "no-move"),
+    "plays the null move": Animal("no move", "null"),
+    "says bestmove and no more": Animal("no move", "empty"),
+    "answers with rubbish": Animal("garbage", "garbage"),
+    "prints binary rubbish": Animal("played", "binary"),
+    "writes an endless line": Animal("flood: a line of more than 65536 bytes", "flood"),
+    "prints info for ever": Animal("hang", "babble", MOVETIME, BUDGET + WATCHED.grace),
+    "prints thousands of lines": Animal("played", budget=1.0, switches={"lines": 5000}),
+    "floods its errors": Animal("played", "stderr-flood", budget=1.0),
+    "answers twice": Animal("garbage", "twice"),
+    "ignores stop, quit and the end": Animal("played", "ignore-quit"),
+    "thinks on after its move": Animal("hang", "spin", MOVETIME, 2 * BUDGET + WATCHED.ready),
+    "thinks too long": Animal("played", "", CLOCK, 2 * FLAG, {"think": 30.0}),
+    "lies about its time": Animal("played", "liar", CLOCK, 2 * FLAG),
+    "leaves a child and plays on": Animal("played", switches={"child": "child"}),
+    "leaves a daemon": Animal("crash", "crash", switches={"stray": "stray"}),
+    "leaves a daemon and plays on": Animal("played", switches={"stray": "stray"}),
+    "eats memory": Animal("crash", "eat", budget=2.0),
+    "writes a huge file": Animal("crash", "write", budget=2.0, switches={"log": "log"}),
+    "fills its folder": Animal("crash", "fill", budget=2.0),
+    "refuses an option": Animal("refused option", options={"Nonsense": "1"}),
 }
 
 
 def prepared(animal: Animal, folder: Path) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
-    switches = dict(animal.switches) | files
-    minus = engine(folder, "minus", **{"moves": LOSER} | switches)
+    usual = {"moves": LOSER, "fault": animal.fault, "at_ply": 1}
+    minus = engine(folder, "minus", **usual | animal.switches | files)
     sides = spec(engine(folder, "plus", moves=WINNER)), spec(minus, "minus", **animal.options)
     return job_of(*sides, animal.time_control, max_void=0)
 
@@ -196,7 +178,7 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp
     [("twice", 3), ("twice", 2), ("again", 2)],  # ply 2 is the last one of its second game
 )
 def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(fault, ply, tmp_path):
-    animal = Animal("garbage", {"fault": fault, "at_ply": ply, "moves": LOSER})
+    animal = Animal("garbage", fault, switches={"at_ply": ply})
     assert told(animal, tmp_path).startswith("minus: garbage: ")
 
 
@@ -229,7 +211,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs what the kernel says of a process")
 def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path):
     pid = tmp_path / "pid"
-    job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
+    job = prepared(Animal("hang", "hang", MOVETIME, switches={"pid": pid}), tmp_path)
     with Pool(1, EngineLimits(memory=2**30)) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))

@@ -57,12 +57,6 @@ STATUS_AND_FAILURES = """
 PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
 
-@pytest.fixture
-def store(sqlite_url: str) -> Iterator[Store]:
-    with Store(sqlite_url, durable=False) as opened:
-        yield opened
-
-
 @contextmanager
 def hired(
     queries: Any, folder: Path, size: int = 2, view: Any = None, limits: Any = None, **options: Any
@@ -129,8 +123,8 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(staged, offer
 
 
 @pytest.mark.parametrize("until", [{"idle_timeout": 0.05}, {"once": True}])
-def test_without_work_it_says_so(store, tmp_path, until):
-    assert work(store, tmp_path, **until) == NOTHING_TO_DO
+def test_without_work_it_says_so(sqlite_store, tmp_path, until):
+    assert work(sqlite_store, tmp_path, **until) == NOTHING_TO_DO
 
 
 class Watched:
@@ -167,18 +161,14 @@ def at_work(worker: Worker) -> Iterator[list[int]]:
     assert not thread.is_alive()
 
 
-@pytest.fixture
-def shared(sqlite_url: str) -> Iterator[Store]:
-    """A second connection, for the thread that does not make the assertions."""
-    with Store(sqlite_url, durable=False) as opened:
-        yield opened
-
-
-def test_the_first_interrupt_lets_batches_end(staged, offer, tmp_path, shared, sql):
+def test_the_first_interrupt_lets_batches_end(staged, offer, tmp_path, sqlite_store, sql):
     log, gate = tmp_path / "log", tmp_path / "gate"
     depth = TimeControl(kind=TimeKind.DEPTH, low=1, high=1)
     offer(minus={"gate": gate, "log": log}, settings={"time_control": depth})
-    with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
+    with (
+        hired(Watched(sqlite_store), tmp_path, size=1) as (worker, interrupts),
+        at_work(worker) as codes,
+    ):
         wait_until(log.exists)
         interrupts.note(signal.SIGINT)
         wait_until(lambda: worker._drain_ends_at < inf)
@@ -189,10 +179,10 @@ def test_the_first_interrupt_lets_batches_end(staged, offer, tmp_path, shared, s
 
 @pytest.mark.parametrize(("times", "drain"), [(1, 0.1), (2, 60.0)])
 def test_what_does_not_end_in_time_is_handed_back_unplayed(
-    staged, offer, tmp_path, shared, sql, times, drain
+    staged, offer, tmp_path, sqlite_store, sql, times, drain
 ):
     offer(minus=HANGS, **ENDLESS)
-    queries = Watched(shared)
+    queries = Watched(sqlite_store)
     with hired(queries, tmp_path, drain=drain) as (worker, interrupts), at_work(worker) as codes:
         wait_until(lambda: "claim" in queries.calls)
         for _ in range(times):
@@ -216,12 +206,12 @@ def test_an_engine_or_a_file_with_other_bytes_is_never_run(changed, staged, offe
 
 
 @pytest.mark.parametrize("where", ["at their paths", "beside the engines", "in the database"])
-def test_arguments_a_book_and_a_side_file_reach_the_engines(where, store, tmp_path):
+def test_arguments_a_book_and_a_side_file_reach_the_engines(where, sqlite_store, tmp_path):
     """Unless they are at their paths, these are those of another machine."""
     log, book, net = tmp_path / "log", start_book(tmp_path), tmp_path / "a net"
     net.write_bytes(b"weights")
     contents = {digest(path): path.read_bytes() for path in (book, net)}
-    staged = stage(store, files=contents if where == "in the database" else {})
+    staged = stage(sqlite_store, files=contents if where == "in the database" else {})
     if where == "beside the engines":
         for path in (book, net):
             ArtifactStore(tmp_path).put(path)
@@ -360,11 +350,11 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, 
 
 
 def test_one_batch_is_claimed_while_a_slot_is_on_its_last_pair(
-    staged, offer, tmp_path, shared, sql
+    staged, offer, tmp_path, sqlite_store, sql
 ):
     hangs = HANGS | {"only_once": tmp_path / "marker", "skip": 1}
     offer(minus=hangs, target_games=12, batch_games=4, **ENDLESS)
-    queries, ready, leased = Watched(shared), BatchStatus.READY, BatchStatus.LEASED
+    queries, ready, leased = Watched(sqlite_store), BatchStatus.READY, BatchStatus.LEASED
     with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):
         wait_until(lambda: queries.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)

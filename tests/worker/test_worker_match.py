@@ -4,29 +4,16 @@ import json
 import re
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from console import ROOT, Running, call, compete, games_of, worker
-from engines.faulty import LOSER, WINNER, engine, start_book
+from engines.faulty import LOSER, engine, start_book
 
 from worker import machine
 from worker.settings import Settings
 
 NODES = 3000
 """Scripted engines move at once; a worker would wait half a minute for so many."""
-
-DECLARED = "Margin type spin default 0 min -9 max 9"
-
-
-@pytest.fixture
-def winner(tmp_path: Path) -> Path:
-    return engine(tmp_path, "winner", moves=WINNER, option=DECLARED, log=tmp_path / "log")
-
-
-@pytest.fixture
-def loser(tmp_path: Path) -> Path:
-    return engine(tmp_path, "loser", moves=LOSER, option=DECLARED)
 
 
 def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
@@ -43,7 +30,7 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
     assert report["moves"] == 3 * (7 + 4)
     assert report["games_per_second"] == pytest.approx(6 / report["seconds"], rel=0.02)
     assert report["complete"]
-    assert "setoption name Margin value -2\n" in (tmp_path / "log").read_text()
+    assert "setoption name Margin value -2\n" in (tmp_path / "winner.log").read_text()
     games = games_of(pgn)
     assert [game.headers["Round"] for game in games] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
     for game in games:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from engines.faulty import (
@@ -30,16 +31,6 @@ def pool() -> Iterator[Pool]:
 
 def job(plus: Path, minus: Path, **over) -> Job:
     return job_of(spec(plus, **over.pop("options", {})), spec(minus, "minus"), **over)
-
-
-@pytest.fixture
-def winner(tmp_path: Path) -> Path:
-    return engine(tmp_path, "winner", moves=WINNER, log=tmp_path / "winner.log")
-
-
-@pytest.fixture
-def loser(tmp_path: Path) -> Path:
-    return engine(tmp_path, "loser", moves=LOSER, log=tmp_path / "loser.log")
 
 
 def test_engines_are_started_once_and_told_of_every_new_game(pool, winner, loser, tmp_path):
@@ -88,13 +79,9 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, lo
 
 
 def test_a_defect_costs_a_job_and_not_the_slot(pool, winner, loser, monkeypatch):
-    import worker.runner.pool
-
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
+    broken = Mock(side_effect=ZeroDivisionError)
     with monkeypatch.context() as patch:
-        patch.setattr(worker.runner.pool, "play_pair", broken)
+        patch.setattr("worker.runner.pool.play_pair", broken)
         pool.submit(job(winner, loser))
         (end,) = until_the_end(pool)
     assert isinstance(end, JobFailed)

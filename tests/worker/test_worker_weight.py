@@ -10,25 +10,11 @@ from builders import NODES
 from console import call
 from trials import opened
 
-NEVER = frozenset(
-    {
-        "alembic",
-        "chess.engine",
-        "chess.pgn",
-        "chess.svg",
-        "http.client",
-        "urllib3",
-        "multiprocessing",
-        "numpy",
-        "pydantic",
-        "rich",
-        "spsa.config",
-        "spsa.master",
-        "tomlkit",
-        "tree_sitter",
-        "xml",
-    }
-)
+NEVER = {
+    *("alembic", "chess.engine", "chess.pgn", "chess.svg", "http.client", "urllib3"),
+    *("multiprocessing", "numpy", "pydantic", "rich", "spsa.config", "spsa.master"),
+    *("tomlkit", "tree_sitter", "xml"),
+}
 OF_A_SERVER = frozenset({"psycopg2", "spsa.db.postgresql"})
 
 START = """
