@@ -137,6 +137,17 @@ def test_the_sick_one_stands_out_and_no_other(sick, kind, machines):
     assert "purge --host m0" in alarms[0].advice
 
 
+@pytest.mark.parametrize(
+    ("even", "whole", "stands_out"),
+    [(410, 590, False), (390, 610, True), (0, 40, False), (0, 60, True)],
+)
+def test_results_that_stand_out_differ_by_a_tenth_in_fifty_pairs(even, whole, stands_out):
+    """All of these have a chance of less than one in a million."""
+    others = [part(f"m{i}", 0, (0, 0, 500, 0, 500)) for i in (1, 2, 3)]
+    found = out([part("m0", 0, (0, 0, even, 0, whole)), *others])
+    assert found == (["m0"] if stands_out else [])
+
+
 def test_of_two_machines_nobody_can_tell_whose_results_are_wrong():
     assert out(fleet(3, "results", machines=2)) == []
     assert out(fleet(3, "voids", machines=2)) == ["m0"], "but which one spoils games"
