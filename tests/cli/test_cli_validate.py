@@ -37,7 +37,6 @@ done
         ("--plus empty --minus engine", "Cargo.toml"),
         ("--plus engine --minus ./engine", "both sides are the same"),
         ("--plus engine --minus patch --handicap 0.5", "--handicap"),
-        ("--plus engine --minus patch --sprt 5 0", "ELO0 has to be less than ELO1"),
         ("--against ./nowhere", "[--against] there is no file nowhere"),
         ("--against config.toml", "[--against] config.toml is not executable"),
     ],

@@ -131,7 +131,6 @@ def test_files_of_peers_are_read(kind, text, read, tmp_path):
         ("A,1,0,9,1,0.002\nB,1,0,9,1\n", "f:2: [B] 5 fields instead of 6; write name,start,min"),
         ("A,one,0,9,1,0.002\n", 'f:1: [A] value = "one" is refused; it has to be a valid n'),
         ("A,1_0,0,90,1,0.002\n", 'f:1: [A] value = "1_0" is refused; it has to be a valid n'),
-        ("A,1,0,1e999,1,0.002\n", "f:1: [A] max = inf is refused; it has to be a finite"),
         ("A,1,0,9,1,0.002\nA,1,0,9,1,0.002\n", "f:2: [A_2] option 'A' is that of A already"),
         (
             "A, integer, 1, 0, 9, 1, 0.002\n",
@@ -139,8 +138,6 @@ def test_files_of_peers_are_read(kind, text, read, tmp_path):
         ),
         ("A,1,0,9,1,much\n", 'f:1: [A] r_end "much" is not a number; write name,start,min'),
         ("\nA,1,9,0,1,0.002\n", "f:2: [A] min 9 is not less than max 0"),
-        ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
-        ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is refused"),
         ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
         ("hello\n", "f: [f] is of no known format; name a file of fishtest, openb"),
         ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max is missing"),
