@@ -127,10 +127,7 @@ def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:
     With one iteration in flight, slots are idle while engines are built and while the last batch is
     played. With more, the games of the other iterations fill these times, if they are enough.
     """
-    batches = ceil(shape.games / shape.batch_games)
-    rounds = ceil(batches / capacity.concurrency)
-    playing = shape.games * seconds / capacity.concurrency
-    alone = rounds * shape.batch_games * seconds + capacity.build_seconds
+    playing, alone = shape.games * seconds / capacity.concurrency, _alone(shape, capacity, seconds)
     iteration = max(playing, alone / shape.in_flight, capacity.build_seconds / capacity.builders)
     return GameSpeed(
         game=seconds,
@@ -145,10 +142,14 @@ def in_flight_without_idling(shape: Shape, capacity: Capacity, seconds: float) -
 
     If the build of an iteration takes longer than its games, no number does.
     """
-    playing = shape.games * seconds / capacity.concurrency
-    rounds = ceil(ceil(shape.games / shape.batch_games) / capacity.concurrency)
-    alone = rounds * shape.batch_games * seconds + capacity.build_seconds
+    playing, alone = shape.games * seconds / capacity.concurrency, _alone(shape, capacity, seconds)
     return max(1, ceil(alone / max(playing, capacity.build_seconds / capacity.builders)))
+
+
+def _alone(shape: Shape, capacity: Capacity, seconds: float) -> float:
+    """The seconds of an iteration of which no other is in flight: its builds, then its rounds."""
+    rounds = ceil(ceil(shape.games / shape.batch_games) / capacity.concurrency)
+    return rounds * shape.batch_games * seconds + capacity.build_seconds
 
 
 def games_needed_by(shape: Shape, capacity: Capacity, seconds: float) -> GamesNeeded:

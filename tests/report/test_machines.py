@@ -148,6 +148,17 @@ def test_results_that_stand_out_differ_by_a_tenth_in_fifty_pairs(even, whole, st
     assert found == (["m0"] if stands_out else [])
 
 
+@pytest.mark.parametrize(
+    ("batches", "voids", "usual", "stands_out"),
+    [(40, 4, 0, False), (40, 5, 0, True), (1000, 180, 100, False), (1000, 210, 100, True)],
+)
+def test_faults_that_stand_out_are_five_and_twice_as_many(batches, voids, usual, stands_out):
+    even = (0, 0, 9, 0, 0)
+    others = [part(f"m{i}", 0, even, batches=1000, voids=usual) for i in (1, 2, 3)]
+    found = out([part("m0", 0, even, batches=batches, voids=voids), *others])
+    assert found == (["m0"] if stands_out else [])
+
+
 def test_of_two_machines_nobody_can_tell_whose_results_are_wrong():
     assert out(fleet(3, "results", machines=2)) == []
     assert out(fleet(3, "voids", machines=2)) == ["m0"], "but which one spoils games"

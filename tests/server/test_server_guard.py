@@ -59,11 +59,13 @@ def test_without_the_token_nothing_is_shown(path, guarded):
         answer = guarded.get(path, headers=headers)
         assert answer.status_code == 401
         assert "first" not in answer.text and TOKEN not in answer.text
+        assert "This is not the token" not in answer.text
 
 
 def test_a_browser_logs_in_and_is_given_a_cookie(guarded):
     own = {"Origin": SITE}
-    assert log_in(guarded, "wrong") == 401
+    wrong = guarded.post("/login", data={"token": "wrong"}, headers=own)
+    assert wrong.status_code == 401 and "This is not the token" in wrong.text
     assert log_in(guarded, TOKEN + "x" * 5000) == 413
     answer = guarded.post("/login", data={"token": TOKEN}, headers=own)
     assert answer.status_code == 303 and answer.headers["location"] == "/"
