@@ -10,7 +10,7 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constraint, Space
 from spsa.core.scoring import Tally, elo
-from spsa.planning.plan import busy_in_flight, in_flight_warnings, plan
+from spsa.planning.plan import busy_in_flight, free_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (
     UNBALANCED_ELO,
     Capacity,
@@ -256,9 +256,10 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
-    assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_in_flight == 1
+    assert free_in_flight(inputs(design=steep, shape=long, elos_to_gain=(300.0,))) == 1
     asked = inputs(design=flat, shape=long, elos_to_gain=(20.0,), replicas=64)
     assert plan(asked).free_in_flight == 4
+    assert free_in_flight(replace(asked, shape=replace(long, iterations=399))) == 2
 
 
 def test_openings_are_known_by_their_draws_and_pairs():

@@ -63,6 +63,8 @@ def test_all_paths_are_in_steps_and_the_dots_are_sorted_by_what_moved(told):
     for path in told.parameters:
         assert paths[path.name]["y"] == list(path.in_steps)
         assert paths[path.name]["customdata"] == [number(value) for value in path.path]
+    for many, has_legend in ((told, True), (replace(told, parameters=told.parameters * 9), False)):
+        assert figures(many)["parameters"]["layout"]["showlegend"] is has_legend
     (dots,) = traces(told, "moved")
     moved = {path.name: path.steps_moved for path in told.parameters}
     assert dots["text"] == sorted(moved, key=lambda name: abs(moved[name]))
