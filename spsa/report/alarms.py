@@ -156,8 +156,9 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
         found = f"plus scored {score(tally):.0%} of {tally.games:,} games of iteration {number}"
         yield Alarm(AlarmKind.ONE_SIDED, run, found)
     games, draws = sum(it.tally.games for it in recent), sum(it.tally.draws for it in recent)
-    by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / max(1, games))
-    if games >= _MIN_DRAWN and draws / games > _DRAWN + by_chance:
+    if games < _MIN_DRAWN:
+        return
+    if draws / games > _DRAWN + _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / games):
         found = f"{draws / games:.0%} of the last {games:,} games were draws"
         yield Alarm(AlarmKind.DRAWS, run, found)
 

@@ -84,6 +84,16 @@ def test_purged_and_written_out(tested, project, store, ask):
     assert heard.code == 3 and "nothing to purge" in heard.err
 
 
+@pytest.mark.parametrize(("typed", "code", "purges"), [("n\n", 130, 0), ("y\n", 0, 1)])
+def test_a_person_is_asked_once(tested, ask, monkeypatch, typed, code, purges):
+    keyboard = io.StringIO(typed)
+    keyboard.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", keyboard)
+    heard = ask("purge", "--worker", BAD)
+    assert (heard.code, tested.now().purges) == (code, purges)
+    assert "remove them?" in heard.err and "remove them?" not in heard.out
+
+
 def test_a_file_that_says_something_else_is_left_alone(tested, project, ask):
     write_theta(project, {"margin": 11.0})
     before = (project / "params.toml").read_text()

@@ -145,4 +145,7 @@ def test_the_alarm_names_both_and_what_to_do(store):
         "margin: nodes=200 pulls it up by 9.0 standard deviations, nodes=400 down by 7.0; "
     )
     assert "[[time_control]]" in found.advice
+    near = replace(sums, pull=np.array([[2.85, 2.75], [-2.85, -2.75]]))  # 2.81 of two parameters
+    told = of_time_controls(replace(run, applied=40), near)
+    assert [one.subject for one in told] == ["margin"]
     assert list(of_time_controls(run, None)) == []

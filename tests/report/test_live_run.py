@@ -82,6 +82,16 @@ class Step:
         self.delta = self.theta = delta
 
 
+def test_a_look_waits_after_the_one_before(many, monkeypatch):
+    monkeypatch.setattr("spsa.report.screen._LOOK_SECONDS", 1000.0)
+    screen = Screen(100, 60)
+    with progress(many, screen) as shown:
+        for _ in range(2):
+            shown.saw(many.store.tick(many.master, LEASE))
+            many.iterate()
+        assert "3 of 100 iterations" in screen.text
+
+
 def test_a_small_terminal_gets_what_fits(many):
     for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
