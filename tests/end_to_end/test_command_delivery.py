@@ -47,7 +47,7 @@ def remote(tuner: Tuner) -> Callable[[], Running]:
 
 
 @pytest.mark.parametrize("way", ["path", "database", "remote"])
-def test_a_run_is_played_probed_measured_and_replayed(way: str, tmp_path, sqlite_url) -> None:
+def test_a_run_is_played_probed_measured_and_replayed(way, tmp_path, sqlite_url):
     tuner = by_files(tmp_path / "run", sqlite_url)
     if way == "path":
         tuner.configure('distribute = "database"', "")
@@ -78,16 +78,14 @@ def test_a_run_is_played_probed_measured_and_replayed(way: str, tmp_path, sqlite
         assert "boldness" in tuner.ask(*named.split()).stdout
 
 
-def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite_url) -> None:
+def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite_url):
     tuner = by_files(tmp_path / "run", sqlite_url, "import sys; sys.exit('no such net: v3')")
     failed = tuner.ask("run", code=4)
     assert "no such net: v3" in failed.stderr and "boldness = " in failed.stderr
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(
-    tmp_path, sqlite_url
-) -> None:
+def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_path, sqlite_url):
     target = tmp_path / "target"
     subprocess.run(
         ["cargo", "build", "--release", "--offline", "--quiet", "--features", "options"],

@@ -16,7 +16,8 @@ while read -r line; do
   case "$line" in
     uci) echo uciok ;;
     isready) echo readyok ;;
-    go*) echo "info depth 1 nodes ${line##* } score cp 7"; echo "bestmove e2e4" ;;
+    go*) echo "$line" >> "$0.log"
+      echo "info depth 1 nodes ${line##* } score cp 7"; echo "bestmove e2e4" ;;
     quit) exit ;;
   esac
 done
@@ -49,6 +50,8 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     assert found.tried[Point.PLUS].failure == "margin overflows"
     assert (found.tried[Point.MINUS].failure, found.tried[Point.MINUS].value) == ("", 42)
     assert found.tried[Point.MINUS].searches == start.searches != ()
+    asked = (tmp_path / "engine.log").read_text().split("\n")
+    assert {"go nodes 10", "go nodes 100"} <= {*asked}, "a game is quicker than a search"
     assert found.fails and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
 
