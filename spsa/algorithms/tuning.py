@@ -152,7 +152,8 @@ def _parts(state: Observation) -> Iterator[tuple[str, Any]]:
 
 def observed(rule: Rule, problem: Problem, time_controls: int = 1) -> Observed:
     """The rule with its notes."""
-    believes = rule.belief(rule.start()) is not None
+    has_none = not problem.start.size  # parameters, as a run of matches
+    believes = has_none or rule.belief(rule.start()) is not None
     witness = None if believes else create("mixture", {}, problem)
     return Observed(rule, witness, problem, time_controls)
 

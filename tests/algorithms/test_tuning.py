@@ -262,3 +262,10 @@ def test_the_gradient_is_what_the_games_say_whatever_the_rule(seed):
             assert answer.gradient[p.name] == pytest.approx(
                 answer.elo * apart / max(apart**2, least**2), abs=1e-12
             )
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_of_matches_has_a_rule_without_parameters_and_no_warning():
+    made = tuning(Space(()), "mixture", {}, iterations=1, pairs=1, seed=1)
+    theta, _ = made.start()
+    assert theta == {}
