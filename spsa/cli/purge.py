@@ -110,7 +110,9 @@ def _refuse_unknown(store: Store, selection: Selection) -> None:
     for option in ("worker", "host"):
         name, known = getattr(selection, option), {getattr(one, option) for one in store.workers()}
         if name is not None and known and name not in known:
-            found = f"the database knows no {name!r}; {suggestion(name, known)}"
+            is_machine = option == "worker" and name in {one.host for one in store.workers()}
+            remedy = f"it is a machine: --host {name}" if is_machine else suggestion(name, known)
+            found = f"the database knows no {name!r}; {remedy}"
             raise click.BadParameter(found, param_hint=f"--{option}")
 
 

@@ -61,7 +61,7 @@ def screen(status: Status, console: Console, said: str = "") -> RenderableType:
     above, below = _above(status, said), _below(status)
     if (rows := _rows_left(console, [*above, *below])) < _LEAST_ROWS:
         below, rows = [], _rows_left(console, above)
-    table = [moved_most(status.parameters, rows)] if rows > 0 else []
+    table = [moved_most(status.parameters, rows)] if rows > 0 and status.parameters else []
     return Group(*above, *table, *below)
 
 
@@ -106,7 +106,8 @@ def _one_line(text: str) -> RenderableType:
 def _bar(status: Status) -> RenderableType:
     """How many games were played, of how many: of the open match or of the tune."""
     match = open_match(status)
-    played, wanted = status.games.games, wanted_games(status.run)
+    wanted = wanted_games(status.run)
+    played = wanted - status.games_left
     if match is not None:
         played, wanted = match.games_played, match.target_games
     row = Table.grid(padding=(0, 1), expand=True)

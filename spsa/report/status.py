@@ -144,12 +144,19 @@ class Status:
         return tuple(one for one in self.present if not one.is_set_aside)
 
     @property
+    def games_left(self) -> int:
+        """Games of the tuning still to play; what a purge took from closed iterations is not."""
+        played = sum(it.games_played for it in self.open if it.purpose is Purpose.TUNE)
+        closed = self.run.applied * games_per_iteration(self.run)
+        return max(0, wanted_games(self.run) - closed - played)
+
+    @property
     def seconds_left(self) -> float | None:
         """Until the end at this rate; None where nothing is played, or the run is paused."""
         run, rate = self.run, self.games_per_second
         if rate <= 0.0 or self.is_paused or not self.playing:
             return None
-        left = max(0, wanted_games(run) - self.games.games) if run.finished_at is None else 0
+        left = self.games_left if run.finished_at is None else 0
         matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
         return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 

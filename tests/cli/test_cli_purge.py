@@ -9,6 +9,7 @@ from purges import BAD, moved
 
 from spsa.config.projection import project_theta
 from spsa.config.space import load_space
+from spsa.report.status import status
 
 OURS = """\
 [margin]
@@ -69,6 +70,7 @@ def test_what_would_be_purged_is_shown_and_nothing_is_done(tested, project, ask)
 
 
 def test_purged_and_written_out(tested, project, store, ask):
+    left = status(store, tested.now()).games_left
     said = ask("purge", "--host", "bad", "--yes", "--reason", "ECC errors")
     assert said.code == 0
     assert "purge 1: 24 games are removed" in said.out
@@ -80,6 +82,7 @@ def test_purged_and_written_out(tested, project, store, ask):
     assert event.detail["reason"] == "ECC errors" and "@" in event.actor
     heard = ask("status")
     assert heard.code == 0 and "24 games removed by 1 purge" in heard.out
+    assert status(store, after).games_left == left + 8, "closed iterations are not played again"
     heard = ask("purge", "--host", "bad", "--yes")
     assert heard.code == 3 and "nothing to purge" in heard.err
 
@@ -128,6 +131,7 @@ def test_times_are_in_utc(tested, ask):
         ("--worker x", 2, "there is no terminal to ask on"),
         ("--worker bda-1 --yes", 2, "the database knows no 'bda-1'; did you mean"),
         ("--host x --yes", 2, "--host: the database knows no 'x'; use one of"),
+        ("--worker bad --yes", 2, "it is a machine: --host bad"),
         ("--since yesterday", 2, "'yesterday' does not match the formats"),
         ("--iteration 99 --yes", 3, "no counted result of run tested is selected"),
     ],
