@@ -160,7 +160,7 @@ class RunQueries(Database):
                     f"run {name} has already opened {plural(opened, 'iteration')}"
                 )
             _change(connection, run, "extend", actor, {"max_iterations": max_iterations})
-            if run.status is RunStatus.FINISHED:
+            if run.status is RunStatus.FINISHED and max_iterations > run.applied:
                 set_run_status(connection, name, RunStatus.RUNNING, actor)
 
     def prioritize(

@@ -64,10 +64,11 @@ def changes(
     return [(ALARM, present[k]) if k in present else (ALARM_OVER, told[k]) for k in due]
 
 
-def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
+def news_of(status: Status, *, is_ending: bool, follows: int = 0) -> Iterator[News]:
     """What each of the last validations of a run measured, then that it has ended.
 
     `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
+    Otherwise a match of `follows` games may follow the end of the tuning.
     """
     run, (measured, verdict, *_) = status.run, answer_lines(status)
     for match in status.validations:
@@ -80,6 +81,8 @@ def news_of(status: Status, *, is_ending: bool) -> Iterator[News]:
     if run.finished_at is not None and run.tunes:
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         reason = f", {run.reason}" if run.reason else ""
+        if status.measured.elo is None and follows and not is_ending:
+            measured = f"a match of {plural(follows, 'game')} against the start follows"
         found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
         advice = " ".join(ends(status))
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
@@ -138,7 +141,9 @@ class RunWatch:
             detail = {"advice": verdict.advice, "results": run.applied, "reason": verdict.reason}
             self._store.record(self._master_lease, [(VERDICT, detail)])
         self._tell_alarms(run, now, found.alarms)
-        self._tell_news(run, news_of(found, is_ending=is_ending))
+        self._tell_news(
+            run, news_of(found, is_ending=is_ending, follows=self._config.validation.games)
+        )
 
     def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
         """The last comparison of the machines, which is seldom."""

@@ -102,6 +102,16 @@ def test_a_run_is_extended_but_never_below_what_it_has_opened(store):
         store.extend("nobody", "me", 10)
 
 
+def test_a_finished_run_goes_on_only_where_it_becomes_longer(store):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    store.finish(run.master)
+    store.extend("first", "me", 1)
+    assert run.now().status is RunStatus.FINISHED
+    store.extend("first", "me", 2)
+    assert run.now().status is RunStatus.RUNNING
+
+
 def test_every_float_comes_back_to_the_bit(store):
     theta = {f"p{i}": value for i, value in enumerate(BOUNDARIES)}
     run = stage(store, theta=theta, state={"velocity": BOUNDARIES})

@@ -162,6 +162,21 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     assert [told_in(event)[:99] for event in written] == [lines[0][:99] for _, lines in news()]
 
 
+def test_the_end_says_that_a_match_follows_until_it_has_measured(sqlite_store):
+    staged = stage(sqlite_store, SPACE, 1, planned=1)
+    sqlite_store.finish(staged.master)
+
+    def ended(games, *, is_ending=False):
+        now = status(sqlite_store, staged.now())
+        return [*news_of(now, is_ending=is_ending, follows=games)][-1].found
+
+    assert ended(8).endswith("8 games; a match of 8 games against the start follows")
+    for found in (ended(0), ended(8, is_ending=True)):
+        assert "not measured: `spsa-master validate` plays" in found
+    staged.validate(games=8)
+    assert "; measured: " in ended(8)
+
+
 def test_a_lack_of_workers_is_told_after_an_hour():
     since: dict[AlarmKey, float] = {}
     missing = Alarm(AlarmKind.NO_WORKER, "first", "no worker plays")
