@@ -53,7 +53,7 @@ class InvalidInput(TuningError):
     exit_code = 2
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(dict.fromkeys(faults))  # two readers of one file find the same
         super().__init__("\n".join(self.lines))
 
     @classmethod

@@ -167,7 +167,8 @@ class RemoteStore:
                         raise DatabaseUnreachable(f"{self.where} sends more than {MAX_BYTES} bytes")
                     meanwhile()
         except (HTTPError, OSError) as error:
-            reason = f"{self.where} does not respond: {printable(str(error), 200)}"
+            told = str(error).rpartition("): ")[2]  # without the class of the connection
+            reason = f"{self.where} does not respond: {printable(told, 200)}"
             if isinstance(error, SSLError):
                 reason = (
                     f"{self.where} has no certificate that this machine trusts: "

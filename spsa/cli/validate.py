@@ -26,7 +26,7 @@ from spsa.live_display import working
 from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.output import echo, echo_json
-from spsa.report.matches import MATCHES, Match, is_theta, named_theta
+from spsa.report.matches import MATCHES, is_theta, matches_of, named_theta
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
 from spsa.report.table import TextTable, records, terminal
@@ -152,7 +152,7 @@ def validate(
                 if row is None:
                     return 130
                 played.append(row)
-    matches = [Match(row) for row in played]
+    matches = matches_of(chosen, played)
     if as_json:
         echo_json({"run": chosen.name, "matches": records(MATCHES, matches)})
         return 0

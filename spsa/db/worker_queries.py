@@ -203,7 +203,8 @@ def _own_machine(connection: sa.Connection, info: protocol.WorkerInfo) -> str:
             raise NotPermitted(f"the machine {found.name!r} was revoked")
         if found is not None:
             return str(found.name)
-    raise NameTaken(f"the machine names {info.host!r} and {name!r} are taken")
+    remedy = "remove machine-secret from the cache folder of this machine, so that it is a new one"
+    raise NameTaken(f"the machine names {info.host!r} and {name!r} are taken; {remedy}")
 
 
 def _lost(held: protocol.HeldClaim) -> LeaseLost:

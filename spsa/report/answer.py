@@ -20,8 +20,10 @@ def measured_by(status: Status) -> str:
         return f"{status.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
     if match is None:
         return _UNMEASURED
-    which, games = match.theta or "tuned", plural(match.tally.games, "game")
-    return f"{status.measured.over} (95%), by {games} of {which} theta"
+    games = plural(match.tally.games, "game")
+    went_on = match.theta and not match.measured  # final after 30 results
+    which = f"theta {match.theta}" if went_on else f"{match.theta or 'tuned'} theta"
+    return f"{status.measured.over} (95%), by {games} of {which}"
 
 
 def judged(status: Status) -> tuple[str, str]:

@@ -19,7 +19,10 @@ _ALONE = 3
 
 _NAMED = 4
 _MAX_EVENTS = 100_000
-LEFT_ADVICE = "`spsa-master validate --run {}` continues it, with the options that it began with"
+LEFT_ADVICE = (
+    "`spsa-master validate --run {}` continues it, with the options that it began with, "
+    "as --games, or --plus and --minus"
+)
 _AGAIN = "and go on with `spsa-master run --from`"
 _MACHINE = (
     "`spsa-master workers exclude {}` gives it no more games, "

@@ -175,6 +175,7 @@ def moved_figure(history: RunHistory) -> Figure:
         [trace],
         "steps from the start",
         "",
+        xaxis={"rangemode": "tozero"},
         height=max(180, 80 + _ROW * len(paths)),
         yaxis={**ticks, "range": [-0.7, len(paths) - 0.3]},
         showlegend=False,

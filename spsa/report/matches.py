@@ -75,7 +75,7 @@ ITERATIONS = View(
         Column("games_played", "", "tally.games"),
     ),
     "Plus against minus. Validations are numbered with them; k counts tuning iterations alone.",
-    "No iteration has been opened yet.",
+    "No iteration is open.",
 )
 
 

@@ -83,16 +83,21 @@ RECOVERIES = View(
 )
 """Of Elo to gain, and what is recovered of it, as a part."""
 
-_ABOUT = by("± {:.3g}")
+
+def _about(value: float) -> str:
+    """`± 12.3`, and `± 1,320`."""
+    return f"± {value:,.0f}" if value >= 999.5 else f"± {value:.3g}"
+
+
 LINES = View(
     "in each one's own units",
     (
         Column("name", "parameter", kind="name"),
         Column("value", "value"),
-        Column("c_first", "plus/minus at first", show=_ABOUT),
-        Column("c_last", "at last", show=_ABOUT),
-        Column("move_first", "moves at first", show=_ABOUT, rank=1),
-        Column("move_last", "at last", show=_ABOUT, rank=1),
+        Column("c_first", "plus/minus at first", show=_about),
+        Column("c_last", "at last", show=_about),
+        Column("move_first", "moves at first", show=_about, rank=1),
+        Column("move_last", "at last", show=_about, rank=1),
     ),
 )
 

@@ -219,7 +219,10 @@ class DatabaseClient:
     def _say_why_idle(self) -> None:
         """Say why there is nothing that this worker may play, or whom it may wait for."""
         found = {left: self._obstacle(left) for left in self._store.ask(WorkLeft())}
-        reason = "; ".join(dict.fromkeys(filter(None, found.values()))) or "no run needs games"
+        reason = (
+            "; ".join(dict.fromkeys(filter(None, found.values())))
+            or "no run needs games, or it is paused"
+        )
         text = f"there is nothing that this worker may play: {printable(reason, 1000)}"
         if awaited := [left for left, obstacle in found.items() if obstacle is None]:
             runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), 1000)
