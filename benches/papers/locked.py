@@ -172,7 +172,7 @@ def _rotated(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomL
 
 def _integers(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     """Units of two steps, three of them to either bound."""
-    units = rng.integers(1, 3, (runs, n)) * rng.choice([-1.0, 1.0], (runs, n))
+    units = rng.integers(1, 3, (runs, n)) * rng.choice(np.array([-1.0, 1.0]), (runs, n))
     away = DistanceToOptimum(2.0 * units, np.abs(2.0 * units))
     base = quadratic(rng, np.ones((runs, n)), away, _all(runs, elo))
     start, unit = np.zeros((runs, n)), np.full((runs, n), 2.0)
@@ -217,7 +217,7 @@ def _log_uniform(most: float, rng: np.random.Generator, shape: tuple[int, ...]) 
 
 
 def _twice(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
-    return rng.choice([0.5, 2.0], shape)
+    return rng.choice(np.array([0.5, 2.0]), shape)
 
 
 def _all(runs: int, elo: float) -> Vector:

@@ -186,7 +186,7 @@ def _own_hypotheses() -> OwnHypotheses:
     return OwnHypotheses(
         np.tile(_OWN_ELO, alike)[:, None],
         np.concatenate([gain / _OWN_ELO for gain in _TO_GAIN])[:, None],
-        np.kron(np.eye(alike), share / share.sum(axis=-1, keepdims=True)),
+        np.kron(np.eye(alike), share / share.sum(axis=-1, keepdims=True)).astype(np.float64),
         np.tile(log_prior, alike)[:, None],
     )
 
