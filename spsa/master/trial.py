@@ -5,7 +5,6 @@ Otherwise the user reads the last words of the tool that failed, and what may he
 """
 
 import os
-import platform
 import re
 import shutil
 import time
@@ -158,7 +157,7 @@ def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
     if command and "ended without making" in said:
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
     if command[:1] == ("make",):
-        if "config-sanity" in said and platform.machine() in ("x86_64", "AMD64"):
+        if "config-sanity" in said:
             yield setup.with_build(command=(*command, "ARCH=x86-64-modern"))
         if _MISSING_CLANG.search(said) and shutil.which("gcc"):
             yield setup.with_build(command=(*command, "CC=gcc", "CXX=g++"))

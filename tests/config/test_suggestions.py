@@ -54,6 +54,7 @@ def active(**texts):
         ("eval.h", "const int A = S(3, 40);", (3, -5, 11, 2)),
         ("eval.h", "const int A = S(-1, 40);", (-1, -9, 7, 2)),
         ("eval.h", "const int A = S(80, 40);", (80, 40, 160, 7)),
+        ("eval.h", "const int KnightWeights = S(4, 4);", (4, 2, 8, 1)),  # of each square
         ("eval.h", "const int A = S(1500, 40);", (1500, 750, 3000, 33)),
     ],
 )
@@ -149,6 +150,13 @@ src/eval.h | const int MinScore = -32766, EndOffset[5] = {9, 9, 9, 9, 9}; | a si
 src/search.h | enum { DO_NULL = 1 }; | on or off
 src/search.h | const int BENCHMARK_DEPTH = 12, GENFENS_MARGIN = 60, StackPadding = 8; | a size
 src/search.h | const int BestValue = 32498; | large and
+src/search.c | int RazorDepth = 2, RazorMargin[3] = {0, 90, 170}; | the length, 0 inside, -
+src/search.c | int FutilityDepth = 6, FutilityMargin[3] = {30, 90, 170}; | -
+src/order.c | const int VICTIM_VALUE[2] = {6, 12}; const int Color = 1; | a size
+src/nnue_eval.c | const int Scale = 112; | neither
+src/search.h | const int LmrAllow = 1, EGTB_SCORE = 25100; | on or off, a size
+src/const.h | class Bitboards { const int kingSpan = 46; }; | a size
+src/eval.h | const int PieceValue[] = {100, 300, 320, 500, 900, 4}; | -, far
 src/nn.h | const int EVAL_SCALE = 400; | neither
 src/board.h | const int G2 = 9, a7 = 55; | a square
 src/order.h | const int PxN = 300, RxQ = 700, Kx_ = 2; | a size

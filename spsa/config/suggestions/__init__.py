@@ -170,7 +170,7 @@ def _of_constant(
     }
     declared = {place: e for place, e in numbers.items() if is_declared(one, e, makers)}
     if declared:
-        own = one.scope[-1] if one.name in ("default", "new") and one.scope else one.name
+        own = name if one.name in ("default", "new") else one.name
         for place, e in declared.items():
             left_out = against.LEFT_OUT if against.switch(file, e) in told.left_out else ""
             yield of_declaration(snake(own), place, e).opposed(left_out)

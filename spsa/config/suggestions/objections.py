@@ -5,7 +5,7 @@ Names are all there is to go by before games are played. A reason is for the use
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -77,7 +77,9 @@ _OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)
 _OF_SCOPE = (
     _OF_PHASE,
     _Rule(
-        _SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|DEBUG|HASH|\w*PERFTS?|PRINT|SELFPLAY|TEXEL|TUNER"
+        _SIZE,
+        whole=r"\w*WDL\w*",
+        word=r"BITBOARDS?|COUNTS|DEBUG|HASH|MAGICS?|\w*PERFTS?|PRINT|SELFPLAY|TEXEL|TUNER",
     ),
 )
 _OF_NAME = (
@@ -96,7 +98,7 @@ _OF_NAME = (
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL)_KING"
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
         r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
-        r"|[PNBRQK]X(_[PNBRQK])?|OFFSET_\w+|TUNABLE_(START|END)"
+        r"|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|COLOU?R|OFFSET_\w+|TUNABLE_(START|END)"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
@@ -118,7 +120,7 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         word=r"BLACK|WHITE|BOARD|CASTL(E|ING)|CNT|COUNT|DIST|IDX|INDEX|(CHECK|TB)?MATED?|NO|NODES"
-        r"|NOT|PLIES|PLY|SIZE|SQUARES|STARTING|TB|WIDTH",
+        r"|NOT|PLIES|PLY|SIZE|SQUARES|STARTING|(EG)?TB|WIDTH",
         unless=r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED"
         r"|PENALT(Y|IES)|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW",
     ),
@@ -185,7 +187,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     ),
     (
         "on or off, by its name",
-        lambda e, size: size <= 1 and _holds(_SWITCH, words(e.location.name)[:1]),
+        lambda e, size: size <= 1 and _holds(_SWITCH, (w := words(e.location.name))[:1] + w[-1:]),
     ),
     (ZERO, lambda _, size: size == 0),
     (
@@ -253,13 +255,24 @@ def told_by(files: Collection[SourceFile]) -> Told:
     numbers = ((file, e) for file in files for one in file.constants for e in one.numbers())
     told = Counter(switch(file, e) for file, e in numbers if e.beside)
     return Told(
-        lengths={name for file in files for name in file.lengths},
+        lengths={name for file in files for name in (*file.lengths, *_reaching(file))},
         modelled={*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
         unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
         },
     )
+
+
+def _reaching(file: SourceFile) -> Iterator[str]:
+    """The depths that end where a table of their name ends: RAZOR_DEPTH = 3 beside RAZOR[4]."""
+    sizes = [(plain(one.name), len(one.items)) for one in file.constants if not one.single]
+    for one in file.constants:
+        of_depth = re.fullmatch("(.+?)(max)?depth", plain(one.name))
+        if of_depth and isinstance(one.single, Element):
+            ends = (one.single.number, one.single.number + 1)
+            if any(name.startswith(of_depth[1]) and size in ends for name, size in sizes):
+                yield one.name
 
 
 def plain(name: str) -> str:
@@ -289,7 +302,8 @@ _OTHER_FOLDERS = (
     r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
-_COPY_OF_TUNER = r"tun(e|er|ing)_?(eval|hce|psqt?|pst)"
+_OTHER_EVAL = r"tun(e|er|ing)_?(eval|hce|psqt?|pst)|\w*nnue\w*"
+"""Files of a tuner's evaluation, and of a network's."""
 _CLEAR = (
     r"ASPIRATION|ASP|BACKWARDS?|BIAS|BLOCKADE|BONUS(ES)?|COEFF|CONTEMPT|CONNECTED|CONTINUATION"
     r"|COUNTERMOVE|DANGER|DEFEN[CS]E|DOUBLED|ENDGAME|EG|EVAL(UATION)?|EXTENSION|FP|FUTILITY"
@@ -311,7 +325,7 @@ _OF_BOARD = (
 def rank_of_file(path: str) -> int:
     """1 for a file that may hold search or evaluation, -1 for one that does other work, else 0."""
     parts = PurePosixPath(path.lower())
-    if _holds(_OTHER_FOLDERS, parts.parent.parts) or _holds(_COPY_OF_TUNER, [parts.stem]):
+    if _holds(_OTHER_FOLDERS, parts.parent.parts) or _holds(_OTHER_EVAL, [parts.stem]):
         return -1
     folders = (name.replace("engine", "") for name in reversed(parts.parent.parts))
     for name in (parts.stem, *folders):

@@ -139,17 +139,18 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
     far = min(far, 1.9 * sizes[-2]) if len(sizes) == 6 and against.of_piece(name) else far
-    table = _of_table(found)
+    table, per_unit = _of_table(found), re.search("mobility|weight|factor|mult", name)
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
         is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
         guess = around(
             _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=(is_piece or _is_pair(place)) and not element.real,
+            centipawns=(is_piece or (_is_pair(place) and not per_unit)) and not element.real,
             constant=str(place),
         )
-        is_apart = against.APART if abs(element.number) > far else ""
+        is_small = against.of_piece(name) and 0 < abs(element.number) < median(sizes) / 20
+        is_apart = against.APART if is_small or abs(element.number) > far else ""
         own = against.to_number(element, computed=computed)
         yield _within(guess, element).opposed(is_apart, own, table)
 
