@@ -54,7 +54,7 @@ def active(**texts):
         ("eval.h", "const int A = S(3, 40);", (3, -5, 11, 2)),
         ("eval.h", "const int A = S(-1, 40);", (-1, -9, 7, 2)),
         ("eval.h", "const int A = S(80, 40);", (80, 40, 160, 7)),
-        ("eval.h", "const int KnightWeights = S(4, 4);", (4, 2, 8, 1)),  # of each square
+        ("eval.h", "const int KnightWeights = S(4, 4);", (4, 0, 8, 1)),  # of each square
         ("eval.h", "const int A = S(1500, 40);", (1500, 750, 3000, 33)),
     ],
 )

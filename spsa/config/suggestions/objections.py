@@ -266,12 +266,15 @@ def told_by(files: Collection[SourceFile]) -> Told:
 
 def _reaching(file: SourceFile) -> Iterator[str]:
     """The depths that end where a table of their name ends: RAZOR_DEPTH = 3 beside RAZOR[4]."""
-    sizes = [(plain(one.name), len(one.items)) for one in file.constants if not one.single]
+    kinds = (Kind.CONSTANT, Kind.VARIABLE)
+    tables = (one for one in file.constants if not one.single and one.kind in kinds)
+    sizes = [(words(one.name), len(one.items)) for one in tables]
     for one in file.constants:
-        of_depth = re.fullmatch("(.+?)(max)?depth", plain(one.name))
-        if of_depth and isinstance(one.single, Element):
+        *begin, last = words(one.name) or [""]
+        begin = begin[:-1] if begin[-1:] == ["MAX"] else begin
+        if begin and last == "DEPTH" and isinstance(one.single, Element):
             ends = (one.single.number, one.single.number + 1)
-            if any(name.startswith(of_depth[1]) and size in ends for name, size in sizes):
+            if any(name[: len(begin)] == begin and size in ends for name, size in sizes):
                 yield one.name
 
 

@@ -33,6 +33,9 @@ _MAX_IN_ROW, _MAX_LISTED = 8, 32
 _PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
 """What knights, bishops, rooks and queens count, and a pawn does not."""
 
+_PER_UNIT = re.compile("mobility|weight|factor|mult")
+"""Names of what is counted several times in one score, so that a step of it is small."""
+
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
 _LONGEST_TABLE = 64
 
@@ -111,7 +114,8 @@ def around(
     whole = round(size / 12 + 1.5) if size >= 10 else 1
     step = (_PART if size <= 1 else _PART_OVER_ONE) * size if real else whole
     if centipawns:
-        step = max(2, round(min(_PART * size, 10 + size / 64)))
+        least = 1 if _PER_UNIT.search(name) else 2
+        step = max(least, round(min(_PART * size, 10 + size / 64)))
     low, high = _bounds(value, step, real=real)
     if centipawns and size < 10:
         low, high = min(low, value - 4 * step), max(high, value + 4 * step)
@@ -139,18 +143,19 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
     far = min(far, 1.9 * sizes[-2]) if len(sizes) == 6 and against.of_piece(name) else far
-    table, per_unit = _of_table(found), re.search("mobility|weight|factor|mult", name)
+    near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
+    table = _of_table(found)
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
         is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
         guess = around(
             _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=(is_piece or (_is_pair(place) and not per_unit)) and not element.real,
+            centipawns=(is_piece or _is_pair(place)) and not element.real,
             constant=str(place),
         )
-        is_small = against.of_piece(name) and 0 < abs(element.number) < median(sizes) / 20
-        is_apart = against.APART if is_small or abs(element.number) > far else ""
+        is_near = near <= abs(element.number) <= far or not element.number
+        is_apart = "" if is_near else against.APART
         own = against.to_number(element, computed=computed)
         yield _within(guess, element).opposed(is_apart, own, table)
 
