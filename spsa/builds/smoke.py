@@ -54,7 +54,7 @@ def longest_search(control: TimeControl) -> Limit:
             return limit_of_nodes(int(control.high))
         case TimeKind.DEPTH:
             return limit_of_depth(int(control.high))
-    base, gain = (max(1, round(s * 1000)) for s in (control.high, control.increment))
+    base, gain = (round(s * 1000) for s in (control.high, control.increment))
     clock = f"wtime {base} btime {base} winc {gain} binc {gain}"
     time = f"movetime {base}" if control.kind is TimeKind.MOVETIME else clock
     return Limit(f"go {time}\n".encode(), control.high + _GRACE)

@@ -133,6 +133,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     for reason in ("no run needs games", "big-memory", "leaves out", "set aside"):
         assert running.log.count(reason) == 1, running.log
     assert all(line[len("hh:mm:ss ") :] for line in running.log.splitlines())
+    assert len(server.asked("/worker/version")) == 1
 
 
 def big(path: Path, parts: int) -> Path:
