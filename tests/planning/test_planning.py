@@ -245,8 +245,9 @@ def warned(asked, name):
 def test_a_budget_far_too_small_is_said_with_what_would_be_right():
     small = inputs(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
     (warning,) = warned(small, "max_iterations")
-    assert "too few" in warning.found
-    assert "iterations recover half" in warning.remedy
+    assert warning.found.startswith("4,000 games recover ") and "too few" in warning.found
+    said = "400 iterations recover half, or these games are enough for about 3 parameters"
+    assert warning.remedy.startswith(said)
     large = inputs(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
     assert not warned(large, "max_iterations")
 
