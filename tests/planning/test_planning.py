@@ -197,14 +197,13 @@ def test_a_coarser_run_has_as_many_games():
     ],
 )
 def test_a_step_that_suits_nothing_is_pointed_at(over, word):
-    found = [str(warning) for warning in space_warnings(Space((parameter(**over),)), 1.0)]
-    assert len(found) == 1
-    assert found[0].startswith("x: ")
-    assert word in found[0]
+    (found,) = space_warnings(Space((parameter(**over, line=7),)), 1.0)
+    assert str(found).startswith("x: ") and word in str(found) and found.line == 7
 
 
 def test_a_perturbation_that_leaves_the_bounds_is_told():
-    (found,) = side_warnings(Space((parameter(value=95.0, step=10.0),)), 1.0)
+    (found,) = side_warnings(Space((parameter(value=95.0, step=10.0, line=7),)), 1.0)
+    assert found.line == 7
     assert "plus or minus, 10 from 95, leaves 0 .. 100" in str(found)
     assert "widen the range" in str(found)
 
