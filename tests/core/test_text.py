@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import unicodedata
+from dataclasses import replace
 from html.parser import HTMLParser
 from unittest.mock import Mock
 
@@ -98,13 +99,13 @@ def test_errors_are_a_line_each_and_a_compilers_words_are_more(capsys):
     fault = Fault(file="x" * 9000, line=7, name=FORGED, found="y" * 9000, remedy="mend it")
     for error in (
         TuningError(f"paused: {FORGED}"),
-        InvalidInput([fault, fault]),
+        InvalidInput([fault, replace(fault, line=8), fault]),
         BuildFailed("cargo ended\n\x1b[31merror\x1b[0m: no"),
     ):
         assert exit_code("spsa-master", Mock(side_effect=error)) == error.exit_code
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == f"spsa-master: paused: {SHOWN}"
-    assert lines[1].startswith("xxx") and f"{ELLIPSIS}:7: [box" in lines[2]
+    assert lines[1].startswith("xxx") and f"{ELLIPSIS}:8: [box" in lines[2]
     assert all(len(line) < 1_600 for line in lines[1:3])
     assert lines[3] == "2 faults; nothing was built or played"
     assert lines[4:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
