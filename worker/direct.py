@@ -47,7 +47,8 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
 def _configured(config: Path) -> str | None:
     """The `[database] url` of the file; None where it has none."""
     try:
-        table = tomllib.loads(content(config, MAX_TEXT).decode("utf-8")).get("database", {})
+        text = content(config, MAX_TEXT).decode("utf-8-sig")
+        table = tomllib.loads(text).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets

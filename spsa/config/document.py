@@ -101,7 +101,7 @@ def _second_table(text: str, number: int) -> tuple[str, str] | None:
 def file_text(path: Path) -> str:
     """The text of a file. Raises InvalidInput where there is none."""
     try:
-        return content(path, _MAX_BYTES).decode("utf-8")
+        return content(path, _MAX_BYTES).decode("utf-8-sig")  # Notepad writes a mark
     except FileNotFoundError:
         remedy = "write it, or let `spsa-master init` do it"
         raise InvalidInput.of(path, path.name, "does not exist", remedy) from None

@@ -173,7 +173,7 @@ def moved_figure(history: RunHistory) -> Figure:
     ticks = {"tickvals": trace["y"], "ticktext": names, "automargin": True, "zeroline": False}
     return _figure(
         [trace],
-        "steps from the start",
+        "steps",
         "",
         xaxis={"rangemode": "tozero"},
         height=max(180, 80 + _ROW * len(paths)),
@@ -199,7 +199,7 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "colorscale": "Viridis",
         "zmin": 0,
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
-        "colorbar": {"title": {"text": "games/h"}, "thickness": 12},
+        "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3},
     }
     ticks = {"tickvals": trace["y"], "ticktext": list(map(_name, workers)), "automargin": True}
     height = max(160, 90 + _ROW * len(workers))

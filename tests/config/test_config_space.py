@@ -137,6 +137,10 @@ def test_what_is_wrong_is_said_with_line_name_and_remedy(params, text, said):
     assert any(said in fault for fault in found), found
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(params):
+    assert load_space(params(table().encode("utf-8-sig"))) == load_space(params(table()))
+
+
 def test_all_faults_are_told_in_one_go(params):
     text = (
         'constraints = ["a < nobody"]\n'
