@@ -171,8 +171,8 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
                 found = [line for line in sentences(status(store, tested.now())) if "build" in line]
                 seen.extend(found[:1])
             views = tested.watched.views
-            time.sleep(0.2)
-            assert tested.watched.views < views + 10, "a master waits between two views"
+            time.sleep(0.5)
+            assert tested.watched.views < views + 5, "a master waits between two views"
             return super().prepare(plus, minus)
 
     delivery = Slow(source_sha256="0" * 64)
