@@ -187,7 +187,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     if not chosen.active:
         raise NothingToDo(
             f"{engine} declares no option with a number that can be tuned; "
-            "`spsa-master init SOURCE` reads the constants of a source"
+            "`spsa-master init SOURCE` reads constants of Rust, C and C++"
         )
     setup = setup_of_binary(_seen_from(engine, folder), arguments)
     return _Start(setup, starter_params(chosen.suggestions, of_options=True), chosen)
