@@ -181,10 +181,7 @@ def _executables(config: Config) -> Iterator[str]:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether a file is a program of Linux or of macOS, and no part of cmake.
-
-    One of Linux that may not be executed was in the source, where make finds it up to date.
-    """
+    """Whether a file is a program, and no part of cmake; one of the source may not be executed."""
     if path.is_symlink() or "CMakeFiles" in path.parts:
         return False
     with path.open("rb") as file:

@@ -103,9 +103,7 @@ _OF_NAME = (
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(
-        _STANDARD,
-        whole=r"(\w+_)?DRAW_(SCORE|VALUE)",  # contempt, by another name
-        word=r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN",
+        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN"
     ),
     _Rule(
         _SIZE,
@@ -270,11 +268,10 @@ def _reaching(file: SourceFile) -> Iterator[str]:
     tables = (one for one in file.constants if not one.single and one.kind in kinds)
     sizes = [(words(one.name), len(one.items)) for one in tables]
     for one in file.constants:
-        *begin, last = words(one.name) or [""]
-        begin = begin[:-1] if begin[-1:] == ["MAX"] else begin
+        *begin, last = [word for word in words(one.name) if word != "MAX"] or [""]
         if begin and last == "DEPTH" and isinstance(one.single, Element):
-            ends = (one.single.number, one.single.number + 1)
-            if any(name[: len(begin)] == begin and size in ends for name, size in sizes):
+            left = (size - one.single.number for name, size in sizes if name[: len(begin)] == begin)
+            if not {0, 1}.isdisjoint(left):
                 yield one.name
 
 

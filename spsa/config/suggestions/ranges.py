@@ -154,8 +154,7 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
             centipawns=(is_piece or _is_pair(place)) and not element.real,
             constant=str(place),
         )
-        is_near = near <= abs(element.number) <= far or not element.number
-        is_apart = "" if is_near else against.APART
+        is_apart = "" if near <= abs(element.number or near) <= far else against.APART
         own = against.to_number(element, computed=computed)
         yield _within(guess, element).opposed(is_apart, own, table)
 
