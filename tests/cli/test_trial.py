@@ -43,6 +43,7 @@ TARGETS = f"help:\n\t@echo try make build\nbuild:\n\tcc {HEEDLESS} -o out/testud
 def engine(makefile):
     (Path("small") / "out").mkdir(parents=True)
     Path("small/out/keep").touch()
+    Path("small/out/old").write_bytes(b"\x7fELF" + bytes(12) + b"\x02")
     Path("small/search.c").write_text(ENGINE)
     Path("small/Makefile").write_text(makefile)
 
@@ -71,13 +72,26 @@ def engine(makefile):
             'trying [build] command = ["make", "ARCH=x86-64-modern"]',
         ),
         (
+            f"out/old: search.c\n\tcc {HEEDLESS} -o out/old search.c\n",
+            {"command": ["make"], "binary": "out/old"},
+            "movetime",
+            'trying [build] binary = "out/old"',
+        ),
+        (
             PLAIN.replace("CLOCK=0", "CLOCK=1"),
             {"command": ["make"], "binary": "small"},
             "clock",
             'trying kind = "clock" in [time_control]',
         ),
     ],
-    ids=["as it is", "no such compiler", "help comes first", "an architecture", "clock only"],
+    ids=[
+        "as it is",
+        "no such compiler",
+        "help comes first",
+        "an architecture",
+        "an old binary",
+        "clock only",
+    ],
 )
 def test_what_the_trial_teaches_is_written(ask, folder, makefile, build, kind, told, monkeypatch):
     engine(makefile)

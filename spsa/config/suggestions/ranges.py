@@ -195,22 +195,18 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
     def known(one: SourceConstant, item: Element | Opaque) -> Element | Opaque:
         place = str(item.location)
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
-        if found is None or isinstance(item, Opaque) or item.beside:
+        if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
-        beside = found.numbers[1 if _begins_with_value(found.numbers, item.number) else 0 :]
+        value, *rest = beside = found.numbers  # the value may be older than the constant's
+        is_alike = item.number == value or 1 / 3 < item.number / (value or inf) < 3
+        if len(rest) > 1 and is_alike and rest[0] <= value <= rest[1]:
+            beside = tuple(rest)
         return replace(item, beside=beside, maker=found.maker)
 
     def constants(file: SourceFile) -> Iterator[SourceConstant]:
         return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
 
     return {name: replace(file, constants=tuple(constants(file))) for name, file in files.items()}
-
-
-def _begins_with_value(numbers: Sequence[Number], value: Number) -> bool:
-    """Whether a range has the value before it, which may be older than the constant's."""
-    if len(numbers) < 3 or not numbers[1] <= numbers[0] <= numbers[2]:
-        return False
-    return value == numbers[0] or 1 / 3 < value / (numbers[0] or inf) < 3
 
 
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
