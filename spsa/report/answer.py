@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from spsa.report.events import MINOR, STANDSTILL, Alarm, AlarmKind, grouped
-from spsa.report.matches import ratio
+from spsa.report.matches import Match, ratio
 from spsa.report.status import Status, building, open_match, players
 from spsa.report.table import duration
 from spsa.text import plural
@@ -50,7 +50,7 @@ def headline(status: Status) -> str:
         what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
     if match is not None:
         what += f", a validation of {plural(match.target_games, 'game')}"
-        what += f", LLR {ratio(test)}" if (test := status.validations[-1].test) else ""
+        what += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
     if not run.tunes:
         return f"run {run.name}: {what}"
     told = f"run {run.name}: {run.status}, {what}, {plural(status.games.games, 'game')}"
