@@ -97,11 +97,7 @@ class Fleet:
 
 
 def _play_in_process(
-    url: str,
-    scene: Scene,
-    numbers: range,
-    wire: "Connection[float, Span]",
-    play: Play,
+    url: str, scene: Scene, numbers: range, wire: "Connection[float, Span]", play: Play
 ) -> None:
     """Lets workers play until it is asked what they did; says when all have begun."""
     logging.disable(logging.WARNING)

@@ -45,16 +45,7 @@ def _overall(comparison: ComparisonSettings, rule_results: Sequence[RuleResults]
         f"{'the same' if comparison.same_width else 'their own'} widths"
     )
     view = View(
-        title,
-        headed(
-            "rule",
-            "recovered",
-            "+-",
-            f"minus {first.rule}",
-            "+-",
-            "worst cell",
-            "which",
-        ),
+        title, headed("rule", "recovered", "+-", f"minus {first.rule}", "+-", "worst cell", "which")
     )
     rows: list[tuple[str, ...]] = []
     for rule_result in rule_results:
@@ -92,12 +83,7 @@ def _families(rule_results: Sequence[RuleResults]) -> Iterator[TextTable]:
             cells = (
                 f"{rule_result.family(f).mean:.3f} {places[f][rule_result.rule]:3d}" for f in some
             )
-            rows.append(
-                (
-                    rule_result.rule,
-                    *cells,
-                )
-            )
+            rows.append((rule_result.rule, *cells))
         yield TextTable(view, rows)
 
 
@@ -105,22 +91,11 @@ def _settings(standings: Standings) -> TextTable:
     """Every comparison against the first one, on the problems that both have."""
     first, *others = standings
     title = f"against {_setting(first)}"
-    view = View(
-        title,
-        headed(
-            "rule",
-            *(_setting(comparison) for comparison in others),
-        ),
-    )
+    view = View(title, headed("rule", *(_setting(comparison) for comparison in others)))
     rows: list[tuple[str, ...]] = []
     for i, rule_result in enumerate(standings[first]):
         found = (standings[comparison][i].gain_over(rule_result) for comparison in others)
-        rows.append(
-            (
-                rule_result.rule,
-                *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found),
-            )
-        )
+        rows.append((rule_result.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found)))
     return TextTable(view, rows)
 
 

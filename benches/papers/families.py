@@ -132,9 +132,7 @@ def cornered(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     upper = np.maximum(base.start, base.optimum) + beyond[1]
     closed = rng.random(shape) < 0.5  # one bound is near, the other one is not
     return replace(
-        base,
-        lower=np.where(closed, lower, base.lower),
-        upper=np.where(closed, base.upper, upper),
+        base, lower=np.where(closed, lower, base.lower), upper=np.where(closed, base.upper, upper)
     )
 
 

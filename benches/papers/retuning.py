@@ -17,13 +17,7 @@ from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.rule import State
 from spsa.algorithms.state import Carry
 from spsa.core import derived_seed
-from spsa.planning.simulated_run import (
-    Engine,
-    Quadratic,
-    SimulatedGames,
-    SimulatedRun,
-    final,
-)
+from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
 
 EVERYTHING = "everything"
 CHANGES: Mapping[str, float | None] = MappingProxyType(

@@ -137,11 +137,7 @@ class Suite:
 
     def _group(self, families: tuple[str, ...], n: int, budget: int, pairs: int) -> ProblemGroup:
         return ProblemGroup(
-            families=families,
-            problems=self.size.problems,
-            parameters=n,
-            budget=budget,
-            pairs=pairs,
+            families=families, problems=self.size.problems, parameters=n, budget=budget, pairs=pairs
         )
 
     def _drawn(self, group: ProblemGroup, family: str) -> RandomLosses:

@@ -53,9 +53,7 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option("--games", type=_FEW, help="Of an iteration.")
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
 @click.option(
-    "--between-games",
-    type=_FEW,
-    help="At most, of each two results of a seed; default: none.",
+    "--between-games", type=_FEW, help="At most, of each two results of a seed; default: none."
 )
 @click.option("--nodes", type=_ONE, help="A move.")
 @click.option("--untouched", is_flag=True, help="Start at the engine's own values, not detuned.")

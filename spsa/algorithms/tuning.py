@@ -48,9 +48,7 @@ class Average:
         weight = (_ETA + 1) / (count + _ETA)
         change = theta - self.mean
         return type(self)(
-            count,
-            self.mean + weight * change,
-            (1 - weight) * (self.variance + weight * change**2),
+            count, self.mean + weight * change, (1 - weight) * (self.variance + weight * change**2)
         )
 
     @property

@@ -164,12 +164,7 @@ def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, 
     help="Games of an iteration here; twice OpenBench's pairs-per.",
 )
 def import_(
-    file: Path,
-    output: Path,
-    force: bool,
-    games: int | None,
-    played: int,
-    games_per_iteration: int,
+    file: Path, output: Path, force: bool, games: int | None, played: int, games_per_iteration: int
 ) -> None:
     """Write params.toml from FILE, in the format of another tuner.
 

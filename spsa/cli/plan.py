@@ -250,10 +250,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 @click.command()
 @with_config
 @click.option(
-    "-c",
-    "--concurrency",
-    type=click.IntRange(1, 100_000),
-    help="Games at a time, on all machines.",
+    "-c", "--concurrency", type=click.IntRange(1, 100_000), help="Games at a time, on all machines."
 )
 @click.option("--elo", type=_ABOVE_0, help="Elo there is to gain; default: 5, 20 and 60.")
 @click.option(

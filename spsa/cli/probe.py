@@ -36,11 +36,7 @@ _LEAST_GROUP = 3
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
 @json_option
 def probe(
-    config: Config,
-    nodes: int | None,
-    no_bounds: bool,
-    only: tuple[str, ...],
-    as_json: bool,
+    config: Config, nodes: int | None, no_bounds: bool, only: tuple[str, ...], as_json: bool
 ) -> int:
     """Search with each parameter at plus, minus and its bounds; no games.
 

@@ -64,12 +64,7 @@ _Number = click.IntRange(0, 2**31 - 1)
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(
-    config: Config,
-    run: str | None,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    **conditions: Any,
+    config: Config, run: str | None, reason: str, dry_run: bool, yes: bool, **conditions: Any
 ) -> None:
     """Remove results, such as those of a machine with bad memory, and recompute theta.
 

@@ -27,11 +27,7 @@ _THEN = tuple(replace(c, heading="theta") if c.key == "value" else c for c in PA
     metavar="K",
     help="Show theta after the first K applied iterations; 0 is the start. Default: all.",
 )
-@click.option(
-    "--as-applied",
-    is_flag=True,
-    help="Include results that a purge removed later.",
-)
+@click.option("--as-applied", is_flag=True, help="Include results that a purge removed later.")
 @json_option
 def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: bool) -> None:
     """Show theta after K applied iterations, computed again from the results that count now."""

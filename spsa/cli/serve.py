@@ -77,10 +77,7 @@ def _proxy(_context: click.Context, _option: click.Parameter, text: str | None) 
     help="The token of operators, who can pause, resume and stop runs on their pages.",
 )
 def serve(
-    url: str,
-    token_file: Path | None,
-    operator_token_file: Path | None,
-    **given: Any,
+    url: str, token_file: Path | None, operator_token_file: Path | None, **given: Any
 ) -> None:
     """Serve the pages of all runs, their JSON and metrics; Ctrl-C ends it.
 
@@ -91,8 +88,7 @@ def serve(
     endpoint = Endpoint(**given)
     _refuse_open(endpoint, plain_http, token_file is not None)
     people = People(
-        viewer=_token(Role.VIEWER, token_file),
-        operator=_token(Role.OPERATOR, operator_token_file),
+        viewer=_token(Role.VIEWER, token_file), operator=_token(Role.OPERATOR, operator_token_file)
     )
     if people.viewer and people.operator and people.viewer.is_(people.operator.text):
         raise InvalidInput.of(

@@ -58,11 +58,7 @@ class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
 
 
 def _line(
-    game: chess.pgn.Game,
-    plies: int | None,
-    check: Callable[[chess.Board], None],
-    *,
-    chess960: bool,
+    game: chess.pgn.Game, plies: int | None, check: Callable[[chess.Board], None], *, chess960: bool
 ) -> Line:
     if game.errors:
         raise ValueError(str(game.errors[0]))

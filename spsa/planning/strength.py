@@ -38,11 +38,7 @@ class StrengthCurve:
 
 
 def strength_curve(
-    ks: Sequence[int],
-    elo: Sequence[float],
-    deviation: Sequence[float],
-    *,
-    over_start: bool = True,
+    ks: Sequence[int], elo: Sequence[float], deviation: Sequence[float], *, over_start: bool = True
 ) -> StrengthCurve | None:
     """The curve through matches of theta after results `ks`, in any order; None without any.
 

@@ -231,12 +231,7 @@ def test_everything_is_said_in_the_units_of_the_file(algorithm):
 
     def margin(unit):
         return parameter(
-            "margin",
-            value=50 * unit,
-            minimum=0,
-            maximum=100 * unit,
-            step=8 * unit,
-            integral=False,
+            "margin", value=50 * unit, minimum=0, maximum=100 * unit, step=8 * unit, integral=False
         )
 
     ours, theirs = (tuned(Space((margin(u),)), algorithm=algorithm) for u in (1, 4))

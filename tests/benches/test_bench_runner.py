@@ -21,10 +21,7 @@ def test_equal_pentanomials_agree_and_others_do_not():
 @pytest.fixture
 def match(tmp_path):
     return Plan(
-        engines=(
-            engine(tmp_path, FIRST, moves=WINNER),
-            engine(tmp_path, SECOND, moves=LOSER),
-        ),
+        engines=(engine(tmp_path, FIRST, moves=WINNER), engine(tmp_path, SECOND, moves=LOSER)),
         options=(),
         book=start_book(tmp_path),
         limit=Limit("nodes", "3000"),

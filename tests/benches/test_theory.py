@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from benches.papers.commands.check import DESIGNS, designed
-from benches.papers.constant_gains import (
-    Goal,
-    Landscape,
-    at_once,
-    cautious,
-    direct,
-    noise_of_game,
-)
+from benches.papers.constant_gains import Goal, Landscape, at_once, cautious, direct, noise_of_game
 
 DIRECT = {  # its second heuristic: r, games, mean, median, 95%, success
     1: (0.006268, 136208),

@@ -177,11 +177,7 @@ def test_one_builder_at_a_time(side):
     def give_up(seconds: float) -> None:
         raise TimeoutError
 
-    with (
-        side.locked(give_up),
-        pytest.raises(TimeoutError),
-        WorkCopy(side.home).locked(give_up),
-    ):
+    with side.locked(give_up), pytest.raises(TimeoutError), WorkCopy(side.home).locked(give_up):
         pass
     with side.locked(give_up):
         pass

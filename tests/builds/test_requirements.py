@@ -14,14 +14,7 @@ from spsa.builds.requirements import LEVELS, provided, required
 V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
 V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
 V4 = f"{V3} avx512f avx512dq avx512cd avx512bw avx512vl"
-MACHINES = {
-    "": 1,
-    V2: 2,
-    f"{V2} avx": 2,
-    V3: 3,
-    V4: 4,
-    V4.replace("lahf_lm", ""): 1,
-}
+MACHINES = {"": 1, V2: 2, f"{V2} avx": 2, V3: 3, V4: 4, V4.replace("lahf_lm", ""): 1}
 
 
 @pytest.mark.parametrize("flags", MACHINES)

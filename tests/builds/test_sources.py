@@ -153,12 +153,8 @@ CANNOT_HOLD = {
         ("MARGIN", float("nan"), "use a finite number"),
         ("RATE", float("inf"), "use a finite number"),
     ],
-    "shapes.rs": [
-        ("DOUBLED.0", 2**15, "cannot hold 32768"),
-    ],
-    "params.h": [
-        ("Loose", 40000, "keep min and max within -32768 to 32767"),
-    ],
+    "shapes.rs": [("DOUBLED.0", 2**15, "cannot hold 32768")],
+    "params.h": [("Loose", 40000, "keep min and max within -32768 to 32767")],
 }
 STYLES = {
     "hostile.rs": [
@@ -264,11 +260,7 @@ def test_lengths_are_what_stands_alone_in_brackets_or_behind_a_shift(name, text,
 @pytest.mark.parametrize(
     ("name", "text", "numbers"),
     [
-        (
-            "a.c",
-            "FIRST(1) Fill() {\n t = 0.38 + log(d) / 3.76,\n u = 2.01; }",
-            [0.38, 3.76, 2.01],
-        ),
+        ("a.c", "FIRST(1) Fill() {\n t = 0.38 + log(d) / 3.76,\n u = 2.01; }", [0.38, 3.76, 2.01]),
         ("a.rs", "fn f(a: i32) -> i32 { (a << 3) + a % 6 + 44 * a }", [44]),
         ("a.c", "static int bonus(int d) { return MIN(2418, 251 * d - 267); }", [2418, 251, 267]),
         ("a.c", 'void f() { report("Margin", 80, 40, 120); }', [80, 40, 120]),

@@ -19,10 +19,7 @@ def engine(folder):
 
 @pytest.mark.parametrize(
     ("arguments", "config"),
-    [
-        (["{engine}"], "config.toml"),
-        (["engine", "--folder", "deep/down"], "deep/down/config.toml"),
-    ],
+    [(["{engine}"], "config.toml"), (["engine", "--folder", "deep/down"], "deep/down/config.toml")],
 )
 def test_what_it_writes_loads(engine, arguments, config, ask):
     assert ask("init", "--no-try", *(text.format(engine=engine) for text in arguments)).code == 0
@@ -34,10 +31,7 @@ def test_what_it_writes_loads(engine, arguments, config, ask):
 
 @pytest.mark.parametrize(
     ("arguments", "size"),
-    [
-        (["-c", "8"], (30, 1000, 10)),
-        (["-c", "8", "--games", "800"], (8, 100, 8)),
-    ],
+    [(["-c", "8"], (30, 1000, 10)), (["-c", "8", "--games", "800"], (8, 100, 8))],
 )
 def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
     engine, arguments, size, ask
@@ -62,11 +56,7 @@ def test_it_overwrites_nothing(engine, ask):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["."], 2),
-        (["engine", "--folder", "engine/Cargo.toml/x"], 1),
-    ],
+    ("arguments", "code"), [(["."], 2), (["engine", "--folder", "engine/Cargo.toml/x"], 1)]
 )
 def test_what_would_not_load_is_not_written(engine, arguments, code, ask):
     before = sorted(Path().rglob("*"))

@@ -112,11 +112,7 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(project_store, as
     listed = ask("status", "--json", "--all").json["runs"]
     assert [
         (r["name"], r["priority"], r["share"], r["claimed_batches"], r["live"]) for r in listed
-    ] == [
-        ("urgent", 2, 0.5, 1, True),
-        ("usual", 0, 1.0, 0, True),
-        ("over", 0, 1.0, 0, False),
-    ]
+    ] == [("urgent", 2, 0.5, 1, True), ("usual", 0, 1.0, 0, True), ("over", 0, 1.0, 0, False)]
     project_store.open_iteration(over.master, new_validation())
     assert all(run["live"] for run in ask("status", "--json", "--all").json["runs"])
     shown = ask("status", "--all").out.splitlines()

@@ -29,10 +29,7 @@ done
         ("--plus engine", "--plus and --minus go together"),
         ("--plus engine --minus patch --theta averaged", "--theta and --against are of a run"),
         ("--plus engine --minus nowhere", "[--minus] there is no file or folder nowhere"),
-        (
-            "--plus engine@nowhere --minus engine",
-            "with a folder that is a work tree of git",
-        ),
+        ("--plus engine@nowhere --minus engine", "with a folder that is a work tree of git"),
         ("--plus config.toml --minus engine", "[--plus] config.toml is not executable"),
         ("--plus empty --minus engine", "Cargo.toml"),
         ("--plus engine --minus ./engine", "both sides are the same"),

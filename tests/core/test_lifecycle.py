@@ -7,14 +7,7 @@ import sqlalchemy as sa
 from spsa.db.base import _statement, named_texts
 from spsa.db.database import create_engine
 from spsa.db.url import parse_url
-from spsa.lifecycle import (
-    BATCH,
-    ITERATION,
-    BatchStatus,
-    IterationStatus,
-    Purpose,
-    RunStatus,
-)
+from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, Purpose, RunStatus
 
 COLUMNS = {
     ("spsa_run", "status"): RunStatus,

@@ -69,8 +69,7 @@ def test_the_other_side_is_the_negative(one, other):
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [Tally(1, 0, 0, (0, 0, 0, 1, 0)), Tally(2, 0, 0, (0, 0, 0, 1, 0)), Tally(-1, 1, 2)],
+    "broken", [Tally(1, 0, 0, (0, 0, 0, 1, 0)), Tally(2, 0, 0, (0, 0, 0, 1, 0)), Tally(-1, 1, 2)]
 )
 def test_counts_that_contradict_each_other_are_seen(broken):
     assert not broken.consistent

@@ -10,11 +10,7 @@ from console import ROOT, compete
 from repositories import git
 from tuner import ENGINE, bundled
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.long_on("postgresql"),
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.long_on("postgresql"), pytest.mark.timeout(900)]
 
 QUEEN = re.compile(r"(QUEEN|ROOK)_VALUE_PAIR: ScorePair = \(\d+, \d+\)")
 

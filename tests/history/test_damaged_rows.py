@@ -70,13 +70,7 @@ WRONG = {
 @pytest.mark.parametrize("text", ["{oops", "[]", None], ids=["no JSON", "no object", "a value"])
 @pytest.mark.parametrize("column", WRONG)
 @pytest.mark.parametrize("command", ["status", "doctor", "run"])
-def test_a_damaged_run(
-    command,
-    column,
-    text,
-    damage,
-    capsys,
-):
+def test_a_damaged_run(command, column, text, damage, capsys):
     damage("spsa_run", column, text or json.dumps(WRONG[column]))
     code, said = execute([command]), capsys.readouterr().err
     if (command, column, code) == ("status", "settings", 0):

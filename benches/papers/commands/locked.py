@@ -100,32 +100,14 @@ def _table(
 ) -> TextTable:
     columns = [f"{rule}{what}" for rule in rules for what in ("", " +-", " worst")]
     title = f"Elo gained in {games} games"
-    view = View(
-        title,
-        headed(
-            "problems",
-            *columns,
-            "believed",
-            "longest move",
-        ),
-    )
+    view = View(title, headed("problems", *columns, "believed", "longest move"))
     rows: list[tuple[str, ...]] = []
     for group in groups:
         cells = [cell for rule in rules for cell in _gained(found[group, games, rule])]
-        rows.append(
-            (
-                group,
-                *cells,
-                *_first(found[group, games, rules[0]]),
-            )
-        )
+        rows.append((group, *cells, *_first(found[group, games, rules[0]])))
     parts = [_parts(found, groups, games, rule) for rule in rules]
     rows.append(
-        (
-            "mean part",
-            *(cell for part in parts for cell in (f"{part:.4f}", "", "")),
-            *[""] * 2,
-        )
+        ("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 2)
     )
     return TextTable(view, rows)
 

@@ -35,11 +35,7 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
 @click.command()
 @click.option("-n", "--parameters", type=click.IntRange(1, 10_000), default=4, show_default=True)
 @click.option(
-    "--precision",
-    type=_above_0,
-    default=0.5,
-    show_default=True,
-    help="Largest final loss, in Elo.",
+    "--precision", type=_above_0, default=0.5, show_default=True, help="Largest final loss, in Elo."
 )
 @click.option(
     "--confidence",
@@ -49,10 +45,7 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
     help="Probability that the run ends within --precision.",
 )
 @click.option(
-    "--draw-rate",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.61,
-    show_default=True,
+    "--draw-rate", type=click.FloatRange(0, 1, max_open=True), default=0.61, show_default=True
 )
 @click.option(
     "--bias",
@@ -146,9 +139,7 @@ def _experiment(asked: Mapping[str, Any]) -> Experiment:
 def _played(experiment: Experiment, replicas: int, seed: int, processes: int) -> Vector:
     jobs = {
         first: partial(
-            experiment.played,
-            min(_TOGETHER, replicas - first),
-            derived_seed("theory", seed, first),
+            experiment.played, min(_TOGETHER, replicas - first), derived_seed("theory", seed, first)
         )
         for first in range(0, replicas, _TOGETHER)
     }

@@ -53,9 +53,7 @@ _RANGED_CALL = re.compile(
 
 
 def parse(
-    text: str,
-    name: str = "the constants file",
-    known: Mapping[str, str] = MappingProxyType({}),
+    text: str, name: str = "the constants file", known: Mapping[str, str] = MappingProxyType({})
 ) -> SourceFile:
     """Read a file, called `name` in messages; one whose name tells no language is Rust.
 

@@ -6,13 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import PurePosixPath
 
-from spsa.builds.sources.constant import (
-    ConstantRefused,
-    Element,
-    Kind,
-    SourceConstant,
-    SourceFile,
-)
+from spsa.builds.sources.constant import ConstantRefused, Element, Kind, SourceConstant, SourceFile
 from spsa.builds.sources.reading import parse_all
 from spsa.builds.sources.rewriting import constant
 from spsa.config.source import line_of
