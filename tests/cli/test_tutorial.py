@@ -4,14 +4,14 @@ import re
 
 import pytest
 from builders import space_from, stage
-from console import call, master
+from console import ROOT, call, master
 from tutorial import blocks, prepare, transcripts
 
 SHOWN = dict(transcripts())
 
 
 def masked(text):
-    """The words of each line, every figure as `#`; no advice, which the machine's cores decide."""
+    """The words of each line of a plan, every figure as `#`; no advice, which the cores decide."""
     text = text.partition("\niterations in flight")[0]
     return [re.sub(r"[+-]?\d[\d,.]*", "#", line).split() for line in text.strip().splitlines()]
 
@@ -21,8 +21,13 @@ def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path):
     said = prepare(tmp_path)
     assert len(said) == 3
     for command, told in said.items():
-        same = str.strip if " show" in command else masked
+        same = masked if " plan" in command else str.strip
         assert same(told) == same(SHOWN[command])
+
+
+def test_init_suggests_as_many_parameters_as_it_shows(tmp_path):
+    done = call(master("init", ROOT / "engine", "--no-try"), tmp_path)
+    assert done.stdout == SHOWN["spsa-master init ../my-engine"]
 
 
 def test_what_it_shows_of_the_run_has_the_form_of_today(project_store, tmp_path):
