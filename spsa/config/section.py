@@ -121,14 +121,16 @@ def read_table(
 def _told(
     model: type[Section], data: Mapping[str, object], error: ValidationError
 ) -> Iterator[Found]:
-    """One fault for each path; of the parts of a union the one that the value looks like."""
+    """One fault for each path, which tells all parts of a union."""
     told: dict[Key, tuple[ErrorDetails, object]] = {}
     for one in error.errors():
         path, value = _place(one, data)
         if one["type"] == "default_factory_not_called":
             continue
-        if path not in told or one["type"] != "literal_error" or isinstance(value, str):
-            told[path] = one, value
+        if path in told and one["type"] == "literal_error":
+            usual, (one, _) = one["msg"].removeprefix("Input should be "), told[path]
+            one["msg"] += f", or {usual}"
+        told[path] = one, value
     for path, (one, value) in told.items():
         if one["type"] in ("keys", "tables"):
             at = path if one["type"] == "keys" else ()

@@ -205,8 +205,8 @@ FAULTS = r"""
 [games] / batch_size = 7 -> config.toml:2: [games] batch_size = 7 is odd
 [games] / batch_size = 2.0 -> batch_size = 2.0 is refused; it has to be a valid integer
 [games] / batch_size = 200 -> batch_size 200 is more than games_per_iteration 150
-[games] / iterations_in_flight = 0 -> it has to be greater than or equal to 1
-[games] / iterations_in_flight = 'x' -> is refused; it has to be "auto"
+[games] / iterations_in_flight = 0 -> it has to be greater than or equal to 1, or "auto"
+[games] / iterations_in_flight = 'x' -> is refused; it has to be a valid integer, or "auto"
 [games] / book = '' -> names no file
 [games] / chess960 = true -> the built-in books have no positions of Chess960; name a
 [games] / target_nps = 5 / [time_control] / kind = 'nodes' / low = 5 -> toml:2: [games] target_nps
