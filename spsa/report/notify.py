@@ -27,7 +27,7 @@ from spsa.builds.commands import Commands
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.errors import InvalidInput, TuningError
-from spsa.text import plural, printable, words_of
+from spsa.text import closest, plural, printable, words_of
 
 SEND_SECONDS = 20.0
 """For one attempt; a command is then killed."""
@@ -129,14 +129,18 @@ def _by_apprise(url: str) -> Address:
     scheme = url.partition("://")[0]
     if not scheme.isalnum() or scheme == url:
         raise _WrongAddress("is no URL")
+    near = closest(scheme, ("http", "https"))  # apprise has httpsms://
+    perhaps = f'did you mean "{near}://"? Else ' if near else ""
     if find_spec("apprise") is None:
-        found = f"({scheme}://...) needs apprise, which is not installed"
-        raise _WrongAddress(found, "`pip install 'spsa-tuner[notify]'`, or name a webhook")
+        found = f"({scheme}://...) is no webhook and needs apprise, which is not installed"
+        raise _WrongAddress(
+            found, f"{perhaps}`pip install 'spsa-tuner[notify]'`, or name a webhook"
+        )
     apprise: Any = import_module("apprise")
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # what it logs may have the address
     service = apprise.Apprise()
     if not service.add(url):
-        remedy = "https://github.com/caronc/apprise shows how each service is written"
+        remedy = f"{perhaps}https://github.com/caronc/apprise shows how each service is written"
         raise _WrongAddress(f"({scheme}://...) is none that apprise knows", remedy)
 
     def send(message: Message) -> None:

@@ -146,8 +146,10 @@ def test_a_wrong_address_is_refused_by_its_place(urls, found, tmp_path):
 
 def test_without_apprise_its_addresses_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(notify, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'spsa-tuner\[notify\]'"):
-        addresses(config(tmp_path, ["discord://s3cret"]))
+    for scheme, remedy in (("discord", "; `pip"), ("htps", '; did you mean "https://"? Else `pip')):
+        with pytest.raises(InvalidInput) as refused:
+            addresses(config(tmp_path, [f"{scheme}://s3cret"]))
+        assert f"{remedy} install 'spsa-tuner[notify]'`" in str(refused.value)
 
 
 def test_addresses_come_from_the_environment_first(tmp_path):
