@@ -14,7 +14,7 @@ from secrets import token_hex
 import click
 
 from spsa.db import Store
-from spsa.db.url import TYPED_PASSWORD, configured_url, has_password, url_in
+from spsa.db.url import TYPED_PASSWORD, configured_url, has_password, parsed, url_in
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.output import echo
@@ -56,6 +56,8 @@ def _configured(config: Path) -> str | None:
     url = table.get("url", None) if isinstance(table, dict) else table
     if not isinstance(url, str | None):
         raise _fault(str(config), "its [database] url is not a string")
+    if url is not None:
+        parsed(url.strip(), config)
     return url
 
 

@@ -113,21 +113,16 @@ def settings(config: str | None, database_url: str | None) -> Config:
     """config.toml with what the command line and the environment say on top."""
     url = _chosen_url(database_url)
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
-    found = load_config(Path(config or "config.toml"), environ)
-    _warn_about(found.database.url)
-    return found
+    return load_config(Path(config or "config.toml"), environ)
 
 
 def _chosen_url(url: str | None) -> str | None:
     """A URL of the command line or the environment goes before the file of one."""
+    source = click.get_current_context().get_parameter_source("database_url")
+    if url and source is ParameterSource.COMMANDLINE and has_password(url.strip()):
+        echo(f"warning: {TYPED_PASSWORD}", err=True)
     file = os.environ.get("DATABASE_URL_FILE")
     return url_in(Path(file)) if file and url is None else url
-
-
-def _warn_about(url: str) -> None:
-    source = click.get_current_context().get_parameter_source("database_url")
-    if source is ParameterSource.COMMANDLINE and has_password(url):
-        echo(f"warning: {TYPED_PASSWORD}", err=True)
 
 
 def database_of(config: str | None, database_url: str | None) -> str:
@@ -135,6 +130,4 @@ def database_of(config: str | None, database_url: str | None) -> str:
     url = (_chosen_url(database_url) or "").strip()
     if not url:
         return settings(config, database_url).database.url
-    absolute = with_absolute_path(url, Path.cwd())
-    _warn_about(absolute)
-    return absolute
+    return with_absolute_path(url, Path.cwd())

@@ -152,7 +152,7 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
             "`spsa-master doctor` says which version they need"
         )
     if message == "file is not a database" or message.startswith("invalid dsn"):
-        return refused(f"cannot be used: {message}", of_file=is_file(url))
+        return refused(displayed(url), f"cannot be used: {message}", of_file=is_file(url))
     if code == _INSUFFICIENT_PRIVILEGE:
         return NotPermitted(f"{said}; use a login that owns the tables of the tuner")
     is_unreachable = isinstance(error, DriverError | InterfaceError) or error.connection_invalidated

@@ -41,23 +41,24 @@ _BUNDLES = (
 )
 
 
-def parsed(text: str) -> sa.URL:
+def parsed(text: str, place: object = "DATABASE_URL") -> sa.URL:
     """The URL with its driver named.
 
-    InvalidInput never quotes it, because it may hold a password.
+    InvalidInput names the place where it is written, and never quotes it, because it may hold a
+    password.
     """
     try:
         url = sa.make_url(text)
     except (ArgumentError, ValueError):
-        raise refused() from None
+        raise refused(place) from None
     scheme = url.drivername.lower()
     is_whole = len(text) <= _LONGEST and text.isprintable()
     if scheme in _SERVER and is_whole and _is_server(text, url):
         return url.set(drivername="postgresql+psycopg2")
     if scheme not in _FILE or not is_whole:
-        raise refused()
+        raise refused(place)
     if url.host or url.username or url.query or url.database in (None, "", ":memory:"):
-        raise refused("names no SQLite file that a second process can open", of_file=True)
+        raise refused(place, "names no SQLite file that a second process can open", of_file=True)
     return url.set(drivername="sqlite")
 
 
@@ -67,9 +68,11 @@ def _is_server(text: str, url: sa.URL) -> bool:
     return is_clear and 0 < (url.port or 5432) < 65536
 
 
-def refused(found: str = "is not the URL of a database", *, of_file: bool = False) -> Exception:
+def refused(
+    place: object, found: str = "is not the URL of a database", *, of_file: bool = False
+) -> Exception:
     """The error for a URL; `found` holds nothing of it."""
-    return InvalidInput.of("DATABASE_URL", _NAME, found, _FILE_REMEDY if of_file else _REMEDY)
+    return InvalidInput.of(place, _NAME, found, _FILE_REMEDY if of_file else _REMEDY)
 
 
 def displayed(url: sa.URL) -> str:
@@ -134,8 +137,10 @@ def url_in(path: Path) -> str:
     if found is not None:
         remedy = "write the database's URL into it, and nothing else"
         raise InvalidInput.of(path, _NAME, found, remedy)
+    parsed(text, path)
     return text
 
 
-def has_password(url: str) -> bool:
-    return parsed(url).password is not None
+def has_password(option: str) -> bool:
+    """Whether the URL of a command line has one, which other users can read there."""
+    return parsed(option, "--database-url").password is not None

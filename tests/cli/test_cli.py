@@ -8,7 +8,7 @@ import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from console import call, commands, environment, master
+from console import call, commands, environment, master, worker
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade
@@ -151,6 +151,35 @@ def test_a_flag_goes_before_the_environment_before_the_file(
         monkeypatch.setenv("DATABASE_URL_FILE", "url")
     heard = ask("status", *(["--database-url", f"sqlite:///{project / flag}"] if flag else []))
     assert heard.code == 3 and str(project / opened) in heard.err
+
+
+WRONG_URL = "mysql://u:s3cret@h/d"
+
+
+@pytest.mark.parametrize(
+    ("place", "option", "variables"),
+    [
+        ("--database-url", ("--database-url", WRONG_URL), {}),
+        ("DATABASE_URL", (), {"DATABASE_URL": WRONG_URL}),
+        ("url", (), {"DATABASE_URL_FILE": "url"}),
+        ("config.toml", (), {}),
+    ],
+)
+def test_a_url_of_no_database_is_named_by_where_it_is_written(
+    project, place, option, variables, ask, monkeypatch
+):
+    (project / "url").write_text(WRONG_URL)
+    if place == "config.toml":
+        config = (project / place).read_text().replace("sqlite:///spsa.db", WRONG_URL)
+        (project / place).write_text(config)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    said = [ask(command, *option) for command in ("status", "run")]
+    playing = call(worker("--spsa", "--once", *option), project, **variables)
+    for err in (*(one.err for one in said), playing.stderr):
+        assert f"{place}:" in err and "is not the URL of a database" in err
+        assert "s3cret" not in err
+    assert [*(one.code for one in said), playing.returncode] == [2, 2, 2]
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ WORKER_REFUSED = [
     (("engine",), "take those of a run"),
     (("-c", "4096"), "--force"),
     ((), "DATABASE_URL"),
-    (("--database-url", "nonsense"), "is not the URL of"),
+    (("--database-url", "nonsense"), "--database-url: [database.url] is not the URL of"),
 ]
 URL = "https://tuning.example.org"
 TOKEN = {"SPSA_TOKEN": "t"}
