@@ -78,8 +78,9 @@ class Update:
 class Builds(Column):
     """The builds of a run at one moment.
 
-    `iterations` are the k that are being built, the first of them for `seconds`. `usual` is what
-    the last iterations took in seconds, the slowest of a few, None before the first.
+    `iterations` are the k that are being built, the first of them for `seconds`; they wait where
+    no worker builds, without `has_builder`. `usual` is what the last iterations took in seconds,
+    the slowest of a few, None before the first.
     """
 
     column = "builds"
@@ -87,6 +88,7 @@ class Builds(Column):
     iterations: tuple[int, ...] = ()
     seconds: Seconds = 0.0
     usual: Seconds | None = None
+    has_builder: bool = True
 
 
 def derived_seed(*parts: object) -> int:

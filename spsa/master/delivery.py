@@ -31,7 +31,8 @@ _SAME = ("sha256", "build_key", "target", "size", "bench")
 class Delivery(ABC):
     """Makes the two engines of an iteration, for `at_once` threads at a time.
 
-    `source_sha256` is the hash of the source that engines are built from, None if none are built.
+    `source_sha256` is the hash of the source that engines are built from, None if none are built;
+    `has_builder` is whether any machine can build them now.
     Workers have to provide the words of `require`, and load binaries and files from the database if
     `keep_bytes`.
     """
@@ -40,6 +41,7 @@ class Delivery(ABC):
     keep_bytes: bool = False
     at_once: int = 1
     source_sha256: str | None = None
+    has_builder: bool = True
 
     @abstractmethod
     def prepare(self, plus: Values, minus: Values) -> Sides:
@@ -189,6 +191,7 @@ class BuildThreads:
             iterations=tuple(sorted(begun)),
             seconds=round(time.monotonic() - min(begun.values()), 1) if begun else 0.0,
             usual=max(self._seconds, default=None),
+            has_builder=self._delivery.has_builder,
         )
 
     def start(self, played: PlayedValues, k: int = 0) -> Future[Sides]:

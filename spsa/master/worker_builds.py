@@ -118,6 +118,7 @@ class WorkerDelivery(Delivery):
                 del slots[kind]
                 name = " ".join(kind)
                 self._tell(f"no worker builds for {name}: start one with `compete --spsa --build`")
+        self.has_builder = bool(slots)
         if not slots:
             self._tell("waiting for a worker that builds: `compete --spsa --build`")
         return slots

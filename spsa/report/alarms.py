@@ -27,7 +27,7 @@ RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
 _PATIENCE = 60.0
-"""Seconds: a run of one iteration in flight always waits a little for builds."""
+"""Seconds that a worker may take to start before its engines are missed."""
 
 _MIN_SAME = 10
 _MIN_GAMES = 20
@@ -78,10 +78,10 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
         found = AlarmKind.NO_WORKER, f"no worker plays{said}"
     elif builds.iterations and not status.open:
-        if builds.seconds >= _PATIENCE:
-            waited = f"{here} waited {builds.seconds:.0f} s for engines that are built"
+        if not builds.has_builder and builds.seconds >= _PATIENCE:
+            waited = f"{here} waited {builds.seconds:.0f} s for engines that no worker builds"
             found = AlarmKind.WAITING_FOR_BUILDS, waited
-    elif status.games_per_second == 0.0 and status.age_seconds > RATE_SECONDS:
+    elif status.games_per_second == 0.0 and status.open_seconds > RATE_SECONDS:
         silent = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
         found = AlarmKind.STALLED, silent
     if found is not None:

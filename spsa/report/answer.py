@@ -103,8 +103,8 @@ def notes(status: Status) -> Iterator[str]:
     for match in status.validations[-1:]:
         if run.tunes and match.test is not None:
             yield from match.sentences()
-    if status.builds.iterations:
-        yield building(status.builds)
+    if made := building(status):
+        yield made
     if gone := [one for one in status.workers if not one.is_present]:
         yield f"{plural(len(gone), 'worker')} of this database not heard of for two minutes"
     if status.purged_games:

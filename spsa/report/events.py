@@ -47,8 +47,11 @@ class AlarmKind(StrEnum):
         "no_worker",
         "start `compete --spsa -c 8` here or on any machine that reaches the database",
     )
-    WAITING_FOR_BUILDS = "waiting_for_builds", "use more games an iteration"
-    STALLED = "stalled", "check the logs of the workers"
+    WAITING_FOR_BUILDS = (
+        "waiting_for_builds",
+        "start a worker that builds: `compete --spsa --build`",
+    )
+    STALLED = "stalled", "check the logs of the workers and of the master"
     DEAD = (
         "dead",
         f"stop the run, give it a larger step or `active = false` in params.toml, {_AGAIN}",

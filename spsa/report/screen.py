@@ -75,14 +75,13 @@ def _above(status: Status, said: str) -> list[RenderableType]:
     lines = [*ends(status), *alarms[:MAX_ALARMS]]
     if len(alarms) > MAX_ALARMS:
         lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
-    made = building(status.builds) if status.builds.iterations else ""
     # an answer is not cut, because a command may be at its end
     return [
         _one_line(headline(status)),
         *(Padding(sentence(line), (0, 0, 0, 2)) for line in answer_lines(status)),
         *(_one_line(f"  {line}") for line in lines),
         _bar(status),
-        *(_one_line(line) for line in (_open(status.open), made, said) if line),
+        *(_one_line(line) for line in (_open(status.open), building(status), said) if line),
     ]
 
 
@@ -185,9 +184,8 @@ class Progress:
                 done = time.monotonic()
                 self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
         elif now >= self._next_line and (found := self._look(run)) is not None:
-            made = building(found.builds) if found.builds.iterations else ""
             *_, last = answer_lines(found)  # the pace, or why nothing is played
-            self._say("; ".join(part for part in (headline(found), last, made) if part))
+            self._say("; ".join(part for part in (headline(found), last, building(found)) if part))
 
     def _look(self, run: Run) -> Status | None:
         """None while the database does not answer, which the master's own loop tells."""

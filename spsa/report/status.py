@@ -79,7 +79,7 @@ class Status:
     run: Run
     games: Tally
     void_games: int
-    age_seconds: float
+    open_seconds: float  # of the oldest open iteration; of the run if none is open
     games_per_second: float
     open: tuple[Iteration, ...]
     validations: tuple[Match, ...]
@@ -222,7 +222,9 @@ def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
     overviews = store.run_overviews()
     totals = store.totals(run.id)
-    age = (store.clock() - run.created_at).total_seconds()
+    now, open_ones = store.clock(), tuple(store.open_iterations(run.id))
+    age = (now - run.created_at).total_seconds()
+    opened_at = min((it.created_at for it in open_ones), default=run.created_at)
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
@@ -233,9 +235,9 @@ def status(store: Store, run: Run) -> Status:
         run=run,
         games=totals.tally,
         void_games=totals.void_games,
-        age_seconds=age,
+        open_seconds=(now - opened_at).total_seconds(),
         games_per_second=rate,
-        open=tuple(store.open_iterations(run.id)),
+        open=open_ones,
         validations=matches_of(run, matches[-VALIDATIONS:]),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
@@ -276,10 +278,15 @@ def open_match(status: Status) -> Iteration | None:
     return next((it for it in matches if not it.is_background), None)
 
 
-def building(builds: Builds) -> str:
-    """`building the next iteration, 1m 10s of about 2m 0s`."""
-    if not (count := sum(k > 0 for k in builds.iterations)):
-        return f"building the engines of a match, {duration(builds.seconds)}"
-    what = "iteration" if count == 1 else f"{count} iterations"
-    usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
-    return f"building the next {what}, {duration(builds.seconds)}{usual}"
+def building(status: Status) -> str:
+    """`building the next iteration, 1m 10s of about 2m 0s; 1 worker waits`; or ""."""
+    if not (builds := status.builds).iterations:
+        return ""
+    count = sum(k > 0 for k in builds.iterations)
+    several = "the next iteration" if count == 1 else f"the next {count} iterations"
+    what = several if count else "the engines of a match"
+    usual = f" of about {duration(builds.usual)}" if count and builds.usual is not None else ""
+    made = "building" if builds.has_builder else "no worker builds"
+    here = len(status.playing) if not status.open else 0
+    waits = f"; {plural(here, 'worker')} {'waits' if here == 1 else 'wait'}" if here else ""
+    return f"{made} {what}, {duration(builds.seconds)}{usual}{waits}"

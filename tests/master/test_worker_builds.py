@@ -212,6 +212,9 @@ def test_a_master_that_waits_says_for_what_and_can_be_stopped(delivery, sqlite_s
         waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
         try:
             wait_until(lambda: len(caplog.messages) == 2)
+            assert not delivery.has_builder
+            Builder(sqlite_store, KINDS)
+            wait_until(lambda: delivery.has_builder)
         finally:
             delivery.cancel()
         with pytest.raises(BuildCancelled):

@@ -56,15 +56,16 @@ def test_a_young_run_has_not_moved_and_is_not_stalled(staged):
     assert "  believed gain: not known, because there is no result yet" in [*sentences(found)]
 
 
-BUILDS = Builds(iterations=(1,), seconds=61.0)
+BUILDS = Builds(iterations=(1,), seconds=61.0, has_builder=False)
 IS_OLD = "UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'"
+ALL_OLD = IS_OLD.replace("run", "iteration")
 ALL_LEFT = "UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'"
 RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.PAUSED: lambda it, sql: it.store.pause("first", "me", "lunch"),
     AlarmKind.NO_MASTER: lambda it, sql: it.store.release_master_lease(it.master),
     AlarmKind.NO_WORKER: lambda it, sql: (sql(ALL_LEFT), sql(IS_OLD)),
     AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(it.master, LEASE, BUILDS),
-    AlarmKind.STALLED: lambda it, sql: (it.open(), sql(IS_OLD)),
+    AlarmKind.STALLED: lambda it, sql: (it.open(), sql(ALL_OLD)),
 }
 
 
@@ -77,6 +78,23 @@ def test_what_keeps_a_run_from_moving(kind, sqlite_store, sql):
     said = "\n".join(sentences(look(sqlite_store, staged.now())))
     shown = kind is AlarmKind.WAITING_FOR_BUILDS
     assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
+
+
+def test_a_long_build_is_waited_for_without_an_alarm(sqlite_store, sql):
+    """Nor does a run stand still whose first iteration has just been opened after it."""
+    staged = stage(sqlite_store, SPACE, planned=3)
+    sql(IS_OLD)
+    staged.store.tick(staged.master, LEASE, replace(BUILDS, seconds=900.0, has_builder=True))
+    assert alarms(staged) == {}
+    said = [*sentences(status(sqlite_store, staged.now()))]
+    assert "  building the next iteration, 15m 0s; 1 worker waits" in said
+    staged.store.tick(staged.master, LEASE, BUILDS)
+    lacks = "1 worker waited 61 s for engines that no worker builds"
+    assert alarms(staged)[AlarmKind.WAITING_FOR_BUILDS].found == lacks
+    staged.store.tick(staged.master, LEASE, Builds(usual=900.0))
+    assert list(alarms(staged)) == [AlarmKind.STALLED], "nothing is built, and none is open"
+    staged.open()
+    assert alarms(staged) == {}
 
 
 def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store):
