@@ -4,6 +4,7 @@ A threshold is set so that a sound run raises no alarm by chance in 99 of 100 ca
 simulate it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import comb, fsum, sqrt
@@ -36,7 +37,7 @@ _MIN_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-s
 _MIN_RESULTS = 100
 _MIN_PULLS, _OUTSIDE = 30, 0.01  # results; the chance of one look, of a whole run 5%
 _MIN_FAULTS = 5
-_FAULTS = 0.01  # of all games
+_FAULTS, _TIMES = 0.01, 2.0  # of all games; by so much a machine differs from the others
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 
@@ -167,28 +168,50 @@ def _of_workers(store: Store, status: Status) -> Iterator[Alarm]:
     """In the last iterations of this run: other runs, and faults that are over, say nothing.
 
     But a worker that has never brought a game is in no share, because others play its batches: it
-    is judged by all its void games where its machine has failed batches of this run.
+    is judged by all its void games where its machine has failed batches of this run. Where no
+    machine stands out by void games, the engine is the suspect.
     """
     run = status.run
     shares = store.worker_shares(run.id, max(0, run.applied - RECENT))
     failed = store.failed_batches(run.id)
     counts = [
-        (one.worker, one.void_games, one.time_losses, one.tally.games)
+        (one.worker, one.machine, one.void_games, one.time_losses, one.tally.games)
         for one in shares
         if one.machine not in status.set_aside
     ]
     counts += [
-        (one.name, one.void_games, 0, 0)
+        (one.name, one.host, one.void_games, 0, 0)
         for one in (member.worker for member in status.playing)
         if one.games == 0 and one.host in failed
     ]
-    for worker, voids, late, games in counts:
+    faulty, voids_on, games_on = [], Counter[str](), Counter[str]()
+    for worker, machine, voids, late, games in counts:
+        voids_on[machine] += voids
+        games_on[machine] += games
         if _too_many(voids, games):
-            found = f"{plural(voids, 'void game')} beside {games:,} that count"
-            yield Alarm(AlarmKind.VOID_GAMES, worker, found)
+            faulty.append((machine, Alarm(AlarmKind.VOID_GAMES, worker, _voids(voids, games))))
         if _too_many(late, games):
             found = f"{late:,} of {plural(games, 'game')} were lost on time"
             yield Alarm(AlarmKind.TIME_LOSSES, worker, found)
+    suspects = [alarm for machine, alarm in faulty if _stands_out(machine, voids_on, games_on)]
+    yield from suspects
+    if faulty and not suspects:
+        kept = store.void_games(run.id, 1)
+        last = f"; the last one: {kept[-1].kept.detail}" if kept else ""
+        where = "the only machine" if len(games_on) == 1 else "all machines"
+        found = f"{_voids(voids_on.total(), games_on.total())}, on {where}{last}"
+        yield Alarm(AlarmKind.ENGINE_VOIDS, run.name, found)
+
+
+def _voids(voids: int, games: int) -> str:
+    return f"{plural(voids, 'void game')} beside {games:,} that count"
+
+
+def _stands_out(machine: str, voids: Counter[str], games: Counter[str]) -> bool:
+    """Whether the others, with this one's share, would have some void games, twice their own."""
+    share = voids[machine] / (played := voids[machine] + games[machine])
+    expected = share * (voids.total() + games.total() - played)
+    return expected >= max(_MIN_FAULTS, _TIMES * (voids.total() - voids[machine]))
 
 
 def _too_many(faults: int, games: int) -> bool:

@@ -80,6 +80,11 @@ class AlarmKind(StrEnum):
         "start fewer slots on that machine (-c), or raise the margin of [time_control]",
     )
     VOID_GAMES = "void_games", "`spsa-master workers exclude {}` if it goes on"
+    ENGINE_VOIDS = (
+        "engine_voids",
+        "suspect the engine, not a machine: look at its illegal moves or crashes "
+        "(`spsa-master status --voids`), and at parameters at a bound",
+    )
     WORKER_RESULTS = "worker_results", _MACHINE
     WORKER_VOIDS = "worker_voids", _MACHINE
     WORKER_TIME_LOSSES = "worker_time_losses", _MACHINE

@@ -14,7 +14,7 @@ from shell import Shell
 from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
-from spsa.protocol import BatchResult, Failure
+from spsa.protocol import BatchResult, Failure, KeptVoid
 from spsa.report.alarms import look, of_noise, of_validations
 from spsa.report.answer import moved, sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
@@ -149,17 +149,41 @@ def test_draws_that_teach_little(staged):
 
 
 def test_void_games_and_time_losses_until_the_last_iterations_have_none(staged, monkeypatch):
-    kinds = {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES}
+    kinds = {AlarmKind.ENGINE_VOIDS, AlarmKind.TIME_LOSSES}
     whole(staged, BatchResult(tally=EVEN, voids={"crash": 4}, plus_time_losses=4))
     assert not kinds & alarms(staged).keys()
     whole(staged, BatchResult(tally=EVEN, voids={"crash": 2}, minus_time_losses=1))
     found = alarms(staged)
-    assert {found[kind].subject for kind in kinds} == {"machine-1"}
+    assert [found[kind].subject for kind in AlarmKind if kind in kinds] == ["machine-1", "first"]
     assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
     monkeypatch.setattr("spsa.report.alarms.RECENT", 3)
     for is_told in True, False:
         whole(staged, BatchResult(tally=EVEN))
         assert (kinds <= alarms(staged).keys()) is is_told
+
+
+@pytest.mark.parametrize("voids", [0, 2, 9])
+def test_void_games_of_one_machine_and_of_an_engine(staged, voids):
+    """A machine is blamed beside others that play as much without them; else it is the engine."""
+    other = staged.store.register_worker(new_worker("sound", host="other"))
+    where = {"pair": 0, "culprit": "plus", "white": "plus", "position": "", "output": ""}
+    illegal = KeptVoid(detail="illegal move: e2e5", **where)
+    with_voids = BatchResult(tally=EVEN, voids={"illegal move": 10}, kept_voids=(illegal,))
+    whole(staged, with_voids)
+    alone = alarms(staged)
+    assert AlarmKind.VOID_GAMES not in alone
+    found = alone[AlarmKind.ENGINE_VOIDS]
+    told = "10 void games beside 20 that count, on the only machine; the last one: illegal move"
+    assert found.found.startswith(told) and "suspect the engine" in found.advice
+    voids = {"crash": voids} if voids else {}
+    whole(replace(staged, worker=other), BatchResult(tally=EVEN, voids=voids))
+    beside = alarms(staged)
+    if sum(voids.values()) == 9:
+        assert "on all machines" in beside[AlarmKind.ENGINE_VOIDS].found
+        assert AlarmKind.VOID_GAMES not in beside
+    else:
+        assert beside[AlarmKind.VOID_GAMES].subject == "machine-1"
+        assert AlarmKind.ENGINE_VOIDS not in beside
 
 
 def test_a_worker_that_only_has_void_games(staged):
