@@ -4,8 +4,10 @@ import os
 import shutil
 
 import pytest
+from asking import Store
 from axe_playwright_python.sync_playwright import Axe
 from builders import stage
+from owned import owned
 from playwright.sync_api import expect, sync_playwright
 from served import OPERATOR, people, serving, space
 
@@ -139,6 +141,22 @@ def test_a_name_is_highlighted_in_both_figures(seen, address):
     assert sorted(
         seen.page.locator("[data-figure=moved]").evaluate("(p) => p.data[0].marker.opacity")
     ) == [0.12, 1]
+
+
+def test_a_bad_machine_is_named_on_the_first_screen_and_an_event_is_read_on_a_phone(
+    seen, sqlite_template, tmp_path
+):
+    url = f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'x.db')}"
+    with Store(url, durable=False) as store, serving(store) as address:
+        owned(store)
+        store.pause("rook", "owner@desk", "attic-1 spoils games")
+        store.resume("rook", "owner@desk")
+        seen.page.goto(f"{address}/run?run=rook")
+        expect(seen.page.locator(".alarms", has_text="attic-1")).to_be_in_viewport(ratio=1)
+        seen.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        seen.page.goto(f"{address}/events?run=rook")
+        box = seen.page.get_by_text("attic-1 spoils games").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0]
 
 
 def test_without_scripts_the_answer_and_the_tables_are_there(chromium, address):
