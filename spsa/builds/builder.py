@@ -21,7 +21,7 @@ from types import MappingProxyType
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, HashedFile, sha256_of, verify
 from spsa.builds.commands import Commands
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
-from spsa.builds.smoke import examine, longest_search
+from spsa.builds.smoke import declared_options, examine, longest_search
 from spsa.builds.tree import (
     Checkout,
     Pinned,
@@ -61,7 +61,7 @@ class Builder:
         option_places: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._option_places = option_places
-        self._obeys_nodes = False  # not tried yet
+        self._tried = False
         self._artifacts = ArtifactStore(engines_path.resolve())
         self.compiler = Compiler(recipe, pinned, environment, work.resolve())
         self._free_copies: PriorityQueue[int] = PriorityQueue()
@@ -114,15 +114,9 @@ class Builder:
                 searches = [longest_search(one) for one in recipe.time_controls]
                 places = self._option_places
                 bench = examine(
-                    made,
-                    recipe.bench,
-                    (),
-                    searches,
-                    recipe.options,
-                    places,
-                    obeys_nodes=self._obeys_nodes,
+                    made, recipe.bench, (), searches, recipe.options, places, tried=self._tried
                 )
-                self._obeys_nodes = True
+                self._tried = True
                 keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)
                 return self._artifacts.add(key, made, target, compiler.level(), bench)
 
@@ -161,9 +155,11 @@ def adopt(
     binary, store = engine.resolve(), ArtifactStore(engines_path.resolve())
     with disk_errors_as_tuning_errors():
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
+        searches = [longest_search(one) for one in time_controls]
         if (found := store.find(key)) is not None:
+            declared_options(binary, arguments, searches, tried=False)  # limits may be new to it
             return found
-        bench = examine(binary, None, arguments, [longest_search(one) for one in time_controls])
+        bench = examine(binary, None, arguments, searches)
         verify(binary, key)
         return store.add(key, binary, here, None, bench)
 

@@ -21,6 +21,7 @@ from spsa.uci.spawning import EngineLimits, working_folders
 _TAIL = 65_536
 _GRACE = 10.0
 _LONGEST = 120.0
+_LONGER = "; if it needs longer for its first move, raise the limit in [time_control]"
 _OTHER_KIND = "; if the engine does not know this limit, set another `kind` in [time_control]"
 _NO_NODES = (
     "it ignores `go nodes` and plays by a limit of its own; "
@@ -45,6 +46,9 @@ _FEW, _MANY = 1_000, 64_000
 
 Engines look at their count every so many nodes, up to some thousands, and tell of it less often.
 """
+
+
+_MIDDLE_GAME = "r1bq1rk1/pp1n1pbp/2pp1np1/4p3/2PP4/2N2NP1/PPQ1PPBP/R1B2RK1 w - - 0 9"
 
 
 def longest_search(control: TimeControl) -> Limit:
@@ -78,17 +82,17 @@ def examine(
     options: Mapping[str, str] = MappingProxyType({}),
     places: Mapping[str, str] = MappingProxyType({}),
     *,
-    obeys_nodes: bool = False,
+    tried: bool = False,
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     It also has to declare `options` with these values, and to obey the limits of `searches`.
-    `places` say where an option is written, for the message; with `obeys_nodes` a build of the same
-    source has shown that it counts its nodes.
+    `places` say where an option is written, for the message; with `tried` a build of the same
+    source has shown that it counts its nodes and finds moves in a middle game.
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    declared = declared_options(binary, arguments, searches, obeys_nodes=obeys_nodes)
+    declared = declared_options(binary, arguments, searches, tried=tried)
     for name, value in options.items():
         if objection := declared.objection(name, value):
             place = places.get(name, "config.toml:")
@@ -106,13 +110,13 @@ def declared_options(
     arguments: Sequence[str] = (),
     searches: Sequence[Limit] = (),
     *,
-    obeys_nodes: bool = True,
+    tried: bool = True,
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
         with engine_under_test([str(binary.absolute()), *arguments]) as engine:
             for limit in searches:
-                _obey(engine, limit, obeys_nodes=obeys_nodes)
+                _obey(engine, limit, tried=tried)
             return engine.declared
     except SmokeTestFailed as failure:
         raise SmokeTestFailed(f"{binary}: {failure}") from failure
@@ -177,22 +181,37 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
         yield stop_signal, limits
 
 
-def _obey(engine: UciEngine, limit: Limit, *, obeys_nodes: bool) -> None:
+def _obey(engine: UciEngine, limit: Limit, *, tried: bool) -> None:
     """Search with a limit of the run. An engine that knows only its clock may move at once."""
-    asked = f"asked `{limit.go.decode().strip()}`"
-    try:
-        if engine.search(b"position startpos", limit).info:
-            is_checked = limit.go.startswith(b"go nodes") and not obeys_nodes
-            told = _against_nodes(engine, _LONGEST) if is_checked else ""
-            if told:
-                raise SmokeTestFailed(f"{told}: {_NO_NODES}")
-            return
-    except EngineFault as fault:
-        words = f"{asked}: {fault}{_OTHER_KIND if fault.reason == 'hang' else ''}"
-        raise SmokeTestFailed(f"{words}{_indented(engine.last_lines)}") from fault
+    if _move(engine, "", limit).info:
+        if not tried:
+            _move(engine, _MIDDLE_GAME, limit)
+        is_checked = limit.go.startswith(b"go nodes") and not tried
+        if told := _against_nodes(engine, _LONGEST) if is_checked else "":
+            raise SmokeTestFailed(f"{told}: {_NO_NODES}")
+        return
     with suppress(EngineFault):
         if engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
-            raise SmokeTestFailed(f"{asked}, it moves without a search{_OTHER_KIND}")
+            asked = limit.go.decode().strip()
+            raise SmokeTestFailed(f"asked `{asked}`, it moves without a search{_OTHER_KIND}")
+
+
+def _move(engine: UciEngine, fen: str, limit: Limit) -> SearchReply:
+    """The reply to a limit of the run, "" from the start; SmokeTestFailed for no legal move."""
+    from chess import STARTING_FEN, Board  # most commands build nothing
+
+    engine.prepare()
+    engine.await_ready()
+    asked = f"asked `{limit.go.decode().strip()}`{fen and f' in {fen}'}"
+    try:
+        reply = engine.search(f"position {f'fen {fen}' if fen else 'startpos'}".encode(), limit)
+        if reply.move not in map(str, Board(fen or STARTING_FEN).legal_moves):
+            raise EngineFault("illegal move", reply.move)
+    except EngineFault as fault:
+        may_help = {"hang": _OTHER_KIND, "no move": _LONGER}.get(fault.reason, "")
+        words = f"{asked}: {fault}{may_help}{_indented(engine.last_lines)}"
+        raise SmokeTestFailed(words) from fault
+    return reply
 
 
 def against_nodes(command: Sequence[str], options: Mapping[str, str], reply: SearchReply) -> str:

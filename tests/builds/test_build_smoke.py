@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spsa.builds import smoke
+from spsa.builds.builder import adopt
 from spsa.builds.smoke import examine, longest_search, node_count
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.errors import SmokeTestFailed
@@ -110,13 +111,29 @@ def test_node_counts(output, nodes):
     [
         ("", 0.5, "hang: no bestmove within 0.5 s of `go nodes 500`; if the engine does not know"),
         ("kill -SEGV $$", 20.0, "crash: killed by SIGSEGV\n"),
-        ("echo 'bestmove (none)'", 20.0, "no move: 'bestmove (none)'\n"),
+        ("echo 'bestmove (none)'", 20.0, "no move: 'bestmove (none)'; if it needs"),
+        ("echo bestmove e2e5", 20.0, "illegal move: e2e5\n"),
     ],
 )
 def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
     tmp_path, answer, seconds, said
 ):
     assert f"asked `go nodes 500`: {said}" in refused(script(tmp_path, LISTEN, answer), seconds)
+
+
+@pytest.mark.parametrize("reply", ["(none)", "e7e5"])
+def test_an_engine_that_finds_no_move_in_a_middle_game_is_named(tmp_path, reply):
+    """Also one that is published already: the limit of the run may be new to it."""
+    body = LISTEN.replace("uci)", '"position fen"*) fen=1 ;;\nucinewgame) fen= ;;\nuci)')
+    go = f'echo info depth 1 score cp 3; [ $fen ] && echo "bestmove {reply}" || echo bestmove e2e4'
+    engine = script(tmp_path, body, f'case "$line" in *" 500") {go} ;; *) {MOVE} ;; esac')
+    told = refused(engine)
+    assert "asked `go nodes 500` in r1bq1rk1/" in told and reply in told
+    few, more = (TimeControl(kind=TimeKind.NODES, low=n, high=n) for n in (500, 600))
+    published = tmp_path / "published"
+    assert adopt(engine, published, (), [more]) == adopt(engine, published, (), [more])
+    with pytest.raises(SmokeTestFailed, match="in r1bq1rk1/"):
+        adopt(engine, published, (), [few])
 
 
 def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path):
@@ -146,7 +163,7 @@ def test_an_engine_that_counts_no_nodes_is_named(tmp_path, nodes, said):
         assert said in told and 'set kind = "movetime" or "depth"' in told
     else:
         examine(engine, False, searches=[limit])
-    examine(engine, False, searches=[limit], obeys_nodes=True)
+    examine(engine, False, searches=[limit], tried=True)
 
 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path):
