@@ -6,9 +6,12 @@ Names, reasons and engines' lines come from machines that need not be trusted. `
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from io import StringIO, TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
@@ -38,6 +41,13 @@ def echo_raw(text: str) -> None:
     click.echo(text, nl=False)
 
 
+def _as_typed(line: str) -> str:
+    """A line that begins with a file, as from the current folder where the file is below that."""
+    with suppress(OSError):  # of a folder that is removed
+        return line.removeprefix(f"{Path.cwd()}{os.sep}")
+    return line
+
+
 def exit_code(program: str, command: Callable[[], object]) -> int:
     """The exit code of a command; each failure is told on stderr, never with a traceback."""
     try:
@@ -45,7 +55,7 @@ def exit_code(program: str, command: Callable[[], object]) -> int:
     except InvalidInput as error:
         count = len(error.faults)
         counted = f"{count} fault{'s' if count > 1 else ''}; nothing was built or played"
-        echo(*error.lines, counted, err=True)
+        echo(*map(_as_typed, error.lines), counted, err=True)
         return error.exit_code
     except TuningError as error:
         first, *rest = error.lines

@@ -152,6 +152,8 @@ src/search.h | const int BENCHMARK_DEPTH = 12, GENFENS_MARGIN = 60, StackPadding
 src/search.h | const int BestValue = 32498; | large and
 src/search.c | int RazorDepth = 2, RazorMargin[3] = {0, 90, 170}; | the length, 0 inside, -
 src/search.c | int FutilityDepth = 6, FutilityMargin[3] = {30, 90, 170}; | -
+src/search.c | int LMP_depth = 16; static int LMP[2][16]; // | the length
+src/search.c | int LMP_depth = 9; static int LMP[2][16]; int f(void) { return LMP[9]; } | -
 src/order.c | const int VICTIM_VALUE[2] = {6, 12}; const int Color = 1; | a size
 src/nnue_eval.c | const int Scale = 112; | neither
 src/search.h | const int LmrAllow = 1, EGTB_SCORE = 25100; | on or off, a size
