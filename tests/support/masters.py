@@ -44,6 +44,7 @@ class FixedDelivery:
     cancelled: bool = False
     source_sha256: str | None = None
     at_once: int = 1
+    has_builder: bool = True
 
     def prepare(self, plus, minus) -> Sides:
         self.prepared.append((plus, minus))
