@@ -21,7 +21,7 @@ _NAMED = 4
 _MAX_EVENTS = 100_000
 LEFT_ADVICE = (
     "`spsa-master validate --run {}` continues it, with the options that it began with, "
-    "as --games, or --plus and --minus"
+    "as --games; that of two engines needs none"
 )
 _AGAIN = "and go on with `spsa-master run --from`"
 _MACHINE = (

@@ -9,7 +9,9 @@ from builders import LEASE, new_run, stage
 from spsa.config import load_config
 from spsa.config.space import load_space
 from spsa.lifecycle import RunStatus
-from spsa.master.match_engines import run_of_match
+from spsa.master.match_engines import MatchDelivery, run_of_match
+from spsa.master.validation import ValidationMatch
+from spsa.protocol import required_pattern
 
 SCRIPT = "#!/bin/sh\nexit 3\n"
 PLAYS = """#!/bin/sh
@@ -17,6 +19,7 @@ while read -r line; do
   case "$line" in
     uci) echo "option name Hash type spin default 1 min 1 max 64"; echo uciok ;;
     isready) echo readyok ;;
+    go*) echo "info depth 1 nodes ${line##* } score cp 0"; echo "bestmove e2e4" ;;
     quit) exit ;;
   esac
 done
@@ -82,6 +85,34 @@ def test_a_match_has_as_many_games_as_its_shares_divide(
     heard = ask("validate", "--plus", "engine", "--minus", "engine", "--handicap", 2, *options)
     assert (heard.code, played) == (130, [games])
     assert ("1,006 games, which the shares of [[time_control]] divide" in heard.err) is told
+
+
+@pytest.mark.parametrize("options", [("--games", 10, "--handicap", 2), ("--sprt", 0, 5)])
+def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
+    project, project_store, ask, monkeypatch, options
+):
+    for name, text in (("script", PLAYS), ("other", PLAYS + "# another one\n")):
+        (project / name).write_text(text)
+        (project / name).chmod(0o755)
+
+    def leave(held, run, match):
+        asked.append(match)
+        if not held.store.matches(run.id):
+            sides = MatchDelivery(plus=match.plus, minus=match.minus).prepare({}, {})
+            held.store.open_iteration(held.master_lease, match.new_round(run, sides, 10, None))
+
+    asked: list[ValidationMatch] = []
+    monkeypatch.setattr("spsa.cli.validate.play_match", leave)
+    assert ask("validate", "--plus", "script", "--minus", "other", *options).code == 130
+    (project / "script").unlink()
+    heard = ask("validate", "--run", "small-matches")
+    assert heard.code == 130, heard.err
+    (row,) = project_store.matches(project_store.run("small-matches").id)
+    first, again = asked
+    assert again.is_of(row) and again.games == first.games
+    sides = MatchDelivery(plus=again.plus, minus=again.minus).prepare({}, {})
+    assert (sides.plus.engine.sha256, sides.minus.engine.sha256) == tuple(row.files)
+    assert required_pattern(sides.requires) == row.requires
 
 
 def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):

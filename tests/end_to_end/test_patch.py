@@ -67,6 +67,10 @@ def test_a_patch_is_tested_until_the_answer_through_a_kill(tester, repository):
     tester.until(lambda store: played(store) >= 2)
     first.kill()
     first.ended()
+    second = tester.start("validate", "--run", "small-matches")
+    tester.until(lambda store: played(store) >= 4)
+    second.terminate()
+    second.ended()
     told = tester.ask("validate", *sides, "--sprt", 0, 100).stdout
     shown = MATCHES.read_text(encoding="utf-8").partition("$ spsa-master validate --plus")[2]
     assert form(told) == form(shown.partition("```")[0].partition("\n")[2])
