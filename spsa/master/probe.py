@@ -34,7 +34,7 @@ _NEARLY_ALL = 0.9  # of the moves: what changes so many is no strength
 _APART = 9
 """Plies between two positions of a game: odd, so that both sides are to move."""
 
-_QUICKER = 10  # moves of the games that positions come from have so many nodes less
+_QUICKER, _FEWEST = 10, 1000  # moves of these games have so many nodes less, but at least as many
 _CAP = 100  # centipawns: a greater difference says no more than that the game is decided
 _FARTHEST = 4.0  # times longer or shorter is a proposed step: the effect is not linear
 
@@ -255,10 +255,11 @@ def _stepped(parameter: Parameter) -> Number:
 
 
 def _quicker(limit: Limit) -> Limit:
-    """A tenth of the nodes, or half the depth."""
-    words = limit.go.split()
-    part = 2 if b"depth" in words else _QUICKER
-    return limit._replace(go=b"go %b %d\n" % (words[1], max(1, int(words[2]) // part)))
+    """A tenth of the nodes, or half the depth; with fewer nodes some engines find no legal move."""
+    _, kind, number = limit.go.split()
+    part, least = (2, 1) if kind == b"depth" else (_QUICKER, _FEWEST)
+    less = max(int(number) // part, min(least, int(number)))
+    return limit._replace(go=b"go %b %d\n" % (kind, less))
 
 
 def _game(engine: UciEngine, fen: str, limit: Limit) -> Iterator[str]:

@@ -3,13 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from builders import TERMS, new_engine, parameter
 from masters import FixedDelivery
 
+from spsa.builds.smoke import limit_of_depth, limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
-from spsa.master.probe import Point, Probed, Prober, Search, Tried
+from spsa.master.probe import Point, Probed, Prober, Search, Tried, _quicker
 
 ENGINE = """#!/bin/sh
 while read -r line; do
@@ -43,7 +45,7 @@ class Picky(FixedDelivery):
 
 def test_the_side_that_can_be_built_is_searched(tmp_path):
     margin = parameter("margin")
-    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 100)
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 5000)
     start, reproducible = prober.start()
     assert reproducible
     found = prober.probed(margin, start, bounds=False)
@@ -51,7 +53,7 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     assert (found.tried[Point.MINUS].failure, found.tried[Point.MINUS].value) == ("", 42)
     assert found.tried[Point.MINUS].searches == start.searches != ()
     asked = (tmp_path / "engine.log").read_text().split("\n")
-    assert {"go nodes 10", "go nodes 100"} <= {*asked}, "a game is quicker than a search"
+    assert {"go nodes 1000", "go nodes 5000"} <= {*asked}, "a game is quicker than a search"
     assert found.fails and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
 
@@ -94,3 +96,17 @@ def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told():
     assert same.is_dead and (same.moves_changed, same.score_change) == (0.0, 0.0)
     assert not replace(same, tried={Point.PLUS: replace(start, bench=7)}).is_dead
     assert not replace(same, tried={}).is_dead and replace(same, tried={}).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("limit", "quicker"),
+    [
+        (limit_of_nodes(900), b"go nodes 900\n"),
+        (limit_of_nodes(5_000), b"go nodes 1000\n"),
+        (limit_of_nodes(50_000), b"go nodes 5000\n"),
+        (limit_of_depth(9), b"go depth 4\n"),
+        (limit_of_depth(1), b"go depth 1\n"),
+    ],
+)
+def test_games_of_positions_are_quick_but_no_move_is_asked_of_too_few_nodes(limit, quicker):
+    assert _quicker(limit).go == quicker
