@@ -233,15 +233,12 @@ def _against_nodes(engine: UciEngine, seconds: float) -> str:
 
     It is given `seconds` for each of two searches.
     """
-    replies = []
-    for limit in map(limit_of_nodes, (_FEW, _MANY)):
-        engine.prepare()
-        engine.await_ready()
-        longest = min(limit.seconds, seconds)
-        replies.append(engine.search(b"position startpos", Limit(limit.go, longest)))
-    few, many = (reply.nodes for reply in replies)
-    obeys = not many or (many >= _MANY / 16 and many > 2 * few)
-    if obeys and replies[-1].info:
+    limits = [limit_of_nodes(nodes) for nodes in (_FEW, _MANY)]
+    first, last = (
+        _move(engine, "", one._replace(seconds=min(one.seconds, seconds))) for one in limits
+    )
+    few, many = first.nodes, last.nodes
+    if last.info and (not many or (many >= _MANY / 16 and many > 2 * few)):
         return ""
     return f"it searches {few:,} nodes of {_FEW:,}, and {many:,} of {_MANY:,}"
 

@@ -62,31 +62,27 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
 def _of_standstill(status: Status) -> Iterator[Alarm]:
     """The first thing that is missing for games to be played."""
     run, builds, here = status.run, status.builds, plural(len(status.present), "worker")
-    found: tuple[AlarmKind, str] | None = None
     if run.status is RunStatus.PAUSED:
-        found = AlarmKind.PAUSED, f"it is paused: {run.reason}" if run.reason else "it is paused"
+        reason = f": {run.reason}" if run.reason else ""
+        yield Alarm(AlarmKind.PAUSED, run.name, f"it is paused{reason}")
     elif status.is_over:
         return
     elif run.master_id is None and run.finished_at and (match := open_match(status)):
-        left = (
-            f"its validation was left after {match.games_played:,} of {match.target_games:,} games"
-        )
-        found = AlarmKind.MATCH_LEFT, left
+        played = f"{match.games_played:,} of {match.target_games:,} games"
+        yield Alarm(AlarmKind.MATCH_LEFT, run.name, f"its validation was left after {played}")
     elif run.master_id is None:
-        found = AlarmKind.NO_MASTER, "no master runs it"
+        yield Alarm(AlarmKind.NO_MASTER, run.name, "no master runs it")
     elif not status.playing:
         aside = ", ".join(sorted(status.set_aside))
         said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
-        found = AlarmKind.NO_WORKER, f"no worker plays{said}"
-    elif builds.iterations and not status.open:
+        yield Alarm(AlarmKind.NO_WORKER, run.name, f"no worker plays{said}")
+    elif builds.iterations and not status.open:  # nothing is wrong while they are built
         if not builds.has_builder and builds.seconds >= _PATIENCE:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that no worker builds"
-            found = AlarmKind.WAITING_FOR_BUILDS, waited
+            yield Alarm(AlarmKind.WAITING_FOR_BUILDS, run.name, waited)
     elif status.games_per_second == 0.0 and status.open_seconds > RATE_SECONDS:
         silent = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
-        found = AlarmKind.STALLED, silent
-    if found is not None:
-        yield Alarm(found[0], run.name, found[1])
+        yield Alarm(AlarmKind.STALLED, run.name, silent)
 
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:

@@ -47,10 +47,7 @@ class AlarmKind(StrEnum):
         "no_worker",
         "start `compete --spsa -c 8` here or on any machine that reaches the database",
     )
-    WAITING_FOR_BUILDS = (
-        "waiting_for_builds",
-        "start a worker that builds: `compete --spsa --build`",
-    )
+    WAITING_FOR_BUILDS = "waiting_for_builds", "start a worker with `compete --spsa --build`"
     STALLED = "stalled", "check the logs of the workers and of the master"
     DEAD = (
         "dead",
@@ -82,8 +79,7 @@ class AlarmKind(StrEnum):
     VOID_GAMES = "void_games", "`spsa-master workers exclude {}` if it goes on"
     ENGINE_VOIDS = (
         "engine_voids",
-        "suspect the engine, not a machine: look at its illegal moves or crashes "
-        "(`spsa-master status --voids`), and at parameters at a bound",
+        "suspect the engine, see `spsa-master status --voids`, and parameters at their bounds",
     )
     WORKER_RESULTS = "worker_results", _MACHINE
     WORKER_VOIDS = "worker_voids", _MACHINE

@@ -279,14 +279,12 @@ def open_match(status: Status) -> Iteration | None:
 
 
 def building(status: Status) -> str:
-    """`building the next iteration, 1m 10s of about 2m 0s; 1 worker waits`; or ""."""
+    """`building the next iteration, 1m 10s of about 2m 0s`; "" where nothing is built."""
     if not (builds := status.builds).iterations:
         return ""
-    count = sum(k > 0 for k in builds.iterations)
-    several = "the next iteration" if count == 1 else f"the next {count} iterations"
-    what = several if count else "the engines of a match"
-    usual = f" of about {duration(builds.usual)}" if count and builds.usual is not None else ""
-    made = "building" if builds.has_builder else "no worker builds"
-    here = len(status.playing) if not status.open else 0
-    waits = f"; {plural(here, 'worker')} {'waits' if here == 1 else 'wait'}" if here else ""
-    return f"{made} {what}, {duration(builds.seconds)}{usual}{waits}"
+    count, made = sum(k > 0 for k in builds.iterations), duration(builds.seconds)
+    how = "building" if builds.has_builder else "no worker builds"
+    if not count:
+        return f"{how} the engines of a match, {made}"
+    usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
+    return f"{how} the next {'iteration' if count == 1 else f'{count} iterations'}, {made}{usual}"

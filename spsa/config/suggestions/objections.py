@@ -224,8 +224,8 @@ def of_piece(name: str) -> bool:
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)((?:\s*\[\d{1,9}\])+)")
-"""A table with its lengths, which something fills: int LMP[2][16]."""
+_SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
+"""A table, and its last length: int LMP[2][16]."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _SIGMOID = re.compile(r"\b1[.0]*\w*\s*/\s*\(\s*1[.0]*\w*\s*\+[^;\n]*(?:exp|pow)[^;\n]*")
 """How a model makes a result of a score."""
@@ -269,11 +269,7 @@ def _reaching(file: SourceFile) -> Iterator[str]:
     kinds = (Kind.CONSTANT, Kind.VARIABLE)
     tables = (one for one in file.constants if not one.single and one.kind in kinds)
     sizes = [(words(one.name), len(one.items)) for one in tables]
-    sizes += [
-        (words(name), int(size))
-        for name, lengths in _SIZED.findall(_COMMENT.sub("", file.text))
-        for size in re.findall(r"\d+", lengths)
-    ]
+    sizes += [(words(name), int(size)) for name, size in _SIZED.findall(file.text)]
     for one in file.constants:
         *begin, last = [word for word in words(one.name) if word != "MAX"] or [""]
         if begin and last == "DEPTH" and isinstance(one.single, Element):
