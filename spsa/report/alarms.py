@@ -27,9 +27,6 @@ from spsa.text import plural
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
-_PATIENCE = 60.0
-"""Seconds that a worker may take to start before its engines are missed."""
-
 _MIN_SAME = 10
 _MIN_GAMES = 20
 _ONE_SIDED = 0.9
@@ -77,7 +74,7 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
         yield Alarm(AlarmKind.NO_WORKER, run.name, f"no worker plays{said}")
     elif builds.iterations and not status.open:  # nothing is wrong while they are built
-        if not builds.has_builder and builds.seconds >= _PATIENCE:
+        if not builds.has_builder:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that no worker builds"
             yield Alarm(AlarmKind.WAITING_FOR_BUILDS, run.name, waited)
     elif status.games_per_second == 0.0 and status.open_seconds > RATE_SECONDS:
@@ -185,7 +182,8 @@ def _of_workers(store: Store, status: Status) -> Iterator[Alarm]:
         voids_on[machine] += voids
         games_on[machine] += games
         if _too_many(voids, games):
-            faulty.append((machine, Alarm(AlarmKind.VOID_GAMES, worker, _voids(voids, games))))
+            found = f"{plural(voids, 'void game')} beside {games:,} that count"
+            faulty.append((machine, Alarm(AlarmKind.VOID_GAMES, worker, found)))
         if _too_many(late, games):
             found = f"{late:,} of {plural(games, 'game')} were lost on time"
             yield Alarm(AlarmKind.TIME_LOSSES, worker, found)
@@ -195,12 +193,10 @@ def _of_workers(store: Store, status: Status) -> Iterator[Alarm]:
         kept = store.void_games(run.id, 1)
         last = f"; the last one: {kept[-1].kept.detail}" if kept else ""
         where = "the only machine" if len(games_on) == 1 else "all machines"
-        found = f"{_voids(voids_on.total(), games_on.total())}, on {where}{last}"
-        yield Alarm(AlarmKind.ENGINE_VOIDS, run.name, found)
-
-
-def _voids(voids: int, games: int) -> str:
-    return f"{plural(voids, 'void game')} beside {games:,} that count"
+        found = (
+            f"{voids_on.total():,} void games beside {games_on.total():,} that count, on {where}"
+        )
+        yield Alarm(AlarmKind.ENGINE_VOIDS, run.name, found + last)
 
 
 def _stands_out(machine: str, voids: Counter[str], games: Counter[str]) -> bool:

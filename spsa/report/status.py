@@ -224,7 +224,6 @@ def status(store: Store, run: Run) -> Status:
     totals = store.totals(run.id)
     now, open_ones = store.clock(), tuple(store.open_iterations(run.id))
     age = (now - run.created_at).total_seconds()
-    opened_at = min((it.created_at for it in open_ones), default=run.created_at)
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
@@ -235,7 +234,7 @@ def status(store: Store, run: Run) -> Status:
         run=run,
         games=totals.tally,
         void_games=totals.void_games,
-        open_seconds=(now - opened_at).total_seconds(),
+        open_seconds=max(((now - it.created_at).total_seconds() for it in open_ones), default=age),
         games_per_second=rate,
         open=open_ones,
         validations=matches_of(run, matches[-VALIDATIONS:]),
