@@ -62,10 +62,9 @@ def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(beg
     assert [line.partition(";")[0] for line in said] == [
         f"config.toml:{line}: [engine.options] "
         "the engine would not accept it: it declares no option 'Hash'",
-        f"{tuner.folder}/params.toml:2: [boldness] "
+        "params.toml:2: [boldness] "
         "the engine would not accept it: boldness = 51 is outside 0 .. 50",
-        f"{tuner.folder}/params.toml:8: [calm] "
-        "the engine would not accept it: it declares no option 'calm'",
+        "params.toml:8: [calm] the engine would not accept it: it declares no option 'calm'",
         "3 faults",
     ]
     assert not (tmp_path / "spsa.db").exists()
