@@ -150,8 +150,7 @@ def _parts(state: Observation) -> Iterator[tuple[str, Any]]:
 
 def observed(rule: Rule, problem: Problem, time_controls: int = 1) -> Observed:
     """The rule with its notes."""
-    has_none = not problem.start.size  # parameters, as a run of matches
-    believes = has_none or rule.belief(rule.start()) is not None
+    believes = rule.belief(rule.start()) is not None
     witness = None if believes else create("mixture", {}, problem)
     return Observed(rule, witness, problem, time_controls)
 
@@ -215,7 +214,6 @@ class Tuning:
         `time_controls` are the indices that those of this one had there, -1 for a new one.
         """
         theta, parent = self._natural(self.space.start()), before.rule.load(state)
-        known = self.rule.start()
         index = {p.name: i for i, p in enumerate(before.space.active)}
         step = {p.name: p.step for p in before.space.active}
         carry = Carry(
@@ -224,8 +222,8 @@ class Tuning:
             value=self.space.steps(theta),
             doubt=doubt,
         )
-        if before.rule.name == self.rule.name:
-            known = self.rule.forked(parent, carry)
+        is_alike = before.rule.name == self.rule.name
+        known = self.rule.forked(parent, carry) if is_alike else self.rule.start()
         if known.time_controls and parent.time_controls:
             sums = parent.time_controls.carried(time_controls, len(theta), doubt)
             known = replace(known, time_controls=sums)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 import tomli_w
@@ -27,6 +26,7 @@ from spsa.config.source import other_values, source_lines
 from spsa.config.space import load_space
 from spsa.core.params import Space
 from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.files import write_whole
 from spsa.live_display import working
@@ -91,14 +91,14 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
     [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
     """
     space = _checked(config)
-    chosen, began, advice = space, None, ""
+    chosen, began = space, None
     if run is None:
         _refuse_theta(theta)
     else:
-        chosen, settings, advice = _of_run(config.database.url, run, theta)
-        began = SourceCommit.from_json(found) if (found := settings.get("source")) else None
-    if advice:
-        echo(advice, err=True)
+        chosen, row = _of_run(config.database.url, run, theta)
+        began = SourceCommit.from_json(found) if (found := row.settings.get("source")) else None
+        if advice := chosen.step_advice(row.estimates.better_step):
+            echo(advice, err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "command":
         raise NothingToDo(
@@ -126,8 +126,8 @@ def _refuse_theta(theta: str | None) -> None:
         raise click.UsageError("--theta is about a run: name it with --run NAME")
 
 
-def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, Any], str]:
-    """The space at the values of a run, the run's settings, and what its games say of steps."""
+def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Run]:
+    """The space at the values of a run, and the run."""
     with Store(url) as store:
         row = store.run(run)
     values = chosen_theta(row, ThetaChoice(theta or "final"))
@@ -135,8 +135,7 @@ def _of_run(url: str, run: str, theta: str | None) -> tuple[Space, Mapping[str, 
     parameters = (
         replace(p, value=written(p, values.get(p.name, p.value))) for p in space.parameters
     )
-    advice = space.step_advice(row.estimates.better_step)
-    return replace(space, parameters=tuple(parameters)), row.settings, advice
+    return replace(space, parameters=tuple(parameters)), row
 
 
 @params.command("import")
@@ -211,8 +210,8 @@ def export(
     rule: Mapping[str, object] = {}
     if run is not None:
         file = Path(f"run {run}")
-        space, own, _ = _of_run(database_of(config, database_url), run, theta)
-        rule = own["rule"]
+        space, row = _of_run(database_of(config, database_url), run, theta)
+        rule = row.settings["rule"]
     else:
         _refuse_theta(theta)
         if config is not None or Path("config.toml").exists():

@@ -149,8 +149,8 @@ def test_a_bad_machine_is_named_on_the_first_screen_and_an_event_is_read_on_a_ph
     url = f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'x.db')}"
     with Store(url, durable=False) as store, serving(store) as address:
         owned(store)
-        store.pause("rook", "owner@desk", "attic-1 spoils games")
-        store.resume("rook", "owner@desk")
+        store.pause("rook", "owner@home", "attic-1 spoils games")
+        store.resume("rook", "owner@home")
         seen.page.goto(f"{address}/run?run=rook")
         expect(seen.page.locator(".alarms", has_text="attic-1")).to_be_in_viewport(ratio=1)
         seen.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
