@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
+from golden import compare
 from owned import owned
 from rich.console import Console
 from screen import Screen, console_of
@@ -74,11 +75,7 @@ def masked(text):
 
 
 def test_each_rendering_is_the_golden_one(staged):
-    """`GOLDEN=write` writes the file anew."""
-    found = "".join(f"{line}\n" for line in renderings(staged))
-    if os.environ.get("GOLDEN") == "write":
-        GOLDEN.write_text(found, encoding="utf-8")
-    assert found == GOLDEN.read_text(encoding="utf-8")
+    compare(GOLDEN, "".join(f"{line}\n" for line in renderings(staged)))
 
 
 def renderings(staged):
