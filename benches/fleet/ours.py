@@ -56,9 +56,9 @@ class SleepingDelivery(Delivery):
     def __post_init__(self) -> None:
         self.at_once = self.scene.builders
 
-    def prepare(self, plus: Values, minus: Values) -> Sides:
+    def by_kind(self, plus: Values, minus: Values) -> dict[tuple[str, ...], Sides]:
         self.leaving.wait(self.scene.wait(BUILD_SECONDS))
-        return Sides(Side(_engine(plus)), Side(_engine(minus)))
+        return {(): Sides(Side(_engine(plus)), Side(_engine(minus)))}
 
     def cancel(self) -> None:
         self.leaving.set()

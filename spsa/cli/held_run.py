@@ -279,7 +279,8 @@ def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | N
 
     None when it was stopped before the end, which tells the user what continues it.
     """
-    delivery = match.plus or reopened(held.config, held.store, run).delivery
+    plus = match.plus or reopened(held.config, held.store, run)
+    delivery = plus.delivery
     if match.minus is not None:
         delivery = MatchDelivery(plus=delivery, minus=match.minus)
     with Progress(held.console, held.store, run) as shown:

@@ -214,8 +214,8 @@ def _left_match(
     games = left.target_games if asked.sprt is None else _MAX_GAMES
     match = _of_engines(config, store, run, games, {**given, **sides, "handicap": handicap})
     assert match.plus is not None
-    plus = replace(match.plus, require=words_of(left.requires))
-    return replace(match, plus=plus, asked=asked, game_settings=left.game_settings)
+    match.plus.delivery.require = words_of(left.requires)
+    return replace(match, asked=asked, game_settings=left.game_settings)
 
 
 def _of_thetas(

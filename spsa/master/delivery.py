@@ -3,12 +3,13 @@
 `BuildThreads` does it beside the master, which goes on meanwhile.
 """
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from spsa.builds.artifacts import BuiltEngine
@@ -20,8 +21,13 @@ from spsa.core import Builds
 from spsa.core.params import PlayedValues, Space
 from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile
+from spsa.protocol import required_pattern
+
+log = logging.getLogger("spsa.master")
 
 Values = Mapping[str, float]
+Kind = tuple[str, ...]
+"""Words of `requirements.kind_of`; none where engines are not made by kinds of machines."""
 
 _SAME = ("sha256", "build_key", "target", "size", "bench")
 """What a binary and its row both have."""
@@ -34,7 +40,7 @@ class Delivery(ABC):
     `source_sha256` is the hash of the source that engines are built from, None if none are built;
     `has_builder` is whether any machine can build them now.
     Workers have to provide the words of `require`, and load binaries and files from the database if
-    `keep_bytes`.
+    `keep_bytes`. A kind of `refused` has engines that answer `bench` otherwise than the others.
     """
 
     require: tuple[str, ...] = ()
@@ -42,14 +48,26 @@ class Delivery(ABC):
     at_once: int = 1
     source_sha256: str | None = None
     has_builder: bool = True
+    refused: dict[str, str] = field(init=False, default_factory=dict)
 
-    @abstractmethod
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
 
         Raises:
             BuildFailed: with the output of the compiler or the engine, and the values.
         """
+        found = _alike(self.by_kind(plus, minus), self.refused)
+        required = {tuple(sorted({*one.requires, *self.require})): one for one in found}
+        (lowest, first), *others = sorted(required.items())
+        variants = {
+            required_pattern(words) or "": (one.plus.engine, one.minus.engine)
+            for words, one in reversed(others)
+        }
+        return replace(first, requires=lowest, variants=variants, refused=dict(self.refused))
+
+    @abstractmethod
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        """The same for each kind of machine, that of the most slots first."""
 
     def cancel(self) -> None:
         """Stop every `prepare` that runs in another thread."""
@@ -59,15 +77,24 @@ class Delivery(ABC):
         """Delete binaries that no iteration will use again."""
         return
 
-    def sides(self, plus: Side, minus: Side, built: BuiltEngine) -> Sides:
-        """Two sides on machines that can run what was built."""
-        return Sides(plus, minus, (*built.requires, *self.require))
-
     def published(self, engine: BuiltEngine) -> EngineFile:
         """The row of a binary."""
         same = {name: getattr(engine, name) for name in _SAME}
         content = engine.path.read_bytes() if self.keep_bytes else None
         return EngineFile(**same, path=str(engine.path), content=content)
+
+
+def _alike(found: Mapping[Kind, Sides], refused: dict[str, str]) -> list[Sides]:
+    """Those that answer `bench` like the first; the others play another game and are refused."""
+    benches = {kind: (one.plus.engine.bench, one.minus.engine.bench) for kind, one in found.items()}
+    first = next(iter(benches.values()))
+    for kind, own in benches.items():
+        if own != first:
+            name = " ".join(kind)
+            reason = f"bench gives {own[0]} and {own[1]} nodes, not {first[0]} and {first[1]}"
+            log.warning("no binaries for %s are used: %s", name, reason)
+            refused[name] = reason
+    return [one for kind, one in found.items() if benches[kind] == first]
 
 
 @dataclass(kw_only=True)
@@ -77,9 +104,8 @@ class UciDelivery(Delivery):
     space: Space
     engine: BuiltEngine
 
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        first, second = (self._side(values) for values in (plus, minus))
-        return self.sides(first, second, self.engine)
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        return {(): Sides(self._side(plus), self._side(minus), self.engine.requires)}
 
     def _side(self, values: Values) -> Side:
         sent = {name: str(number) for name, number in self.space.options(values).items()}
@@ -93,11 +119,11 @@ class CommandDelivery(Delivery):
     engine: BuiltEngine
     maker: FileMaker
 
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        first = Side(self.published(self.engine), files=self._made("plus", plus))
-        if minus == plus:
-            return self.sides(first, first, self.engine)
-        return self.sides(first, replace(first, files=self._made("minus", minus)), self.engine)
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        first = second = Side(self.published(self.engine), files=self._made("plus", plus))
+        if minus != plus:
+            second = replace(first, files=self._made("minus", minus))
+        return {(): Sides(first, second, self.engine.requires)}
 
     def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
         return {
@@ -130,7 +156,8 @@ class EngineSource:
     texts: Mapping[str, str]
 
     def rendered(self, values: Values) -> Rendered:
-        return Rendered(files=render(self.space, values, self.texts), values=dict(values))
+        files = render(self.space, values, self.texts) if self.texts else {}
+        return Rendered(files=files, values=dict(values))
 
 
 @dataclass(kw_only=True)
@@ -140,16 +167,33 @@ class BuildDelivery(Delivery):
     source: EngineSource
     builder: Builder
 
-    def prepare(self, plus: Values, minus: Values) -> Sides:
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
         built = self.builder.build(self.source.rendered(plus), self.source.rendered(minus))
-        plus_side, minus_side = (Side(self.published(engine)) for engine in built)
-        return self.sides(plus_side, minus_side, built[0])
+        first, second = (Side(self.published(engine)) for engine in built)
+        return {(): Sides(first, second, built[0].requires)}
 
     def cancel(self) -> None:
         self.builder.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
         self.builder.discard(hashes)
+
+
+@dataclass(kw_only=True)
+class GivenDelivery(Delivery):
+    """An engine that has no values: `make` builds or finds it, `options` are sent to it alone."""
+
+    make: Callable[[], BuiltEngine]
+    stop: Callable[[], None] = lambda: None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        built = self.make()
+        side = Side(self.published(built), self.options)
+        return {(): Sides(side, side, built.requires)}
+
+    def cancel(self) -> None:
+        self.stop()
 
 
 ASSUMED_SECONDS = 30.0

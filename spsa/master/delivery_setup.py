@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, FileMaker, adopt
 from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
-from spsa.builds.recipe import Recipe
+from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import provided
 from spsa.builds.smoke import declared_options
 from spsa.builds.tree import Pinned, pin
@@ -27,7 +28,14 @@ from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.files import content
-from spsa.master.delivery import BuildDelivery, CommandDelivery, Delivery, EngineSource, UciDelivery
+from spsa.master.delivery import (
+    BuildDelivery,
+    CommandDelivery,
+    Delivery,
+    EngineSource,
+    GivenDelivery,
+    UciDelivery,
+)
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
 from spsa.uci import system
@@ -112,10 +120,7 @@ def delivery_of(
         TuningError: the source of the run is no longer available.
     """
     build, game_settings = config.build, config.game_settings
-    common: dict[str, Any] = {
-        "keep_bytes": build.distribute == "database",
-        "require": tuple(wanted["require"]),
-    }
+    common = {**common_settings(config), "require": tuple(wanted["require"])}
     if wanted["kind"] != "build":
         place, arguments = Path(wanted["engine"]), game_settings.engine_arguments
         engine = adopt(place, build.engines_path, arguments, game_settings.played)
@@ -147,15 +152,25 @@ def delivery_of(
     return BuildDelivery(builder=builder, **common), notes
 
 
-def source_maker(config: Config, source: Path, store: Store) -> Builder | WorkerDelivery:
-    """What makes the engine in another folder as [build] says, in work copies of its own."""
-    wanted = config.build.model_dump(mode="json", include=_DECIDING)
+def given_source(config: Config, source: Path, store: Store, side: str) -> tuple[Delivery, str]:
+    """The engine in another folder as [build] makes it, in work copies of its own; its hash."""
+    wanted, common = (
+        config.build.model_dump(mode="json", include=_DECIDING),
+        common_settings(config),
+    )
     if config.build.where == "worker":
-        given = EngineSource(Space(()), _copy(config, source, wanted), {})
-        recipes, require = _recipes(config, wanted), config.fleet.require
-        return WorkerDelivery(store=store, source=given, recipes=recipes, require=require)
+        pinned, recipes = _copy(config, source, wanted), _recipes(config, wanted)
+        given = EngineSource(Space(()), pinned, {})
+        return WorkerDelivery(store=store, source=given, recipes=recipes, **common), pinned.sha256
     here, work = _possible_here(config, wanted), work_folder(config) / "matches"
-    return _builder(config, _copy(config, source, here), here, work, 1)
+    builder = _builder(config, pinned := _copy(config, source, here), here, work, 1)
+    make = partial(builder.build_one, side, Rendered(files={}, values={}))
+    return GivenDelivery(make=make, stop=builder.cancel, **common), pinned.sha256
+
+
+def common_settings(config: Config) -> dict[str, Any]:
+    """What all deliveries of this config.toml have."""
+    return {"keep_bytes": config.build.distribute == "database", "require": config.fleet.require}
 
 
 def _builder(

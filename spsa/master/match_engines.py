@@ -6,14 +6,13 @@ that tunes nothing.
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
-from spsa.builds.artifacts import BuiltEngine
 from spsa.builds.builder import adopt
 from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address, shown
-from spsa.builds.recipe import Rendered
 from spsa.builds.smoke import declared_options
 from spsa.config import missing_files
 from spsa.config.document import refused as refused_at
@@ -22,15 +21,14 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations, whole_option
 from spsa.db import Store
-from spsa.db.master_queries import Side, Sides
+from spsa.db.master_queries import Sides
 from spsa.db.tables import Run
-from spsa.errors import InvalidInput
+from spsa.errors import BuildFailed, InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery, Values
-from spsa.master.delivery_setup import folder_in_source, shared_files, source_maker
+from spsa.master.delivery import Delivery, GivenDelivery, Kind, Values
+from spsa.master.delivery_setup import common_settings, folder_in_source, given_source, shared_files
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning
-from spsa.master.worker_builds import WorkerDelivery
 from spsa.text import NAME_LENGTH, printable
 
 _SHORT = 10  # digits of a hash in a name
@@ -40,30 +38,17 @@ Refused = Callable[[str, str], InvalidInput]
 """The error for what was found at the place where an engine is named, and what would be right."""
 
 
-@dataclass(kw_only=True)
-class NamedEngine(Delivery):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedEngine:
     """An engine of a match that is no theta, and so has no values.
 
-    `name` says what it is and of which commit or hash. `sha256` is the hash of the source or of
-    the binary, `make` builds or finds the binary, or orders it from workers, who then build both
-    sides. `options` are sent to this engine alone.
+    `name` says what it is and of which commit or hash, `sha256` is the hash of the source or of
+    the binary.
     """
 
     name: str
     sha256: str
-    make: Callable[[], BuiltEngine] | WorkerDelivery
-    stop: Callable[[], None] = lambda: None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        if isinstance(self.make, WorkerDelivery):
-            return self.make.prepare({}, {})
-        built = self.make()
-        side = Side(self.published(built), self.options)
-        return self.sides(side, side, built)
-
-    def cancel(self) -> None:
-        self.stop()
+    delivery: Delivery
 
 
 @dataclass(kw_only=True)
@@ -75,21 +60,26 @@ class MatchDelivery(Delivery):
 
     def __post_init__(self) -> None:
         self.source_sha256, self.at_once = self.plus.source_sha256, self.plus.at_once
+        self.require = (*self.plus.require, *self.minus.delivery.require)
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        if minus:
-            return self.plus.prepare(plus, minus)
-        if isinstance(self.plus, NamedEngine):
-            both = self.plus.make, self.minus.make
-            if isinstance(both[0], WorkerDelivery) and isinstance(both[1], WorkerDelivery):
-                return both[0].against(both[1])
-        one, other = self.plus.prepare(plus, plus), self.minus.prepare(minus, minus)
-        words = tuple(sorted({*one.requires, *other.requires}))
-        return Sides(one.plus, other.minus, words)
+        return self.plus.prepare(plus, minus) if minus else super().prepare(plus, minus)
+
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        ours = self.plus.by_kind(plus, plus)
+        theirs = self.minus.delivery.by_kind(minus, minus)
+        both = {
+            kind: Sides(one.plus, other.minus, (*one.requires, *other.requires))
+            for kind, one in ours.items()
+            if (other := theirs.get(kind)) is not None
+        }
+        if not both:
+            raise BuildFailed("workers of no kind could build both sources")
+        return both
 
     def cancel(self) -> None:
         self.plus.cancel()
-        self.minus.cancel()
+        self.minus.delivery.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
         self.plus.discard({*hashes} - {self.minus.sha256})
@@ -122,26 +112,13 @@ def named_engine(
     else:
         remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
         raise refused(f"there is no file or folder {text}", remedy)
-    make: Callable[[], BuiltEngine] | WorkerDelivery
-    maker = source_maker(config, folder, store)
-    if isinstance(maker, WorkerDelivery):
-        make, sha256 = maker, maker.source.pinned.sha256
-    else:
-        make = partial(maker.build_one, side, Rendered(files={}, values={}))
-        sha256 = maker.compiler.pinned.sha256
+    delivery, sha256 = given_source(config, folder, store, side)
     name = text
     if commit is not None:  # with the place as it was written
         name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
     if place.is_dir():  # which may hold files that are no part of its commit
         name = f"{name} ({sha256[:_SHORT]})"
-    return NamedEngine(
-        name=printable(name, NAME_LENGTH),
-        sha256=sha256,
-        make=make,
-        keep_bytes=config.build.distribute == "database",
-        require=config.fleet.require,
-        stop=maker.cancel,
-    )
+    return NamedEngine(name=printable(name, NAME_LENGTH), sha256=sha256, delivery=delivery)
 
 
 def foreign_engine(
@@ -158,7 +135,7 @@ def foreign_engine(
     if _THREADS.lower() in declared.by_name and not whole_option(options, _THREADS):
         options[_THREADS] = "1"
     _refuse_options(options, declared, refused)
-    return replace(_of_binary(config, binary, (), settings, place.name), options=options)
+    return _of_binary(config, binary, (), settings, place.name, options)
 
 
 def _executable(place: Path, refused: Refused) -> Path:
@@ -177,20 +154,21 @@ def _refuse_options(options: Mapping[str, str], declared: Declarations, refused:
 
 
 def _of_binary(
-    config: Config, path: Path, arguments: tuple[str, ...], settings: GameSettings, text: str
+    config: Config,
+    path: Path,
+    arguments: tuple[str, ...],
+    settings: GameSettings,
+    text: str,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> NamedEngine:
     if config.build.where == "worker":
         found = f'where = "worker", and the binary {path} is for one kind of machine'
         remedy = 'name a source, which workers build, or use where = "master"'
         raise refused_at(config.path, ("build", "where"), found, remedy)
     engine = adopt(path, config.build.engines_path, arguments, settings.played)
-    return NamedEngine(
-        name=printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH),
-        sha256=engine.sha256,
-        make=lambda: engine,
-        keep_bytes=config.build.distribute == "database",
-        require=config.fleet.require,
-    )
+    given = GivenDelivery(make=lambda: engine, options=options, **common_settings(config))
+    name = printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH)
+    return NamedEngine(name=name, sha256=engine.sha256, delivery=given)
 
 
 def run_of_match(config: Config, store: Store, name: str | None) -> Run:

@@ -5,7 +5,6 @@ waits until they are published. It opens an iteration only then, so claims are a
 """
 
 import hashlib
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -19,16 +18,8 @@ from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Side, Sides
-from spsa.db.tables import EngineFile
 from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
-from spsa.master.delivery import Delivery, EngineSource, Values
-from spsa.protocol import required_pattern
-
-log = logging.getLogger("spsa.master")
-
-Kind = tuple[str, ...]
-Built = tuple[EngineFile, EngineFile, tuple[str, ...]]
-"""Plus and minus, and the words that they require."""
+from spsa.master.delivery import Delivery, EngineSource, Kind, Values, log
 
 _POLL_SECONDS = 1.0
 AT_ONCE = 2
@@ -41,9 +32,8 @@ _MAX_ATTEMPTS = 5
 class WorkerDelivery(Delivery):
     """Orders engines from workers, by their kinds of machines.
 
-    `recipes` are by levels of x86-64, or "" where none is named. A kind whose engines answer
-    `bench` otherwise than those of the kind with the most slots is refused for as long as this
-    master runs.
+    `recipes` are by levels of x86-64, or "" where none is named. A kind that is refused is not
+    ordered again for as long as this master runs.
     """
 
     store: Store
@@ -52,51 +42,21 @@ class WorkerDelivery(Delivery):
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _archive_kept: bool = False  # whether the database has it for the workers
     _told: set[str] = field(init=False, default_factory=set)
-    _refused: dict[str, str] = field(init=False, default_factory=dict)
-
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        return self._sides(self._built(self.source.rendered(plus), self.source.rendered(minus)))
-
-    def against(self, other: "WorkerDelivery") -> Sides:
-        """For a match of two sources as they are: plus is of this one, minus of the other."""
-        as_it_is = Rendered(files={}, values={})
-        ours, theirs = (one._built(as_it_is, as_it_is) for one in (self, other))
-        both = [kind for kind in ours if kind in theirs]
-        if not both:
-            raise BuildFailed("workers of no kind could build both sources")
-        return self._sides(
-            {
-                kind: (ours[kind][0], theirs[kind][1], (*ours[kind][2], *theirs[kind][2]))
-                for kind in both
-            }
-        )
-
-    def _sides(self, found: Mapping[Kind, Built]) -> Sides:
-        """Of the kinds whose engines play alike, those with the most slots first."""
-        loaded = {" ".join(kind): (plus, minus) for kind, (plus, minus, _) in found.items()}
-        words = {" ".join(kind): (*kind, *requires) for kind, (_, _, requires) in found.items()}
-        required = {
-            tuple(sorted({*words[name], *self.require})): engines
-            for name, engines in _alike(loaded, self._refused).items()
-        }
-        (lowest, (first, second)), *others = sorted(required.items())
-        variants = {required_pattern(words) or "": pair for words, pair in reversed(others)}
-        return Sides(Side(first), Side(second), lowest, variants, dict(self._refused))
 
     def cancel(self) -> None:
         self._stopping.set()
 
-    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, Built]:
-        """The engines of each kind that workers could build, those of the most slots first."""
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
         orders: dict[Kind, BuildOrder] = {}
+        sides = self.source.rendered(plus), self.source.rendered(minus)
         while True:
             try:
                 kinds = self._kinds()
                 for kind in [kind for kind in kinds if kind not in orders]:
-                    orders[kind] = self._ordered(kind, plus, minus)
+                    orders[kind] = self._ordered(kind, *sides)
                 if orders and (found := self._settled(orders)):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
-                    return {kind: self._loaded(found[kind]) for kind in by_slots}
+                    return {kind: self._loaded(kind, found[kind]) for kind in by_slots}
             except DatabaseUnreachable as error:
                 log.warning("the database is not reachable, waiting for builds: %s", error)
             if self._stopping.wait(_POLL_SECONDS):
@@ -108,7 +68,7 @@ class WorkerDelivery(Delivery):
         slots: Counter[Kind] = Counter()
         for worker, _ in workers:
             kind = kind_of(worker.words, [level for level in self.recipes if level])
-            plays = not lacking(self.require, worker.words) and " ".join(kind) not in self._refused
+            plays = not lacking(self.require, worker.words) and " ".join(kind) not in self.refused
             if kind and plays:
                 slots[kind] += worker.concurrency
         may_build = (worker.words for worker, machine in workers if machine.may_build)
@@ -168,28 +128,14 @@ class WorkerDelivery(Delivery):
             self._told.add(text)
             log.warning("%s", text)
 
-    def _loaded(self, build: OrderedBuild) -> Built:
+    def _loaded(self, kind: Kind, build: OrderedBuild) -> Sides:
         """Both with their bytes, which the iteration writes again: an old one may be deleted."""
         assert build.engines is not None
         plus, minus = (replace(one, content=self._bytes(one.sha256)) for one in build.engines)
-        return plus, minus, build.requires
+        return Sides(Side(plus), Side(minus), (*kind, *build.requires))
 
     def _bytes(self, sha256: str) -> bytes:
         content = self.store.file(sha256) or b""
         if hashlib.sha256(content).hexdigest() != sha256:
             raise TuningError(f"the database does not hold the engine {sha256} any more")
         return content
-
-
-def _alike(
-    engines: Mapping[str, tuple[EngineFile, EngineFile]], refused: dict[str, str]
-) -> dict[str, tuple[EngineFile, EngineFile]]:
-    """Those that answer `bench` like the first; the others play another game and are refused."""
-    benches = {name: (plus.bench, minus.bench) for name, (plus, minus) in engines.items()}
-    first = next(iter(benches.values()))
-    for name, found in benches.items():
-        if found != first:
-            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
-            log.warning("no binaries for %s are used: %s", name, reason)
-            refused[name] = reason
-    return {name: pair for name, pair in engines.items() if benches[name] == first}

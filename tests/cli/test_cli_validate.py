@@ -98,7 +98,7 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     def leave(held, run, match):
         asked.append(match)
         if not held.store.matches(run.id):
-            sides = MatchDelivery(plus=match.plus, minus=match.minus).prepare({}, {})
+            sides = MatchDelivery(plus=match.plus.delivery, minus=match.minus).prepare({}, {})
             held.store.open_iteration(held.master_lease, match.new_round(run, sides, 10, None))
 
     asked: list[ValidationMatch] = []
@@ -110,7 +110,7 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     (row,) = project_store.matches(project_store.run("small-matches").id)
     first, again = asked
     assert again.is_of(row) and again.games == first.games
-    sides = MatchDelivery(plus=again.plus, minus=again.minus).prepare({}, {})
+    sides = MatchDelivery(plus=again.plus.delivery, minus=again.minus).prepare({}, {})
     assert (sides.plus.engine.sha256, sides.minus.engine.sha256) == tuple(row.files)
     assert required_pattern(sides.requires) == row.requires
 

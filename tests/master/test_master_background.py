@@ -17,6 +17,7 @@ from spsa.db.tables import Compared, Iteration
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.delivery import GivenDelivery
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
 from spsa.master.validation import BackgroundPlan, ValidationMatch
@@ -108,6 +109,11 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 
 
 class WithFiles(FixedDelivery):
+    require = ()
+
+    def by_kind(self, plus, minus):
+        return {(): self.prepare(plus, minus)}
+
     def prepare(self, plus, minus):
         sides, file = super().prepare(plus, minus), {"EvalFile": new_engine("net")}
         both = (replace(side, files=file) for side in (sides.plus, sides.minus))
@@ -122,9 +128,11 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
     other = NamedEngine(
         name="stockfish (1a2b)",
         sha256=made.sha256,
-        make=lambda: replace(made, requires=("linux",)),
-        require=("fast",),
-        options={"Threads": "1"},
+        delivery=GivenDelivery(
+            make=lambda: replace(made, requires=("linux",)),
+            require=("fast",),
+            options={"Threads": "1"},
+        ),
     )
     tested = RunUnderTest(store, iterations=7, in_flight=1)
     tested.delivery = MatchDelivery(plus=WithFiles(), minus=other)
@@ -135,7 +143,7 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
     for it in played:
         assert (it.minus_sha256, it.minus_options, it.minus_parameters) == (
             "0" * 64,
-            other.options,
+            {"Threads": "1"},
             {},
         )
         assert it.plus_sha256 == new_engine(f"{dict(it.plus_parameters)}").sha256

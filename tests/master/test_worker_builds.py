@@ -147,12 +147,14 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path):
 def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, source, tmp_path):
     (source / "constants.h").write_text("const int margin = 80;\n")
     pinned = pin(source, tmp_path / "work", cargo=False)
-    other = replace(delivery, source=EngineSource(Space(()), pinned, {}))
+    old, new = (
+        replace(delivery, source=EngineSource(Space(()), one, {}))
+        for one in (delivery.source.pinned, pinned)
+    )
     builder = Builder(sqlite_store, {**KINDS, "linux aarch64, new": None})
     builder.labels = {delivery.source.pinned.sha256: ", old", pinned.sha256: ", new"}
     match = MatchDelivery(
-        plus=NamedEngine(name="new", sha256=pinned.sha256, make=other),
-        minus=NamedEngine(name="old", sha256=delivery.source.pinned.sha256, make=delivery),
+        plus=new, minus=NamedEngine(name="old", sha256=old.source.pinned.sha256, delivery=old)
     )
     with at_work(builder):
         sides = match.prepare({}, {})
