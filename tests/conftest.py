@@ -10,6 +10,7 @@
 `project`             the present folder, with config.toml, params.toml and an engine's source
 `project_store`       its database, with its tables, opened
 `ask`                 calls `spsa-master` within this process: `ask("status", "--json")`
+`transcript`          carries out the commands of a text file beside the test: see `transcripts`
 
 The examples to fill them with are plain functions of `builders`: `new_run(**over)`,
 `new_iteration(**over)`, `stage(store)`, ...
@@ -35,6 +36,7 @@ from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
+from transcripts import Transcript
 
 from spsa.cli import execute
 from spsa.db.migrate import upgrade
@@ -212,6 +214,14 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
         return Said(code, heard.out, heard.err)
 
     return called
+
+
+@pytest.fixture
+def transcript(
+    ask: Ask, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Transcript:
+    monkeypatch.setenv("COLUMNS", "200")
+    return Transcript(ask, request.path.with_suffix(".txt"))
 
 
 @pytest.fixture(scope="module", params=DATABASES)

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner
 from console import call, commands, environment, master, worker
+from shell import Shell
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade
@@ -16,13 +17,6 @@ from spsa.db.migrate import upgrade
 MOST_COMMANDS, MOST_OPTIONS = 28, 150
 """Of `spsa-master`: what one person can learn."""
 
-READERS = [
-    ["status", "--watch"],
-    ["params", "diff", "--run", "small"],
-    ["validate"],
-    ["pause"],
-    ["doctor"],
-]
 COMMANDS = commands()
 
 
@@ -58,149 +52,54 @@ def test_help_loads_nothing_heavy(start, tmp_path):
     assert done.stdout.splitlines()[-1] == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("nonsense", "No such command"),
-        ("statsu", "did you mean 'status'?"),
-        ("params nonsense", "No such command"),
-        ("status --nope", "No such option"),
-        ("status --watch --interval 0", "is not in the range"),
-        ("set --iterations 0", "is not in the range"),
-        ("set --share 0", "is not in the range"),
-        ("set --share nan", "nan is no number"),
-        ("set --priority 1001", "is not in the range"),
-        ("validate --games 1", "is not in the range"),
-        ("validate --sprt 5 0", "ELO0 has to be less than ELO1"),
-        ("validate --sprt nan 5", "normalised Elo is from"),
-        ("validate --also soon", "is not [MOVES/]BASE[+INC]"),
-        ("run --from small --run other --doubt 0.5", "is not in the range"),
-        ("run --doubt 3", "name that with --from RUN"),
-        (f"run --seed {2**63}", "is not in the range"),
-        ("plan --draws 1", "is not in the range"),
-        ("params diff --theta averaged", "--theta is about a run"),
-        ("params diff --run small --theta best", "'best' is not one of"),
-        ("probe --only nothing", "'nothing' is no active parameter"),
-        ("workers exclude", "Missing argument 'MACHINE'"),
-        ("doctor --run \udcff", "is not UTF-8"),
-    ],
-)
-def test_what_the_command_line_does_not_know_is_usage(project, line, said, ask):
-    heard = ask(*line.split())
-    assert (heard.code, heard.out) == (2, "") and "Error:" in heard.err
-    assert said in " ".join(heard.err.split())
+@pytest.mark.usefixtures("project")
+def test_what_the_command_line_does_not_know_is_usage(transcript):
+    said = transcript("what the command line does not know is usage", **{"no UTF-8": "\udcff"})
+    assert {(one.code, one.out) for one in said} == {(2, "")}
 
 
-@pytest.mark.parametrize("words", [*READERS, ["run"], ["params", "show"], ["db", "upgrade"]])
-def test_without_a_configuration_each_command_says_so(folder, words, ask):
-    heard = ask(*words)
-    assert (heard.code, heard.out) == (2, "")
-    assert heard.err.startswith("config.toml: [config.toml] does not exist")
-    assert list(folder.iterdir()) == []
+@pytest.mark.usefixtures("folder")
+def test_without_a_configuration_each_command_says_so(transcript):
+    transcript.refused("without a configuration each command says so")
 
 
-@pytest.mark.parametrize("words", READERS)
-def test_a_command_that_looks_needs_a_database_with_a_run(project, words, ask):
-    before = sorted(project.iterdir())
-    heard = ask(*words)
-    assert heard.code == 3
-    assert "there is no such file yet" in heard.err and "spsa-master run" in heard.err
-    assert sorted(project.iterdir()) == before
-    upgrade(f"sqlite:///{project / 'spsa.db'}")
-    assert ask(*words).code == (0 if words == ["doctor"] else 3)
+def test_what_database_a_command_needs(project, transcript):
+    transcript.refused("a command that looks needs a database")
+    file = project / "spsa.db"
+    upgrade(f"sqlite:///{file}")
+    transcript("a command that looks needs a run")
+    with closing(Shell(f"sqlite:///{file}")) as sql:
+        ((schema,),) = sql("SELECT version_num FROM alembic_version")
+        sql("UPDATE alembic_version SET version_num = '9999'")
+    transcript("tables of another version", schema=schema)
+    file.write_bytes(b"no database at all " * 1000)
+    transcript("a file that is no database")
 
 
-def test_another_schema_and_a_file_that_is_no_database(project, ask):
-    path = project / "spsa.db"
-    upgrade(f"sqlite:///{path}")
-    engine = sa.create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-    for words in (["status"], ["run"], ["db", "upgrade"]):
-        heard = ask(*words)
-        assert heard.code == 3 and "the tables of another version of this program" in heard.err
-    path.write_bytes(b"no database at all " * 1000)
-    for words in (["status"], ["run"]):
-        heard = ask(*words)
-        assert heard.code == 2 and "file is not a database" in heard.err
-    assert ask("status", "--database-url", "sqlite:////").code == 5, "it may come back"
+def test_an_option_goes_before_the_environment_before_the_file(project, transcript, monkeypatch):
+    """None of the databases is there, as each message says."""
+    transcript("an option goes before the environment before the file")
+    monkeypatch.chdir(project / "engine")
+    transcript("a path in config.toml is from its folder", project=project)
 
 
-@pytest.mark.parametrize(
-    ("flag", "variable", "file", "config", "opened"),
-    [
-        ("a.db", "b.db", "c.db", "config.toml", "a.db"),
-        (None, "b.db", "c.db", "config.toml", "b.db"),
-        (None, None, "c.db", "config.toml", "c.db"),
-        (None, None, None, "../config.toml", "spsa.db"),
-    ],
-)
-def test_a_flag_goes_before_the_environment_before_the_file(
-    project, flag, variable, file, config, opened, ask, monkeypatch
-):
-    """None of them is there, as a message says."""
-    if config.startswith(".."):
-        (project / "below").mkdir()
-        monkeypatch.chdir(project / "below")
-    monkeypatch.setenv("SPSA_CONFIG", config)
-    if variable:
-        monkeypatch.setenv("DATABASE_URL", f"sqlite:///{project / variable}")
-    if file:
-        (project / "url").write_text(f"sqlite:///{project / file}\n")
-        monkeypatch.setenv("DATABASE_URL_FILE", "url")
-    heard = ask("status", *(["--database-url", f"sqlite:///{project / flag}"] if flag else []))
-    assert heard.code == 3 and str(project / opened) in heard.err
-
-
-WRONG_URL = "mysql://u:s3cret@h/d"
-
-
-@pytest.mark.parametrize(
-    ("place", "option", "variables"),
-    [
-        ("--database-url", ("--database-url", WRONG_URL), {}),
-        ("DATABASE_URL", (), {"DATABASE_URL": WRONG_URL}),
-        ("url", (), {"DATABASE_URL_FILE": "url"}),
-        ("config.toml", (), {}),
-    ],
-)
-def test_a_url_of_no_database_is_named_by_where_it_is_written(
-    project, place, option, variables, ask, monkeypatch
-):
-    (project / "url").write_text(WRONG_URL)
-    if place == "config.toml":
-        config = (project / place).read_text().replace("sqlite:///spsa.db", WRONG_URL)
-        (project / place).write_text(config)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    said = [ask(command, *option) for command in ("status", "run")]
-    playing = call(worker("--spsa", "--once", *option), project, **variables)
-    for err in (*(one.err for one in said), playing.stderr):
-        assert f"{place}:" in err and "is not the URL of a database" in err
-        assert "s3cret" not in err
-    assert [*(one.code for one in said), playing.returncode] == [2, 2, 2]
+def test_a_url_of_no_database_is_named_by_where_it_is_written(project, transcript):
+    url = "mysql://u:s3cret@h/d"
+    transcript("a URL of no database is named by where it is written", url=url)
+    for option, variables in ((("--database-url", url), {}), ((), {"DATABASE_URL_FILE": "url"})):
+        playing = call(worker("--spsa", "--once", *option), project, **variables)
+        assert playing.returncode == 2 and "s3cret" not in playing.stderr
+        assert "url: " in playing.stderr and "is not the URL of a database" in playing.stderr
 
 
 @pytest.mark.slow
-def test_output_that_cannot_be_written_is_a_sentence(project):
+def test_output_that_cannot_be_written_is_a_sentence_and_a_reader_that_leaves_is_none(project):
+    show = {"args": master("params", "show"), "cwd": project, "env": environment()}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            master("params", "show"),
-            cwd=project,
-            env=environment(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        done = subprocess.run(**show, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "No space left" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project):
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    writing = subprocess.Popen(master("params", "show"), cwd=project, env=environment(), **piped)
+    writing = subprocess.Popen(**show, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert writing.stdout is not None and writing.stderr is not None
     writing.stdout.close()
     assert writing.stderr.read() == b""
