@@ -1,10 +1,13 @@
 """Formats of other tuners: what is read is written back equal, and faults have their line."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from builders import space_from
+from golden import compare_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -96,63 +99,22 @@ def test_json_and_params_toml_keep_every_key(tmp_path):
     assert space_from(params_file(space)) == space
 
 
-TUNE = """\
-Stockfish dev by the Stockfish developers (see AUTHORS file)
-razor,446,0,892,44.6,0.0020
-lmr_base,18,-20,60,4,0.0020
-"""
-DIGEST = """\
-Name,Curr,Start,Min,Max,C,C_end,R,R_end
-LMRBase,80.2511,75,0,200,12.0000,10.0000,0.0041,0.0020
-LMRDiv,2.1917,2.2500,1.5000,3.0000,0.3000,0.2500,0.0041,0.0020
-"""
-WEATHER = '{"Razor Margin": {"value": 5.5, "min_value": 0, "max_value": 9, "step": 1}}'
+def test_what_is_read_of_files_of_peers_and_what_is_wrong_with_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
+    def shown(files):
+        try:
+            read = _read(Path("f"), files["f"])
+        except InvalidInput as refused:
+            return refused.lines
+        parameters = json.loads(exported("json", read.space, {}, "f"))
+        return [
+            f"{read.format}, r_end {read.r_end:g}",
+            *(f"{name}: {json.dumps(keys)}" for name, keys in parameters.items()),
+            *read.notes,
+        ]
 
-@pytest.mark.parametrize(
-    ("kind", "text", "read"),
-    [
-        ("fishtest", TUNE, [("razor", 446, 44.6, True), ("lmr_base", 18, 4, True)]),
-        ("openbench", DIGEST, [("LMRBase", 80.2511, 10, True), ("LMRDiv", 2.1917, 0.25, False)]),
-        ("weather-factory", WEATHER, [("Razor_Margin", 5.5, 1, True)]),
-    ],
-)
-def test_files_of_peers_are_read(kind, text, read, tmp_path):
-    """Of the output of TUNE() its lines, and of the digest of a tune the values of now."""
-    found = _read(tmp_path / "f", text)
-    assert (found.format, found.r_end) == (kind, 0.002)
-    assert [(p.name, p.value, p.step, p.integral) for p in found.space.parameters] == read
-    assert bool([*found.notes]) == (kind != "weather-factory")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("A,1,0,9,1,0.002\nB,1,0,9,1\n", "f:2: [B] 5 fields instead of 6; write name,start,min"),
-        ("A,one,0,9,1,0.002\n", 'f:1: [A] value = "one" is refused; it has to be a valid n'),
-        ("A,1_0,0,90,1,0.002\n", 'f:1: [A] value = "1_0" is refused; it has to be a valid n'),
-        ("A,1,0,9,1,0.002\nA,1,0,9,1,0.002\n", "f:2: [A_2] option 'A' is that of A already"),
-        (
-            "A, integer, 1, 0, 9, 1, 0.002\n",
-            'f:1: [A] type = "integer" is refused; it has to be "int" or',
-        ),
-        ("A,1,0,9,1,much\n", 'f:1: [A] r_end "much" is not a number; write name,start,min'),
-        ("\nA,1,9,0,1,0.002\n", "f:2: [A] min 9 is not less than max 0"),
-        ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
-        ("hello\n", "f: [f] is of no known format; name a file of fishtest, openb"),
-        ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max is missing"),
-        ('{"A": {"min_value": 0}, "B": 1}', "f: [B] 1 is not a table"),
-        ('{"parameter_ranges": {"A": "Integer(0)"}}', 'f: [A] "Integer(0)" is no range of two'),
-        ('{"parameter_ranges": {"A": "Real(0, x)"}}', 'f: [A] "Real(0, x)" is no range of two'),
-        ('{"parameter_ranges": 3}', "f: [parameter_ranges] 3 is not a table"),
-        ('{"A": {"value": 1,\n', "f:2: [f] is not JSON"),
-    ],
-)
-def test_faults_have_file_line_and_remedy(tmp_path, text, said):
-    with pytest.raises(InvalidInput) as refused:
-        _read(tmp_path / "f", text)
-    lines = [line.replace(str(tmp_path / "f"), "f") for line in refused.value.lines]
-    assert any(line.startswith(said) and "; " in line for line in lines), lines
+    compare_cases(Path(__file__).with_name("formats.txt"), shown)
 
 
 @_EVERY
@@ -182,12 +144,3 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path):
         r = 0.004 * 10**2 * (2_500 + 25_000) ** 0.602 / (2_500 + iteration) ** 0.602 / c**2
         assert ours.c_k * read.space.step[0] == pytest.approx(c)
         assert ours.a_k / ours.c_k**2 == pytest.approx(r)
-
-
-def test_the_mapping_is_said(tmp_path):
-    text = "A,1,0,9,0.1,0.002\nB,1,0,9,1,0.002\nC,1,0,9,1,0.004\n"
-    read = _read(tmp_path / "f", text)
-    notes = "\n".join(read.notes)
-    assert "step = c_end" in notes
-    assert "the step is that: A" in notes and read.space.parameters[0].step == 0.5
-    assert "0.002 is the median; another r_end had C" in notes

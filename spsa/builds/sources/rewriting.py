@@ -112,7 +112,7 @@ def _absent(
     remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
     if elsewhere:
         remedy = f'write constant = "{elsewhere[0].path}"'
-    elif close := closest(location.name, file.by_name):
+    elif close := closest(location.name, [c.name for c in file.constants if not c.test_only]):
         remedy = f"did you mean {close}?"
     return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
 
