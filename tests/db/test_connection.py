@@ -1,34 +1,106 @@
-"""Connections: how an SQLite file is opened while others use it, and what a server is sent.
+"""Connections: an SQLite file that others use, a silent server, and a pooler with few connections.
 
 Every call to PostgreSQL ends within its deadline, even if a proxy acknowledges what it is sent. The
 limits are the product's own, and a faster clock measures them where only their end is awaited.
+A real pgbouncer in transaction mode loses nothing: whatever a client left in its session the next
+client would find there, and itself would miss.
 """
 
+import os
+import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import time
-from contextlib import closing
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
 
 import psycopg2
 import pytest
 import sqlalchemy as sa
 from asking import Store
-from builders import result_of, stage
+from builders import LEASE, new_worker, result_of, stage
 from console import environment, master, worker, write_project
-from proxy import Proxy
+from engines.faulty import wait_until
 from shell import Shell
 
+from benches.cluster import account, await_answer, free_port
 from spsa.db import postgresql
 from spsa.db.database import create_engine, translated
+from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
 from spsa.errors import DatabaseUnreachable
+from spsa.history.doctor import check_run
+
+
+class Proxy:
+    """Passes on what is said to the server at `port`; `self.port` is where to say it.
+
+    While it is silent it goes on accepting and acknowledging, as a NAT or a pooler does whose other
+    side is gone: no client is ever told. `heard` is called with everything that clients say.
+    """
+
+    def __init__(self, port):
+        self._server, self._swallows, self.heard = port, False, lambda _said: None
+        self._hears = threading.Event()
+        self._hears.set()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stall(self):
+        """Keep everything to oneself, to be passed on when it ends: commits that come late."""
+        self._hears.clear()
+
+    def swallow(self):
+        """Take everything and pass nothing on, ever, of the connections there are."""
+        self._swallows = True
+
+    def end_silence(self):
+        self._swallows = False
+        self._hears.set()
+
+    def close(self):
+        self.end_silence()
+        self._listener.close()
+
+    def _accept(self):
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client):
+        server = socket.create_connection(("127.0.0.1", self._server))
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answers = (server, client, lambda _said: None)
+        threading.Thread(target=self._pass_on, args=answers, daemon=True).start()
+        self._pass_on(client, server, lambda said: self.heard(said))
+
+    def _pass_on(self, source, target, heard):
+        is_lost = False
+        with suppress(OSError):
+            while said := source.recv(65536):
+                heard(said)
+                is_lost = is_lost or self._swallows
+                self._hears.wait()
+                if not is_lost:
+                    target.sendall(said)
+        # what follows a lost piece would be nonsense to the server: it hears nothing more
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
 
 
 @pytest.fixture
 def proxy(postgresql_url):
-    with Proxy(parse_url(postgresql_url).port or 5432) as made:
+    with closing(Proxy(parse_url(postgresql_url).port or 5432)) as made:
         yield made
 
 
@@ -61,7 +133,7 @@ def test_a_claim_and_a_report_are_four_round_trips_each(url, proxy):
         on = stage(store)
         on.open(target_games=12)
         store.report(first := on.claim("first"), result_of(first))
-        proxy.decide = heard.append
+        proxy.heard = heard.append
         store.report(claim := on.claim("second"), result_of(claim))
         assert len(heard) == 8, heard
         assert [said[5:11] for said in heard][::4] == [b"BEGIN;"] * 2, heard
@@ -198,7 +270,7 @@ def test_ctrl_c_ends_a_command_whose_server_is_silent(name, messages, proxy, url
             proxy.swallow()
             began_silence.set()
 
-    proxy.decide = fall_silent
+    proxy.heard = fall_silent
     process = subprocess.Popen(
         COMMANDS[name],
         cwd=tmp_path,
@@ -214,3 +286,125 @@ def test_ctrl_c_ends_a_command_whose_server_is_silent(name, messages, proxy, url
     assert process.returncode == 130, said
     assert "Traceback" not in said and "defect" not in said
     assert time.monotonic() - began < 0.9 * postgresql.RESPONSE_SECONDS
+
+
+RESTARTS = 30 if os.environ.get("SPSA_TEST_LONG") else 2
+SETTINGS = ("statement_timeout", "synchronous_commit", "TimeZone", "DateStyle", "search_path")
+
+
+_CONFIGURATION = """
+[databases]
+* = host=127.0.0.1 port={server}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = transaction
+default_pool_size = {connections}
+max_client_conn = 200
+server_login_retry = 1
+"""
+
+
+class Pooler:
+    """Passes what clients say to the server of a URL, over so few `connections`."""
+
+    def __init__(self, url, connections):
+        program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if program is None:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no pgbouncer")
+        self._folder = tempfile.TemporaryDirectory(prefix="spsa-pooler-")
+        folder, server, self._port = Path(self._folder.name), parse_url(url), free_port()
+        folder.chmod(0o755)
+        (folder / "users.txt").write_text('"postgres" ""\n')
+        facts = {"server": server.port, "port": self._port, "users": folder / "users.txt"}
+        file = folder / "pgbouncer.ini"
+        file.write_text(_CONFIGURATION.format(connections=connections, **facts))
+        self._command = [program, "-q", str(file)]
+        self.url = server.set(port=self._port).render_as_string(hide_password=False)
+        self.start()
+
+    def start(self):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(self._command, cwd="/", **quiet, **account())
+        await_answer(self._port)
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def close(self):
+        self.kill()
+        self._folder.cleanup()
+
+
+def settings_of(url):
+    """Those of a session, outside of any transaction."""
+    engine = sa.create_engine(parse_url(url), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        return {
+            name: connection.scalar(sa.text("SELECT current_setting(:name)"), {"name": name})
+            for name in SETTINGS
+        }
+
+
+def insistent(call):
+    """The response to a call that is repeated until there is one."""
+    while True:
+        try:
+            return call()
+        except DatabaseUnreachable:
+            time.sleep(0.05)
+
+
+def play(url, name, stopping):
+    """A worker that plays whatever is free until it is stopped."""
+    with insistent(lambda: Store(url, durable=False)) as store:
+        worker = insistent(lambda: store.register_worker(new_worker(name)))
+        while not stopping.is_set():
+            claim_id = uuid.uuid4().hex
+            claim = insistent(partial(store.claim, claim_id, worker, LEASE))
+            if claim is None:
+                time.sleep(0.01)
+            else:
+                insistent(partial(store.report, claim, result_of(claim)))
+
+
+def test_four_workers_share_two_connections(postgresql_url):
+    """Also if the pooler is killed and started again while they play."""
+    stopping = threading.Event()
+    with (
+        Store(postgresql_url) as master,
+        closing(Pooler(postgresql_url, connections=2)) as pooler,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        on = stage(master)
+        on.open(target_games=160)
+        workers = [pool.submit(play, pooler.url, f"machine-{n}", stopping) for n in range(2, 6)]
+        for _ in range(RESTARTS):
+            time.sleep(0.3)
+            pooler.kill()
+            time.sleep(0.1)
+            pooler.start()
+        wait_until(lambda: all(found.is_played for found in master.open_iterations(on.run.id)))
+        stopping.set()
+        for worker in workers:
+            worker.result()
+        on.apply()
+        assert master.totals(on.run.id).tally.games == 160
+        assert check_run(master, on.now()) == []
+
+
+def test_a_pooled_database_gets_its_tables_and_nothing_stays_in_a_session(empty_postgresql_url):
+    """One connection for a client whose commits wait for the disk and one whose do not."""
+    untouched = settings_of(empty_postgresql_url)
+    with closing(Pooler(empty_postgresql_url, connections=1)) as pooler:
+        assert upgrade(pooler.url)
+        for durable in (False, True):
+            with Store(pooler.url, durable=durable) as store:
+                assert [run.name for run in store.runs()] == ([] if not durable else ["first"])
+                if not durable:
+                    stage(store).whole_iteration()
+            assert settings_of(pooler.url) == untouched

@@ -1,14 +1,28 @@
-"""What URLs of databases mean, and that a refusal quotes nothing of them."""
+"""What URLs of databases mean, that a server elsewhere proves its name, and that no secret is said.
+
+A server "elsewhere" is one of this machine that is called by a name: `hostaddr` says where it is,
+and libpq holds the name against the certificate.
+"""
 
 import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from console import call, master, worker
+import sqlalchemy as sa
+from console import ROOT, call, environment, master, worker
 from hypothesis import given
 from hypothesis import strategies as st
+from postgres_server import CrashingServer, account, binaries
 
+from spsa.cli import COMMANDS, execute
+from spsa.db.database import create_engine, translated
 from spsa.db.url import displayed, parse_url, parsed, url_in, with_absolute_path
-from spsa.errors import InvalidInput
+from spsa.errors import DatabaseUnreachable, InvalidInput
 
 SECRET = "s3cret"
 
@@ -78,14 +92,9 @@ def test_a_file_that_holds_no_url_is_refused(content, tmp_path):
 PLAYS_ONCE = ("--spsa", "--once", "-c", "1")
 
 
-@pytest.fixture
-def project(project):
-    (project / "right").write_text(f"sqlite:///{project}/spsa.db\n")
-    return project
-
-
 @pytest.mark.slow
 def test_the_url_may_come_from_a_file(project):
+    (project / "right").write_text(f"sqlite:///{project}/spsa.db\n")
     wrong = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     done = call(master("db", "upgrade"), project, DATABASE_URL_FILE="right")
     assert done.returncode == 0, done.stderr
@@ -95,12 +104,6 @@ def test_the_url_may_come_from_a_file(project):
     for command in (master("doctor"), worker(*PLAYS_ONCE)):
         done = call(command, project, DATABASE_URL_FILE="right")
         assert done.returncode in (0, 3), done.stderr
-
-
-def test_a_url_and_a_file_of_one_are_too_much(project):
-    both = ("--database-url", "sqlite:///x", "--database-url-file", "right")
-    done = call(worker(*PLAYS_ONCE, *both), project)
-    assert (done.returncode, "not both" in done.stderr) == (2, True)
 
 
 @pytest.mark.slow
@@ -121,3 +124,203 @@ def test_a_worker_hands_its_url_on_to_nobody(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "sqlite:///x.db")
     assert private_url(None, None) == "sqlite:///x.db"
     assert "DATABASE_URL" not in os.environ
+
+
+NAME = "db.test"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "mode"),
+    [
+        ("db/d", {}, "verify-full"),
+        ("10.0.0.1/d", {}, "verify-full"),
+        ("localhost.example.org/d", {}, "verify-full"),
+        ("db/d?sslmode=disable", {}, "disable"),
+        ("db/d?hostaddr=127.0.0.1", {}, "verify-full"),
+        ("db/d", {"PGSSLMODE": "require"}, None),
+        ("/d", {"PGHOST": "db"}, "verify-full"),
+        ("/d", {}, None),
+        ("/d?host=/run", {}, None),
+        ("localhost/d", {"PGHOST": "db"}, None),
+        ("127.9.9.9/d", {}, None),
+    ],
+)
+def test_a_server_elsewhere_is_verified_unless_somebody_wrote_otherwise(
+    text, environ, mode, monkeypatch
+):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert parse_url(f"postgresql://{text}").query.get("sslmode") == mode
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A PostgreSQL server that has a certificate of `ca` for NAME, and wants a password."""
+
+    port: int
+    ca: Path
+    folder: Path  # of its socket
+
+    def url(self, query="", *, name=NAME, password=SECRET):
+        where = f"{name}:{self.port}/postgres?hostaddr=127.0.0.1"
+        return f"postgresql://tuner:{password}@{where}{query and f'&{query}'}"
+
+
+def certify(folder):
+    """An authority and a certificate for NAME by the commands of docs/security.md; a stranger."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    commands = commands.replace("db.example.org", NAME)
+    first = commands.partition("openssl req -x509 -newkey ec")[2].partition("\nopenssl")[0]
+    stranger = f"openssl req -x509 -newkey ec{first}".replace("ca.", "stranger.")
+    for script in (commands, stranger):
+        subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True)
+
+
+HBA = """\
+local all all trust
+host all postgres 127.0.0.1/32 trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    found = binaries()
+    if found is None or shutil.which("openssl") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no PostgreSQL or openssl")
+    certificates = tmp_path_factory.mktemp("certificates")
+    certify(certificates)
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp")) / f"spsa-tls-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    (folder / "hba.conf").write_text(HBA)
+    for name in ("server.key", "server.crt"):
+        shutil.copy(certificates / name, folder / name)
+        (folder / name).chmod(0o600)
+        if owner := account():
+            shutil.chown(folder / name, owner["user"], owner["group"])
+    files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "hba_file": "hba.conf"}
+    settings = [f"{key}={folder / name}" for key, name in files.items()]
+    settings += ["ssl=on", f"unix_socket_directories={folder}"]
+    running = CrashingServer(found, folder, *settings)
+    if owner := account():
+        shutil.chown(folder / "hba.conf", owner["user"], owner["group"])
+    try:
+        running.start()
+        with sa.create_engine(parse_url(f"{running.url}/postgres")).begin() as connection:
+            connection.exec_driver_sql(f"CREATE ROLE tuner LOGIN SUPERUSER PASSWORD '{SECRET}'")
+        yield Secured(running.port, certificates / "ca.crt", folder)
+    finally:
+        running.crash()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def nobodys_home(tmp_path, monkeypatch):
+    """Neither somebody's ~/.postgresql nor ~/.pgpass has a say in these tests."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def reached(url):
+    """How the server says the connection is: 'TLSv1.3' or ''."""
+    address = parse_url(url)
+    engine = create_engine(address, durable=False)
+    try:
+        with translated(address), engine.begin() as connection:
+            version = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+            return str(connection.scalar(sa.text(version)) or "")
+    finally:
+        engine.dispose()
+
+
+def test_an_authority_of_the_url_or_the_system_is_believed_and_a_weaker_way_taken_if_written(
+    secure, monkeypatch
+):
+    assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
+    assert reached(secure.url("sslmode=require")).startswith("TLS")
+    assert reached(secure.url("sslmode=disable")) == ""
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca))
+    assert reached(secure.url()).startswith("TLS")
+
+
+@pytest.mark.parametrize(
+    ("authority", "name", "reason"),
+    [
+        ("ca", "other.test", "does not match host name"),
+        ("stranger", NAME, "certificate verify failed"),
+        ("missing", NAME, "root certificate file"),
+    ],
+)
+def test_a_server_that_does_not_prove_its_name_is_refused(authority, name, reason, secure):
+    file = secure.ca.with_name(f"{authority}.crt")
+    with pytest.raises(DatabaseUnreachable, match=rf"{reason}.*\?sslrootcert="):
+        reached(secure.url(f"sslrootcert={file}", name=name))
+
+
+def test_a_server_without_tls_is_refused(postgresql_url):
+    address = parse_url(postgresql_url)
+    where = f"{NAME}:{address.port}/{address.database}?hostaddr=127.0.0.1"
+    with pytest.raises(DatabaseUnreachable, match=r"does not support SSL.*\?sslmode=disable"):
+        reached(f"postgresql://postgres@{where}")
+    assert reached(f"postgresql://postgres@{where}&sslmode=disable") == ""
+    assert reached(postgresql_url) == ""
+
+
+TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"
+WRONG = {
+    "password": "postgresql://tuner:{secret}x@127.0.0.1:{port}/postgres",
+    "certificate": "postgresql://tuner:{secret}@db.test:{port}/postgres?hostaddr=127.0.0.1",
+    "no tables": TRUE,
+    "malformed": "postgresql://tuner:{secret}@x@127.0.0.1:{port}/postgres",
+}
+WITHOUT_A_DATABASE = {"init", "demo", "probe"}
+ARGUMENTS = {
+    "status": ["--json"],
+    "set": ["--iterations", "5"],
+    "params": ["diff"],
+    "db": ["backup", "copy.db"],
+    "plan": ["--json"],
+    "purge": ["--worker", "machine", "--reason", "x"],
+}
+"""What a command needs to get as far as its database; any other is called without arguments."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_output_of_any_command_has_the_secret(
+    wrong, secure, project, monkeypatch, capfd, caplog
+):
+    monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
+    # `run` makes the tables, and `serve` waits for them
+    changing = {"run", "serve"} if wrong == "no tables" else set()
+    for name in COMMANDS.keys() - WITHOUT_A_DATABASE - changing:
+        code = execute([name, *ARGUMENTS.get(name, [])])
+        said = "".join(capfd.readouterr()) + caplog.text
+        assert SECRET not in said, name
+        assert code in (0, 2, 3, 5), (name, said)
+        assert code or name in ("plan", "params"), name
+
+
+@pytest.mark.slow
+def test_a_defect_does_not_show_it_either(project):
+    """The traceback of whatever nobody foresaw, with the database's own objects in it."""
+    defect = (
+        "import os; from spsa.db import Store\n"
+        "from spsa.db import database\n"
+        "def broken(*_, **__): raise RuntimeError(repr(database.parse_url(os.environ['U'])))\n"
+        "database.sa.create_engine = broken\n"
+        "from spsa.cli import main; main(['doctor'])\n"
+    )
+    url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
+    start = [sys.executable, "-c", defect]
+    for debug in ({}, {"SPSA_DEBUG": "1"}):
+        done = subprocess.run(
+            start,
+            cwd=project,
+            env=environment(DATABASE_URL=url, U=url, **debug),
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 1
+        assert "RuntimeError" in done.stderr and SECRET not in done.stderr

@@ -1,15 +1,18 @@
-"""The schema: any number of processes create it once, and any other state is refused."""
+"""The schema: many processes create it once, any other state is refused; copies of a database."""
 
 import multiprocessing
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from asking import Store
-from builders import stage
-from console import call, worker
+from builders import LEASE, Stage, new_worker, result_of, stage
+from console import call, master, worker
+from invariants import broken
+from shell import Shell
 
 from spsa.db import database, migrate
 from spsa.db.database import create_engine
@@ -76,14 +79,12 @@ def test_processes_that_start_together_all_find_it_done(empty_database_url):
     Store(empty_database_url).close()
 
 
-def test_a_database_without_tables_says_what_to_do(empty):
+def test_a_database_without_tables_says_what_to_do(empty, empty_sqlite_url):
     with empty.begin() as connection, pytest.raises(TablesMissing, match="spsa-master db upgrade"):
         migrate.check(connection)
-
-
-def test_a_file_that_is_missing_says_what_to_do(empty_sqlite_url):
+    missing = f"{empty_sqlite_url}.none"
     with pytest.raises(TablesMissing, match="there is no such file yet: run `spsa-master run`"):
-        Store(empty_sqlite_url)
+        Store(missing)
 
 
 ANOTHER = "UPDATE alembic_version SET version_num = '0047'"
@@ -145,3 +146,65 @@ def test_a_worker_does_not_wait_for_other_tables(sqlite_url, tmp_path, sql):
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     (sentence,) = done.stderr.splitlines()
     assert f"schema 0047; this one needs {REVISION}" in sentence
+
+
+ITERATIONS = 40
+
+
+def played(run, iterations):
+    while run.now().applied < iterations:
+        if not run.store.open_iterations(run.run.id):
+            run.open()
+        run.play()
+        run.apply()
+    return dict(run.now().theta)
+
+
+def of_the_copy(url):
+    """What becomes of the copy: time has passed, a new master and a new worker come."""
+    with Store(url, durable=False) as store, closing(Shell(url)) as sql:
+        run = store.run()
+        assert 0 < run.applied < ITERATIONS
+        for row in sql("SELECT id FROM spsa_batch WHERE status = 'leased'"):
+            sql.expire(row.id)
+        sql.expire(run_id=run.id)
+        master = store.acquire_master_lease(run.id, "m2", LEASE)
+        worker = store.register_worker(new_worker())
+        theta = played(Stage(store, run, master, worker), ITERATIONS)
+        assert broken(sql) == []
+    return theta
+
+
+@pytest.mark.slow
+def test_a_file_is_copied_while_the_run_goes_on_and_no_copy_written_over(sqlite_url, project):
+    """With a batch leased, and what is left of a copy that was cut off."""
+    unfinished, copy = project / "copy.db.unfinished", project / "copy.db"
+    unfinished.write_text("of a copy that was cut off")
+    with Store(sqlite_url, durable=False) as store, ThreadPoolExecutor(1) as pool:
+        run = stage(store, max_iterations=ITERATIONS)
+        run.whole_iteration()
+        run.open()
+        held = run.claim("held while the copy is made")
+        playing = pool.submit(
+            lambda: (store.report(held, result_of(held)), played(run, ITERATIONS - 2))
+        )
+        done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=sqlite_url)
+        assert (done.returncode, done.stdout) == (0, f"{sqlite_url} is copied to copy.db\n")
+        playing.result()
+        theta = played(run, ITERATIONS)
+    assert list(project.glob("copy.db*")) == [copy]
+    before = copy.read_bytes()
+    for place, said in (
+        ("copy.db", "copy.db: [db backup] it exists; name a file"),
+        ("no/copy.db", "no/copy.db: [db backup] there is no folder no"),
+    ):
+        refused = call(master("db", "backup", place), project, DATABASE_URL=sqlite_url)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    assert copy.read_bytes() == before
+    assert of_the_copy(f"sqlite:///{copy}") == theta
+
+
+@pytest.mark.slow
+def test_of_a_server_the_right_tool_is_named(postgresql_url, project):
+    done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=postgresql_url)
+    assert (done.returncode, "pg_dump --format=custom" in done.stderr) == (2, True)

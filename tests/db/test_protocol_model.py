@@ -5,6 +5,8 @@ SPSA_TEST_EXAMPLES=n through n, and SPSA_TEST_SEED=n repeats a search.
 """
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 from cutting import CutStore
@@ -12,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 from protocol_machine import Place, ProtocolMachine
-from protocol_stories import STORIES, tell
 from served import serving
 from shell import Shell
 
@@ -25,6 +26,10 @@ SEARCH = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+_TEXT = Path(__file__).with_name("stories.txt").read_text(encoding="utf-8")
+STORIES = dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", _TEXT, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -59,4 +64,13 @@ def test_any_history_leaves_the_database_as_it_should_be(place):
 @pytest.mark.slow_on("remote-sqlite")
 @pytest.mark.parametrize("story", STORIES)
 def test_a_story_goes_as_it_should(story, place):
-    tell(machine_at(place), STORIES[story])
+    told = machine_at(place)()
+    try:
+        told.begin()
+        for word in STORIES[story].split():
+            act, _, how = word.partition(":")
+            pick, _, cut = how.partition("/")
+            told.act(act, int(pick or 0), cut or None)
+            told.the_database_is_the_model()
+    finally:
+        told.teardown()

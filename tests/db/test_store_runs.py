@@ -1,15 +1,30 @@
-"""What an owner tells a run, what anybody may ask, and that values survive the database."""
+"""What an owner tells a run, what its one master may do, and that values survive the database."""
 
 import math
 import struct
+import threading
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import LEASE, THETA, new_run, stage
+from builders import (
+    LEASE,
+    THETA,
+    new_engine,
+    new_iteration,
+    new_run,
+    new_validation,
+    stage,
+    step_from,
+)
 
+from spsa.cli import held_run as master_session
 from spsa.core import NOTHING_KNOWN, Estimates
-from spsa.errors import IllegalTransition, NothingToDo
-from spsa.lifecycle import RUN, RunStatus
+from spsa.core.scoring import Tally
+from spsa.errors import IllegalTransition, MasterLeaseLost, NothingToDo
+from spsa.lifecycle import RUN, IterationStatus, Purpose, RunStatus
+from spsa.protocol import Failure
 
 BOUNDARIES = [-0.0, 0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 0.1 + 0.2, 1e22]
 
@@ -100,16 +115,12 @@ def test_a_run_is_extended_but_never_below_what_it_has_opened(store):
         store.extend("first", "me", 10)
     with pytest.raises(IllegalTransition, match="no run named 'nobody'"):
         store.extend("nobody", "me", 10)
-
-
-def test_a_finished_run_goes_on_only_where_it_becomes_longer(store):
-    run = stage(store, max_iterations=1)
+    run = stage(store, name="short", max_iterations=1)
     run.whole_iteration()
     store.finish(run.master)
-    store.extend("first", "me", 1)
-    assert run.now().status is RunStatus.FINISHED
-    store.extend("first", "me", 2)
-    assert run.now().status is RunStatus.RUNNING
+    for iterations, status in ((1, RunStatus.FINISHED), (2, RunStatus.RUNNING)):
+        store.extend("short", "me", iterations)
+        assert run.now().status is status
 
 
 def test_every_float_comes_back_to_the_bit(store):
@@ -162,3 +173,193 @@ def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
     assert store.is_unopened(run.id)
     store.create_run(new_run(seed=2), replacing=run.id)
     assert store.run(run.name).seed == 2
+
+
+def iterations(run):
+    return run.store.iterations(run.run.id)
+
+
+def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, monkeypatch):
+    """As where the holder's clock is a day ahead; a master with another clock stands by."""
+    run = stage(store)
+    monkeypatch.setattr(master_session, "MASTER_LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(master_session, "POLL_SECONDS", 0.1)
+    watch = master_session.LeaseWatch()
+    for second in range(8):
+        sql("UPDATE spsa_run SET lease_expires_at = :end", end=f"2500-01-01 00:00:0{second}.000")
+        with pytest.raises(MasterLeaseLost) as refused:
+            store.acquire_master_lease(run.run.id, "m2", LEASE, watch.abandoned())
+        watch.saw(refused.value.lease_end)
+        time.sleep(0.1)
+    lease = master_session._acquired(store, run.run, threading.Event(), longest_wait=60)
+    assert lease.epoch == run.master.epoch + 1
+
+
+def test_a_master_that_was_replaced_can_change_nothing(store, expire):
+    run = stage(store)
+    run.open()
+    run.play()
+    step = step_from(run.now(), iterations(run)[0].tally)
+    expire(run_id=run.run.id)
+    new = store.acquire_master_lease(run.run.id, "m2", LEASE)
+    for attempt in (
+        lambda: store.tick(run.master, LEASE),
+        lambda: store.open_iteration(run.master, new_iteration(k=2)),
+        lambda: store.apply(run.master, iterations(run)[0].id, *step),
+        lambda: store.complete_validation(run.master, iterations(run)[0].id, 0.0),
+        lambda: store.finish(run.master),
+    ):
+        with pytest.raises(MasterLeaseLost):
+            attempt()
+    store.release_master_lease(run.master)
+    assert run.now().master_id == "m2"
+    store.apply(new, iterations(run)[0].id, *step)
+    assert run.now().applied == 1
+
+
+def test_opening_on_other_results_than_the_run_holds_is_refused(store):
+    run = stage(store, max_iterations=2)
+    with pytest.raises(IllegalTransition, match=r"k=2 was decided on 1 results, the run has 0"):
+        store.open_iteration(run.master, new_iteration(k=2, opened_on=1))
+    with pytest.raises(IllegalTransition, match=r"k=3 is past the run's 2 iterations"):
+        store.open_iteration(run.master, new_iteration(k=3))
+    run.whole_iteration()
+    with pytest.raises(IllegalTransition):
+        store.open_iteration(run.master, new_iteration(k=2, opened_on=0))
+
+
+def test_a_step_from_another_theta_or_of_another_runs_iteration_is_refused(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    (row,) = iterations(run)
+    other = store.create_run(new_run(name="second"))
+    foreign = store.acquire_master_lease(other.id, "m1", LEASE)
+    moved = replace(run.now(), theta=THETA | {"margin": 200.00000000000003})
+    for attempt in (
+        lambda: store.apply(run.master, row.id, *step_from(moved, Tally())),
+        lambda: store.apply(foreign, row.id, *step_from(other, row.tally)),
+        # nor is one of tuning closed as a validation
+        lambda: store.complete_validation(foreign, row.id, 0.0),
+        lambda: store.complete_validation(run.master, row.id, 0.0),
+    ):
+        with pytest.raises(IllegalTransition):
+            attempt()
+    assert store.steps(run.run.id) == []
+    assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
+
+
+@pytest.mark.slow
+def test_the_view_tells_what_games_have_lasted_lately(store):
+    def lasted():
+        return store.tick(run.master, LEASE).game_seconds
+
+    run = stage(store)
+    run.open()
+    run.play(seconds=6.0)
+    assert lasted() == 1.5
+    run.apply()
+    assert lasted() == 1.5
+    run.open(k=2, opened_on=1, target_games=12)
+    run.claim("held")
+    run.play(seconds=0.5)
+    assert lasted() == 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended_by", ["finish", "stop"])
+def test_a_run_ends_when_all_is_applied_and_can_still_be_validated(store, expire, ended_by):
+    run = stage(store, max_iterations=2)
+    run.whole_iteration()
+    with pytest.raises(IllegalTransition, match="has iterations left"):
+        store.finish(run.master)
+    assert store.work_left()
+    run.whole_iteration()
+    if ended_by == "finish":
+        store.finish(run.master)
+        assert run.now().status is RunStatus.FINISHED
+    else:
+        store.stop("first", "me", "enough")
+    assert run.now().finished_at is not None
+    assert store.work_left(), "its master may be about to open the validation"
+    assert store.open_iteration(run.master, new_validation(opened_on=2)) == 3
+    assert [claim.iteration_number for claim in run.play()] == [3, 3]
+    (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
+    store.complete_validation(run.master, row.id, 7.5)
+    (after,) = store.iterations(run.run.id, last=1)
+    assert (after.status, after.elo_diff, after.k) == (IterationStatus.COMPLETE, 7.5, None)
+    assert (run.now().applied, len(store.steps(run.run.id))) == (2, 2)
+    store.release_master_lease(run.master)
+    assert not store.work_left()
+    store.acquire_master_lease(run.run.id, "next", LEASE)
+    expire(run_id=run.run.id)
+    assert not store.work_left(), "a master that died holds nobody"
+
+
+def engines_named(*names):
+    return [new_engine(name, content=name.encode()) for name in names]
+
+
+def test_engines_of_an_old_iteration_are_given_up(store):
+    run = stage(store)
+    old, level, kept, new = engines_named("old", "level", "kept", "new")
+    net, last = ({"EvalFile": one} for one in engines_named("net", "last"))
+    variants = {"x86-64-v3": (level, kept)}
+    run.whole_iteration(plus=old, minus=old, variants=variants, plus_files=net, minus_files=last)
+    run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)}, plus_files=last)
+    unused = (level, old, net["EvalFile"])
+    assert sorted(store.retire_engines(run.master, 1)) == sorted(one.sha256 for one in unused)
+    left = [store.file(one.sha256) for one in (*unused, last["EvalFile"], kept, new)]
+    assert left == [None, None, None, b"last", b"kept", b"new"]
+    assert store.file("0" * 64) is None
+
+
+def test_engines_of_a_validation_are_given_up_with_the_iteration_that_it_was_opened_beside(store):
+    run = stage(store)
+    old, round_1, round_2, new = engines_named("old", "round 1", "round 2", "new")
+    beside = new_validation(plus=round_1, minus=round_1)
+    store.open_iteration(run.master, new_iteration(plus=old, minus=old), beside=beside)
+    run.play()
+    store.complete_validation(run.master, iterations(run)[0].id, 0.0)
+    run.apply()
+    beside = new_validation(plus=round_2, minus=round_2, opened_on=1)
+    tuning = new_iteration(k=2, opened_on=1, plus=new, minus=new)
+    store.open_iteration(run.master, tuning, beside=beside)
+    assert sorted(store.retire_engines(run.master, 1)) == sorted((old.sha256, round_1.sha256))
+    assert store.file(round_2.sha256) == b"round 2"
+
+
+def test_a_round_belongs_to_the_first_match_of_its_values(store, sql):
+    run = stage(store)
+    for _ in range(2):
+        store.open_iteration(run.master, new_validation())
+    # PostgreSQL reads a row that has changed after the others
+    sql("UPDATE spsa_iteration SET elo_diff = 0 WHERE iteration_number = 1")
+    sql("ANALYZE")
+    store.open_iteration(run.master, new_iteration(), beside=new_validation())
+    assert [row.match_number for row in iterations(run)] == [1, 2, 1, None]
+
+
+def test_a_match_waits_is_played_and_may_be_given_up(store):
+    run = stage(store)
+    store.open_iteration(run.master, new_validation())
+    (number,) = (row.id for row in iterations(run))
+    for act, status in (
+        (lambda: None, IterationStatus.PENDING),
+        (lambda: run.claim("v"), IterationStatus.IN_PROGRESS),
+        (lambda: store.abandon_validation(run.master, number), IterationStatus.ABANDONED),
+    ):
+        act()
+        assert [match.status for match in store.matches(run.run.id)] == [status]
+
+
+def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    store.finish(run.master)
+    store.open_iteration(run.master, new_validation(opened_on=1, max_attempts=1))
+    store.fail(run.claim("v"), Failure(reason="it broke"))
+    view = run.view()
+    assert [batch.last_error for batch in view.failed] == ["it broke"]
+    assert view.run.status is RunStatus.FINISHED
+    assert store.events(run.run.id)[-1].kind == "failed"

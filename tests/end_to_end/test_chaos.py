@@ -1,8 +1,8 @@
 """Real games while workers of both kinds, the server, the master and the database are killed.
 
-The engine's moves follow from its options, so the same run played in peace has the same counts and
-the same theta, to the bit. The short form lasts seconds; SPSA_TEST_LONG=1 goes on for ten minutes,
-and SPSA_TEST_SEED=n decides who is killed when.
+The engine's moves follow from its options, so the same run played in peace has the same counts, the
+same theta and the same state of its rule, to the bit. The short form lasts seconds;
+SPSA_TEST_LONG=1 goes on for ten minutes, and SPSA_TEST_SEED=n decides who is killed when.
 """
 
 import os
@@ -50,13 +50,8 @@ class Fleet:
     def begin(self) -> None:
         self.processes["master"] = self.tuner.master()
         self.tuner.wait_for_run()
-        self.tokens = {machine: self.invite(machine) for machine in MACHINES}
+        self.tokens = {machine: self.tuner.invite(machine) for machine in MACHINES}
         self.replace()
-
-    def invite(self, machine: str) -> str:
-        """The token of a machine that is invited now."""
-        line = self.tuner.ask("workers", "invite", machine).stdout
-        return line.partition("SPSA_TOKEN=")[2].split()[0]
 
     def replace(self) -> None:
         for name in VICTIMS:
@@ -106,6 +101,14 @@ def place(request, tmp_path):
         server.crash()
 
 
+def begun(folder: Path, url: str, iterations: int) -> Tuner:
+    """A run of two time controls, each of which every second batch has."""
+    tuner = uci_tuner(folder, url, iterations=iterations, think=0.002)
+    two = "".join(f'[[time_control]]\nkind = "nodes"\nlow = {low}\n' for low in (200, 400))
+    tuner.configure('[time_control]\nkind = "depth"\nlow = 1\n', two)
+    return tuner
+
+
 def results(tuner: Tuner) -> tuple[Run, list[tuple[object, ...]]]:
     """Where theta is, and what was played, without who did it when."""
     with Store(tuner.url) as store:
@@ -118,17 +121,10 @@ def _result(iteration: Iteration) -> tuple[object, ...]:
     return iteration.k, iteration.opened_on, iteration.games_played, iteration.tally, *sides
 
 
-def in_peace(folder: Path, iterations: int) -> tuple[Run, list[tuple[object, ...]]]:
-    """The same run as one master and one worker play it."""
-    tuner = uci_tuner(folder, f"sqlite:///{folder / 'spsa.db'}", iterations=iterations)
-    tuner.tune()
-    return results(tuner)
-
-
 @pytest.mark.slow_on("postgresql")
 def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
     url, crash = place
-    tuner = uci_tuner(tmp_path / "chaos", url, iterations=100_000, think=0.002)
+    tuner = begun(tmp_path / "chaos", url, 100_000)
     fleet = Fleet(tuner, crash, random.Random(SEED))
     fleet.begin()
     tuner.wait_for_work()
@@ -141,8 +137,15 @@ def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
         time.sleep(0.5)
     run, played = results(tuner)
     tuner.ask("doctor")
+    shown = tuner.ask_json("status")["time_controls"]
+    assert [(row["time_control"], row["tally"]["games"]) for row in shown] == [
+        ("nodes=200", 2 * iterations),
+        ("nodes=400", 2 * iterations),
+    ]
     tuner.kill_all()
     assert run.applied == iterations
-    quiet, expected = in_peace(tmp_path / "peace", iterations)
+    peace = begun(tmp_path / "peace", f"sqlite:///{tmp_path / 'peace.db'}", iterations)
+    peace.tune()
+    quiet, expected = results(peace)
     assert played == expected
-    assert dict(run.theta) == dict(quiet.theta)
+    assert (run.theta, run.state) == (quiet.theta, quiet.state)

@@ -1,18 +1,31 @@
-"""What is shipped to run a fleet by: units, a compose file and an image that mean what they say."""
+"""What is shipped: units, a compose file and an image that mean what they say, worker.pyz, a wheel.
+
+A new machine has nothing but Python, and pastes the line that `workers invite` prints: the server
+is `spsa-master serve` on an SQLite file, the worker its worker.pyz in an empty folder.
+"""
 
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
 import yaml
-from console import ROOT
+from asking import Store
+from builders import NODES, Stage, digest, new_engine, stage
+from console import ROOT, Running, call, master, write_project
+from engines.faulty import LOSER, WINNER, engine, start_book
+from served import got, serve
 
 from spsa.cli import cli
+from spsa.core.game_settings import Book, GameSettings
+from spsa.core.scoring import Tally
 from spsa.errors import BuildFailed, InvalidInput, NothingToDo, SchemaMismatch
+from spsa.history.doctor import check_run
 from worker.cli import compete
 
 DEPLOY = ROOT / "deploy"
@@ -50,7 +63,7 @@ def test_systemd_finds_nothing_to_say_of_the_units(unit, tmp_path):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_starts_a_program_with_options_that_it_has(unit):
+def test_a_unit_starts_a_program_with_its_options_and_not_again_where_that_cannot_help(unit):
     (command,) = settings(unit)["ExecStart"]
     program, *words = command.split()
     name = Path(program).name
@@ -58,10 +71,6 @@ def test_a_unit_starts_a_program_with_options_that_it_has(unit):
     started = compete if name == "compete" else cli.get_command(CONTEXT, words[0])
     known = {name for option in started.params for name in option.opts}
     assert {word for word in words if word.startswith("--")} <= known
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_is_not_started_again_where_that_cannot_help(unit):
     (codes,) = settings(unit)["RestartPreventExitStatus"]
     hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
     if "spsa-master" in unit.name:
@@ -70,7 +79,7 @@ def test_a_unit_is_not_started_again_where_that_cannot_help(unit):
     assert settings(unit)["Restart"] == ["on-failure"]
 
 
-def test_database_and_server_are_reached_from_this_machine_alone():
+def test_database_and_server_are_reached_from_this_machine_alone_and_serve_has_its_options():
     database = SERVICES["database"]
     assert all(port.startswith("127.0.0.1:") for port in database["ports"])
     assert "pg_isready" in database["healthcheck"]["test"][1]
@@ -78,30 +87,27 @@ def test_database_and_server_are_reached_from_this_machine_alone():
     for name in ("master", "worker", "server"):
         assert SERVICES[name]["depends_on"] == {"database": {"condition": "service_healthy"}}
         assert ("ports" in SERVICES[name]) is (name == "server")
-
-
-def test_the_service_of_the_server_has_options_that_serve_has():
     name, *words = SERVICES["server"]["command"]
-    command = cli.get_command(CONTEXT, name)
-    assert command is not None
-    found = command.make_context(name, words).params
+    found = cli.get_command(CONTEXT, name).make_context(name, words).params
     assert (found["host"], found["plain_http"]) == ("0.0.0.0", True)
     secret = Path(found["token_file"])
     assert secret.parent == Path("/run/secrets") and secret.name in COMPOSE["secrets"]
 
 
-@pytest.mark.skipif(
-    subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0
-    if shutil.which("docker")
-    else True,
-    reason="no docker compose here",
-)
-def test_compose_understands_the_file():
-    command = ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
-    checked = subprocess.run(
-        command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PROJECT": "/p"}
-    )
+def understood(command: list[object], **own: object) -> None:
+    """Whether a tool, where it is there, finds nothing wrong with a file."""
+    checked = subprocess.run(list(map(str, command)), capture_output=True, text=True, **own)
     assert checked.returncode == 0, checked.stderr
+
+
+def test_compose_and_cloud_init_understand_their_files():
+    docker, version = shutil.which("docker"), ["docker", "compose", "version"]
+    if docker and subprocess.run(version, capture_output=True).returncode == 0:
+        command = ["docker", "compose", "--file", DEPLOY / "compose.yaml", "config", "--quiet"]
+        understood(command, env={"PATH": "/usr/bin:/bin", "PROJECT": "/p"})
+    if shutil.which("cloud-init"):
+        file = DEPLOY / "cloud-init" / "user-data.yaml"
+        understood(["cloud-init", "schema", "--config-file", file])
 
 
 CLOUD = yaml.safe_load((DEPLOY / "cloud-init" / "user-data.yaml").read_text())
@@ -127,9 +133,164 @@ def test_a_rented_machine_starts_a_unit_that_systemd_understands(tmp_path):
         assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
-@pytest.mark.skipif(shutil.which("cloud-init") is None, reason="no cloud-init here")
-def test_cloud_init_understands_the_file():
-    file = DEPLOY / "cloud-init" / "user-data.yaml"
-    command = ["cloud-init", "schema", "--config-file", str(file)]
-    checked = subprocess.run(command, capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
+def taken(path: Path) -> bytes:
+    """The content of a file, which is gone afterwards: a worker has it from the server alone."""
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+def staged(store: Store, folder: Path) -> Stage:
+    """A run with an iteration of four batches, whose book and engines are in the database alone."""
+    path = start_book(folder)
+    book = Book(name=str(path), sha256=digest(path))
+    run = stage(store, files={book.sha256: taken(path)})
+    sides = {}
+    for side, moves in (("plus", WINNER), ("minus", LOSER)):
+        path = engine(folder, side, moves=moves)
+        sides[side] = new_engine(side, sha256=digest(path), content=taken(path))
+    game_settings = GameSettings(time_control=NODES, book=book)
+    run.open(**sides, plus_options={}, minus_options={}, batch_games=2, game_settings=game_settings)
+    return run
+
+
+def pasted(line: str, folder: Path) -> Running:
+    """A line of the shell, run in a folder with a python3 that has no packages."""
+    programs = folder / "bin"
+    programs.mkdir(parents=True)
+    python = programs / "python3"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    python.chmod(0o755)
+    own = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), "NO_PROXY": "127.0.0.1"}
+    return Running(["sh", "-c", line], folder, own)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+def test_the_pasted_line_counts_games_on_the_page(sqlite_url, tmp_path):
+    write_project(tmp_path)
+    machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
+    _, address = serve(tmp_path, *database)
+    words = ("workers", "invite", "laptop", "--url", address.rstrip("/"), *database)
+    line = call(master(*words), tmp_path).stdout.strip()
+    with Store(sqlite_url, durable=False) as store:
+        run = staged(store, tmp_path)
+        shell = pasted(f"{line} -c 1 --lease 10 --max-batches 4", machine)
+        assert shell.ended() == 0, shell.log
+        (iteration,) = store.tick(run.master, 1000).open
+        assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
+        assert [worker.host for worker in store.workers() if worker.games] == ["laptop"]
+        assert check_run(store, run.now()) == []
+    assert {path.name for path in machine.iterdir()} <= {"bin", "worker.pyz", ".cache"}
+
+
+BARE = [
+    "bwrap",
+    "--die-with-parent",
+    "--unshare-pid",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+]
+for there in ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/passwd"):
+    BARE += ["--ro-bind-try", there, there]
+for there in (str(ROOT), sys.base_prefix):  # the interpreter of the scripted engines
+    BARE += ["--ro-bind", there, there]
+
+
+def is_bare_python_there() -> bool:
+    """Whether a name space with the programs of the system alone has a Python for worker.pyz."""
+    code = "import sys; sys.exit(sys.version_info < (3, 11))"
+    words = [*BARE, "/usr/bin/python3", "-c", code]
+    return (
+        bool(shutil.which("bwrap")) and subprocess.run(words, capture_output=True).returncode == 0
+    )
+
+
+def started_by(unit: str, machine: Path, environment: dict[str, str]) -> Running:
+    """The commands of a unit, one after the other as systemd runs them, on a bare machine."""
+    found = re.findall(r"^Exec(?:StartPre|Start|StopPost)=\+?(.*)$", unit, re.M)
+    for folder in ("state", "run", "bin"):
+        (machine / folder).mkdir(parents=True)
+    off = machine / "bin" / "systemctl"
+    off.write_text('#!/bin/sh\necho "$@" > /var/lib/spsa/off\n')
+    off.chmod(0o755)
+    mine = [("state", "/var/lib/spsa"), ("run", "/run/spsa"), ("bin", "/opt/bin")]
+    words = [*BARE, *(w for here, there in mine for w in ("--bind", str(machine / here), there))]
+    line = "\n".join(("cd /var/lib/spsa", *found))
+    own = {"PATH": "/opt/bin:/usr/bin:/bin", "HOME": "/var/lib/spsa", **environment}
+    return Running([*words, "sh", "-ec", line], machine, own)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_bare_python_there(), reason="no bwrap, or no Python 3.11 in /usr/bin")
+def test_a_rented_machine_plays_and_powers_itself_off(sqlite_url, tmp_path):
+    """What cloud-init starts there, in a name space whose Python has no packages."""
+    write_project(tmp_path)
+    cloud = yaml.safe_load((ROOT / "deploy" / "cloud-init" / "user-data.yaml").read_text())
+    (unit,) = (file["content"] for file in cloud["write_files"] if "[Unit]" in file["content"])
+    unit = unit.replace("--spsa", "--spsa -c 1 --idle-timeout 3")
+    machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
+    _, address = serve(tmp_path, *database)
+    line = call(master("workers", "invite", "rented-1", *database), tmp_path).stdout
+    token = line.split("SPSA_TOKEN=")[1].split()[0]
+    with Store(sqlite_url, durable=False) as store:
+        run = staged(store, tmp_path)
+        own = {"SPSA_SERVER": address.rstrip("/"), "SPSA_TOKEN": token, "NO_PROXY": "127.0.0.1"}
+        rented = started_by(unit, machine, own)
+        assert rented.ended() == 0, rented.log
+        guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+        shown = guide.split("$ journalctl -u compete -o cat\n")[1].split("```")[0].splitlines()
+        said = rented.log.replace(own["SPSA_SERVER"], "https://tuning.example.org").splitlines()
+        plain = [re.sub(r"\d+|(?<=game)s", "", line) for line in (*shown, said[0], said[-1])]
+        assert plain[:1] + plain[2:3] == plain[3:]
+        (iteration,) = store.tick(run.master, 1000).open
+        assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
+    assert (machine / "state" / "off").read_text() == "poweroff\n"
+    wrong = started_by(unit, tmp_path / "wrong", {**own, "SPSA_TOKEN": "other"})
+    assert wrong.ended() == 2
+    assert not (tmp_path / "wrong" / "run" / "over").exists(), "it stays on, to be looked at"
+
+
+@pytest.fixture
+def installed(tmp_path_factory):
+    """The programs of a new environment, in which nothing of this tree is but the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    build = ("wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder, ROOT)
+    subprocess.run([*pip, *build], check=True, timeout=240)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    python = folder / "env" / "bin" / "python"
+    install = ("--python", python, "install", "--no-deps", "--no-index", wheel)
+    subprocess.run([*pip, *install], check=True, timeout=240)
+    # libraries come from the environment of the tests; a path of a .pth file runs no .pth files,
+    # so that this tree itself, which is installed for editing there, is not found
+    site = next((folder / "env" / "lib").glob("python*/site-packages"))
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "env" / "bin"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_all_that_the_programs_need(installed, tmp_path):
+    ask = "import spsa, worker; print(spsa.__file__, worker.__file__)"
+    files = call([installed / "python", "-c", ask], tmp_path, PYTHONPATH="").stdout.split()
+    assert len(files) == 2 and all(str(installed.parent) in file for file in files), files
+    site = next((installed.parent / "lib").glob("python*/site-packages"))
+    listed = call(["git", "ls-files", "spsa", "worker"], ROOT).stdout.split()
+    assert [name for name in listed if not (site / name).is_file()] == []
+    write_project(tmp_path)
+    program = installed / "spsa-master"
+    assert call([program, "db", "upgrade"], tmp_path, PYTHONPATH="").returncode == 0
+    server = Running([program, "serve", "--port", 0], tmp_path, PYTHONPATH="")
+    server.until(lambda: "\n" in server.out)
+    address = server.out.split()[1]
+    for path, expected in (
+        ("", "There is no run yet"),
+        ("static/look.css", "color-scheme"),
+        ("static/pages.js", "use strict"),
+    ):
+        assert expected in got(address + path)

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import reduce
 from importlib import import_module
@@ -31,20 +31,6 @@ DOCS = {
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def named(pattern: str, path: Path) -> set[str]:
-    return set(re.findall(pattern, path.read_text(encoding="utf-8")))
-
-
-@pytest.fixture(params=DOCS)
-def doc(request):
-    return DOCS[request.param]
-
-
-def test_its_commands_exist(doc):
-    assert named(r"spsa-master ([a-z]+)", doc) <= set(COMMANDS)
-    assert named(r"python -m benches.papers ([a-z0-9]+)", doc) <= set(papers.commands)
-
-
 def options(command: click.Command) -> set[str]:
     """All options of a command and of its subcommands."""
     found = {option for parameter in command.params for option in parameter.opts}
@@ -55,61 +41,58 @@ def options(command: click.Command) -> set[str]:
     return found | {"--help"}
 
 
-def test_its_commands_have_the_options(doc):
-    text = doc.read_text(encoding="utf-8")
-    context = click.Context(cli)
-    for name, rest in re.findall(r"spsa-master ([a-z]+)([^\n`#&|]*)", text):
-        command = cli.get_command(context, name)
-        assert command is not None, name
-        assert set(re.findall(r"--[a-z][a-z-]*", rest)) <= options(command), (name, rest)
-    for rest in re.findall(r"(?m)(?:^|`)compete ([^\n`#&|]*)", text):
-        assert set(re.findall(r"--[a-z][a-z0-9-]*", rest)) <= options(compete), rest
-
-
-def test_its_targets_and_modules_exist(doc):
-    assert named(r"`make ([a-z-]+)", doc) <= TARGETS
-    for module in named(r"python -m ([a-z_.]+)", doc):
-        assert importlib.util.find_spec(module.rstrip(".")), module
-
-
-def test_its_links_and_files_exist(doc):
-    for link in named(r"\]\(([^)#]+)", doc):
-        assert link.startswith("https://") or (doc.parent / link).exists(), link
-    for path in named(r"`((?:spsa|worker|tests|benches|engine|docs)/[\w/.]+\.\w+)`", doc):
-        assert "NAME" in path or (ROOT / path).exists(), path
-
-
 def headings(path: Path) -> set[str]:
     """The anchors of a page, as GitHub makes them."""
     return {
         re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-        for heading in named(r"(?m)^#+ (.*)$", path)
+        for heading in re.findall(r"(?m)^#+ (.*)$", path.read_text(encoding="utf-8"))
     }
 
 
-def test_its_anchors_exist(doc):
-    for link, anchor in re.findall(r"\]\(([\w./-]*)#([^)]+)\)", doc.read_text(encoding="utf-8")):
-        assert anchor in headings(doc.parent / link if link else doc), (link, anchor)
+def not_there(doc: Path) -> Iterator[str]:
+    """What a page names and nobody has: commands and options, then files, anchors and columns."""
+    text, context = doc.read_text(encoding="utf-8"), click.Context(cli)
+    for name, rest in re.findall(r"spsa-master ([a-z]+)([^\n`#&|]*)", text):
+        command = cli.get_command(context, name)
+        known = {name} if command is None else options(command)
+        yield from ({name} - COMMANDS.keys()) | set(re.findall(r"--[a-z][a-z-]*", rest)) - known
+    for rest in re.findall(r"(?m)(?:^|`)compete ([^\n`#&|]*)", text):
+        yield from set(re.findall(r"--[a-z][a-z0-9-]*", rest)) - options(compete)
+    papers_named = re.findall(r"python -m benches.papers ([a-z0-9]+)", text)
+    yield from set(papers_named) - papers.commands.keys()
+    yield from set(re.findall(r"`make ([a-z-]+)", text)) - TARGETS
+    modules = re.findall(r"python -m ([a-z_.]+)", text)
+    yield from (one for one in modules if importlib.util.find_spec(one.rstrip(".")) is None)
+    links = re.findall(r"\]\(([^)#]+)", text)
+    yield from (one for one in links if not (one[:8] == "https://" or (doc.parent / one).exists()))
+    files = re.findall(r"`((?:spsa|worker|tests|benches|engine|docs)/[\w/.]+\.\w+)`", text)
+    yield from (one for one in files if "NAME" not in one and not (ROOT / one).exists())
+    for link, anchor in re.findall(r"\]\(([\w./-]*)#([^)]+)\)", text):
+        yield from {anchor} - headings(doc.parent / link if link else doc)
+    for table, column in re.findall(r"`(spsa_\w+)\.(\w+)`", text):
+        yield from {column} - set(metadata.tables[table].columns.keys())
 
 
-def test_its_columns_exist(doc):
-    columns = {name: set(table.columns.keys()) for name, table in metadata.tables.items()}
-    for table, column in re.findall(r"`(spsa_\w+)\.(\w+)`", doc.read_text(encoding="utf-8")):
-        assert column in columns[table], (table, column)
+@pytest.mark.parametrize("name", DOCS)
+def test_what_a_page_names_is_there(name):
+    assert list(not_there(DOCS[name])) == []
+
+
+def test_what_is_not_there_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A b\n`spsa-master fly`, `spsa-master run --fly`, `compete --fly2`, `make fly`,\n"
+        "`python -m benches.papers fly`, `python -m flies`, [x](fly.md), `docs/fly.md`, [y](#a-b)\n"
+        "[z](#a-c), `spsa_run.fly`\n"
+    )
+    found = ["fly", "--fly", "--fly2", "fly", "fly", "flies", "fly.md", "docs/fly.md", "a-c", "fly"]
+    assert list(not_there(page)) == found
 
 
 def test_the_guide_to_methods_is_short_and_names_every_rule():
     text = DOCS["methods.md"].read_text(encoding="utf-8")
     assert all(f"`{rule}`" in text for rule in algorithms())
     assert len(text.splitlines()) <= 250
-
-
-def test_every_function_of_the_walks_exists():
-    text = DOCS["architecture.md"].read_text(encoding="utf-8")
-    names = set(re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", text))
-    assert len(names) > 40
-    for name in names:
-        assert callable(found(name)), name
 
 
 WALKS = {  # at most so many forms and modules
@@ -144,15 +127,16 @@ def found(name: str) -> object:
     raise AssertionError(name)
 
 
-def test_every_statement_of_the_walks_exists():
+def test_every_function_and_statement_of_the_walks_exists():
     text = DOCS["architecture.md"].read_text(encoding="utf-8")
-    named = re.findall(
-        r"`([\w.]+)`", " ".join(re.findall(r"statements ((?:`[\w.]+`(?:,| and)? )+)", text))
-    )
-    assert len(named) >= 4
-    assert {("name", name) for name in named} <= (
-        named_texts("protocol.sql") | named_texts("builds.sql") | named_texts("master.sql")
-    ).keys()
+    names = set(re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", text))
+    assert len(names) > 40
+    for name in names:
+        assert callable(found(name)), name
+    listed = " ".join(re.findall(r"statements ((?:`[\w.]+`(?:,| and)? )+)", text))
+    statements = {("name", name) for name in re.findall(r"`([\w.]+)`", listed)}
+    known = [named_texts(f"{file}.sql").keys() for file in ("protocol", "builds", "master")]
+    assert len(statements) >= 4 and statements <= set().union(*known)
 
 
 TABLES: Mapping[str, Mapping[Any, frozenset[Any]]] = {
@@ -200,6 +184,6 @@ def test_every_query_runs(store, sql):
 
 def test_the_readme_is_one_page_with_the_commands_of_a_run():
     path = DOCS["README.md"]
-    usual = {"init", "plan", "run", "status", "validate", "params"}
-    assert usual <= named(r"spsa-master ([a-z]+)", path)
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 90
+    usual, text = {"init", "plan", "run", "status", "validate", "params"}, path.read_text("utf-8")
+    assert usual <= set(re.findall(r"spsa-master ([a-z]+)", text))
+    assert len(text.splitlines()) <= 90

@@ -1,15 +1,25 @@
 """The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
 
 import json
+import math
 import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from builders import new_engine, result_of, stage
-from masters import RunUnderTest
+from asking import Store
+from builders import TERMS, new_engine, result_of, stage
+from console import call, worker, write_project
+from masters import RunUnderTest, settings
 from purges import moved
 from purges import violations as known_engines
 
+from spsa.cli import execute
+from spsa.config.space import load_space
 from spsa.core import NOTHING_KNOWN
+from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
 
@@ -208,3 +218,81 @@ def test_what_the_rule_would_not_have_done_is_found(sqlite_store, break_by, chan
     run = tuned(sqlite_store)
     break_by(f"UPDATE spsa_iteration SET {change}")  # noqa: S608
     assert any(ALTERED[change] in found for found in replayed(run)), replayed(run)
+
+
+Damage = Callable[[str, str, str], None]
+
+SETTINGS = settings("auto", 4)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose run has an open iteration."""
+    folder = tmp_path_factory.mktemp("sound")
+    write_project(folder)
+    url = f"sqlite:///{folder / 'spsa.db'}"
+    upgrade(url)
+    space = load_space(folder / "params.toml")
+    facts = {"name": "small", "algorithm": "spsa", "settings": SETTINGS.to_json()}
+    with Store(url, durable=False) as store:
+        stage(store, space, **facts).open()
+    return folder
+
+
+@pytest.fixture
+def project(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in which one stands."""
+    monkeypatch.chdir(shutil.copytree(sound, tmp_path / "project"))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def damage(project: Path) -> Damage:
+    def write(table: str, column: str, text: str) -> None:
+        with sqlite3.connect(project / "spsa.db") as database:
+            database.execute(f"UPDATE {table} SET {column} = ?", (text,))  # noqa: S608
+        database.close()
+
+    return write
+
+
+PLAYED = TERMS.to_json()
+WRONG = {
+    "settings": {**SETTINGS.to_json(), "games_per_iteration": "x"},
+    "space": {"parameters": [{"name": "margin", "value": 200}], "constraints": []},
+    "game_settings": {**PLAYED, "time_control": {**PLAYED["time_control"], "low": math.nan}},
+    "theta": {"margin": 200.0, "depth": [1, "a"]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["{oops", "[]", None], ids=["no JSON", "no object", "a value"])
+@pytest.mark.parametrize("column", WRONG)
+@pytest.mark.parametrize("command", ["status", "doctor", "run"])
+def test_a_damaged_run(command, column, text, damage, capsys):
+    damage("spsa_run", column, text or json.dumps(WRONG[column]))
+    code, said = execute([command]), capsys.readouterr().err
+    if (command, column, code) == ("status", "settings", 0):
+        return  # which it looks at once it knows how quickly games are played
+    assert code == 2, said
+    assert "a column " in said and "from a backup" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("column", ["theta", "start_theta"])
+@pytest.mark.parametrize("command", ["status", "run"])
+def test_a_theta_without_a_parameter(command, column, damage, capsys):
+    damage("spsa_run", column, '{"margin": 200.0}')
+    code, said = execute([command]), capsys.readouterr().err
+    assert code == 2, said
+    assert "'depth'" in said and "from a backup" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["{oops", "[]", "{}", json.dumps({**PLAYED, "book": 3})])
+def test_a_worker_that_gets_a_damaged_iteration(project, damage, text):
+    damage("spsa_iteration", "game_settings", text)
+    done = call(worker("--spsa", "-c", "1", "--once", "--engines-cache", "cache"), project)
+    assert done.returncode == 2, done.stderr
+    assert "a column " in done.stderr and "from a backup" in done.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from builders import TERMS, new_engine, parameter
+from console import FIXTURES
 from masters import FixedDelivery
 
 from spsa.builds.smoke import limit_of_depth, limit_of_nodes
@@ -13,17 +14,7 @@ from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
 from spsa.master.probe import Point, Probed, Prober, Search, Tried, _quicker
 
-ENGINE = """#!/bin/sh
-while read -r line; do
-  case "$line" in
-    uci) echo uciok ;;
-    isready) echo readyok ;;
-    go*) echo "$line" >> "$0.log"
-      echo "info depth 1 nodes ${line##* } score cp 7"; echo "bestmove e2e4" ;;
-    quit) exit ;;
-  esac
-done
-"""
+ENGINE = (FIXTURES / "probe/engine.sh").read_text()
 FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 

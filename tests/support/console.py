@@ -18,6 +18,7 @@ from engines.faulty import wait_until
 from spsa.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
 OWN = (
     "DATABASE_URL",
     "SPSA_SERVER",
@@ -146,40 +147,9 @@ def _written(file: IO[bytes]) -> str:
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
-CONFIG = """\
-[run]
-name = "small"
-seed = 7
-[database]
-url = "sqlite:///spsa.db"
-[time_control]
-kind = "nodes"
-low = 150
-[games]
-games_per_iteration = 8
-batch_size = 2
-[spsa]
-max_iterations = 4
-[build]
-source_path = "engine"
-[engine.options]
-Hash = 1
-"""
-
-PARAMS = """\
-[margin]
-value = 200
-min = 50
-max = 400
-step = 20
-
-[depth]
-value = 3
-min = 1
-max = 8
-step = 1
-"""
-
+CONFIG, PARAMS = (
+    (FIXTURES / "small" / f"{name}.toml").read_text() for name in ("config", "params")
+)
 SOURCE = "pub const MARGIN: i32 = 200;\npub const DEPTH: i32 = 3;\n"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from asking import Store
-from console import PATIENCE, ROOT, Done, Running, call, master, worker
+from console import FIXTURES, PATIENCE, ROOT, Done, Running, call, master, worker
 from engines.faulty import running_with, wait_until
 from shell import Shell
 
@@ -25,83 +25,6 @@ ENDLESS = 1000
 
 ENGINE = ROOT / "engine"
 OPTIONAL = Path(__file__).parent / "engines" / "optional.py"
-
-CONFIG = """
-[run]
-name = "small"
-seed = 7
-[time_control]
-kind = "nodes"
-low = 150
-high = 250
-[games]
-games_per_iteration = 8
-batch_size = 2
-iterations_in_flight = 2
-[spsa]
-max_iterations = {iterations}
-[build]
-source_path = "{engine}"
-engines_path = "{engines}"
-bench = false
-[engine.options]
-Hash = 1
-[adjudication]
-max_moves = 60
-"""
-
-PARAMS = """\
-# the comments of a person
-[knight_value_opening]
-value = 560  # an opinion
-min = 300
-max = 900
-step = 40
-constant = "KNIGHT_VALUE_PAIR.0"
-
-[see_prune_margin]
-value = 20
-min = 5
-max = 80
-step = 5
-"""
-
-UCI_CONFIG = """
-[run]
-name = "{name}"
-seed = 3
-[time_control]
-kind = "depth"
-low = 1
-[games]
-games_per_iteration = 4
-batch_size = 2
-iterations_in_flight = 2
-[spsa]
-max_iterations = {iterations}
-[delivery]
-kind = "uci"
-engine = "optional"
-[build]
-distribute = "database"
-[adjudication]
-max_moves = 20
-"""
-
-UCI_PARAMS = """
-[boldness]
-value = 3
-min = 0
-max = 50
-step = 2
-
-[calm]
-value = 10
-min = 0
-max = 50
-step = 4
-option = "patience"
-"""
 
 
 @dataclass(slots=True)
@@ -128,12 +51,12 @@ class Tuner:
         self.config = self.config.replace(old, new)
         self.write_files()
 
-    def start(self, *words: object) -> Running:
+    def start(self, *words: object, **variables: str) -> Running:
         """A command of spsa-master that goes on for a while."""
-        return self._start(master(*words))
+        return self._start(master(*words), **variables)
 
-    def master(self, *words: object) -> Running:
-        return self.start("run", *words)
+    def master(self, *words: object, **variables: str) -> Running:
+        return self.start("run", *words, **variables)
 
     def worker(self, *words: object, machine: str = "cache", **variables: str) -> Running:
         """A worker with the caches, and so the secret, of this machine; it ends with the run."""
@@ -147,6 +70,11 @@ class Tuner:
         done = call(master(*words), self.folder, DATABASE_URL=self.url)
         assert done.returncode == code, done.stdout + done.stderr
         return done
+
+    def invite(self, machine: str) -> str:
+        """The token of a machine that is invited now."""
+        line = self.ask("workers", "invite", machine).stdout
+        return line.partition("SPSA_TOKEN=")[2].split()[0]
 
     def ask_json(self, *words: object) -> dict[str, Any]:
         return dict(json.loads(self.ask(*words, "--json").stdout))
@@ -239,16 +167,27 @@ class Tuner:
         return self.processes[-1]
 
 
+def texts(name: str) -> tuple[str, str]:
+    """The two files of a fixture."""
+    folder = FIXTURES / name
+    return (folder / "config.toml").read_text(), (folder / "params.toml").read_text()
+
+
 def bundled(folder: Path, url: str, engines: Path) -> Tuner:
     """A run of the engine of this repository, which is published in `engines`."""
-    return Tuner(folder, url, CONFIG.format(iterations=4, engine=ENGINE, engines=engines), PARAMS)
+    tuner = Tuner(folder, url, *texts("bundled"))
+    tuner.configure('source_path = "engine"', f'source_path = "{ENGINE}"')
+    tuner.configure('engines_path = "engines"', f'engines_path = "{engines}"')
+    return tuner
 
 
 def uci_tuner(
     folder: Path, url: str, *, name: str = "small", iterations: int = 3, think: float = 0.0
 ) -> Tuner:
     """A run whose engine thinks for so many seconds a move."""
-    tuner = Tuner(folder, url, UCI_CONFIG.format(name=name, iterations=iterations), UCI_PARAMS)
+    tuner = Tuner(folder, url, *texts("uci"))
+    tuner.configure('name = "small"', f'name = "{name}"')
+    tuner.configure("max_iterations = 3", f"max_iterations = {iterations}")
     script = folder / "optional.py"
     script.write_text(OPTIONAL.read_text())
     before_each_answer(script, f"__import__('time').sleep({think})")

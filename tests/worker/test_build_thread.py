@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from asking import RemoteStore, Store
 from builders import LEASE, new_worker
+from console import FIXTURES
 from engines.faulty import wait_until
 from served import serving
 
@@ -19,17 +20,7 @@ from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
 
-ENGINE = """#!/bin/sh
-if [ "$1" = bench ]; then echo "Nodes searched: MARGIN"; exit; fi
-while read line; do
-    case "$line" in
-    uci) echo uciok ;;
-    isready) echo readyok ;;
-    go*) echo bestmove e2e4 ;;
-    quit) exit ;;
-    esac
-done
-"""
+ENGINE = (FIXTURES / "shell/engine.sh").read_text()
 BUILD = ["sh", "-c", 'sed "s/MARGIN/$(cat margin)/" engine.sh > engine && chmod +x engine']
 
 

@@ -92,6 +92,7 @@ WORKER_REFUSED = [
     (("--label", "x86-64-v4"), "the worker knows that by itself"),
     (("--lease", "9.9"), "10.0<=x"),
     (("--database-url-file", "pipe"), "16,777,216 bytes"),
+    (("--database-url", "sqlite:///x", "--database-url-file", "url"), "not both"),
     (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
     (("--server", "http://127.0.0.1:9", "--token-file", "/dev/zero"), "regular file"),
     (("--server", "ftp://h", "--token-file", "url"), "other parts than https"),

@@ -3,16 +3,20 @@
 import json
 import re
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from builders import NODES
 from console import ROOT, Running, call, compete, games_of, worker
 from engines.faulty import LOSER, engine, start_book
+from trials import OneIteration
 
 from worker import machine
 from worker.settings import Settings
 
-NODES = 3000
+MANY = 3000
 """Scripted engines move at once; a worker would wait half a minute for so many."""
 
 
@@ -20,7 +24,7 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
     pgn = tmp_path / "games.pgn"
     options = ("--option", "Margin=1", "--option1", "Margin=-2")
     done = compete(
-        winner, loser, "--games", 6, "--nodes", NODES, "--book", start_book(tmp_path), "--json",
+        winner, loser, "--games", 6, "--nodes", MANY, "--book", start_book(tmp_path), "--json",
         "--pgn", pgn, "-c", 1, *options,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -44,7 +48,7 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
 
 
 def test_a_sequential_test_ends_the_match_when_it_is_decided(winner, loser, tmp_path):
-    shared = ("--games", 1000, "--nodes", NODES, "--book", start_book(tmp_path), "-c", 1)
+    shared = ("--games", 1000, "--nodes", MANY, "--book", start_book(tmp_path), "-c", 1)
     done = compete(winner, loser, *shared, "--sprt", 0, 100)
     assert done.returncode == 0, done.stderr
     for line in (
@@ -69,7 +73,7 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
     for concurrency in (1, 8):
         pgn = tmp_path / f"{concurrency}.pgn"
         done = compete(
-            plus, minus, "--games", 16, "--nodes", NODES, "--seed", 3, "--max-moves", 10,
+            plus, minus, "--games", 16, "--nodes", MANY, "--seed", 3, "--max-moves", 10,
             "-c", concurrency, "--force", "--pgn", pgn,
         )  # fmt: skip
         assert done.returncode == 0
@@ -81,7 +85,7 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
 
 def test_an_engine_that_cannot_play_ends_the_match(winner, tmp_path):
     crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
-    done = compete(winner, crashing, "--games", 4, "--nodes", NODES, "--book", start_book(tmp_path))
+    done = compete(winner, crashing, "--games", 4, "--nodes", MANY, "--book", start_book(tmp_path))
     assert done.returncode == 1
     assert "crashing: crash" in done.stdout
     assert "ended early" in done.stdout
@@ -126,3 +130,66 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise():
     assert Settings().engine_limits().memory == max(2**28, whole // 4)
     assert Settings(engine_memory=7).engine_limits().memory == 7 * 2**20
     assert Settings(concurrency=10**6).engine_limits().memory == 2**28
+
+
+@pytest.fixture
+def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
+    """Two batches of two pairs at fixed nodes; plus has won all of them."""
+    fleet = OneIteration(sqlite_url, tmp_path)
+    fleet.open(NODES)
+    playing = fleet.start("--max-batches", 2)
+    assert playing.ended() == 0 and "batch 1: +4 -0 =0" in playing.log, playing.log
+    return fleet
+
+
+def again(fleet: OneIteration, *words: object) -> subprocess.CompletedProcess[str]:
+    cache = fleet.folder / "cache"
+    return compete(*words, "--engines-cache", cache, "-c", 1, DATABASE_URL=fleet.url)
+
+
+def test_a_batch_is_played_again_and_compared(played, sql):
+    pgn = played.folder / "out.pgn"
+    before = sql("SELECT * FROM spsa_batch ORDER BY id")
+    done = again(played, "--replay", "1.0", "--pgn", pgn)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "now +4 -0 =0 for plus, as it was reported"
+    games = games_of(pgn)
+    assert [game.headers["White"] for game in games] == ["plus", "minus"] * 2
+    assert [game.headers["Result"] for game in games] == ["1-0", "0-1"] * 2
+    assert sql("SELECT * FROM spsa_batch ORDER BY id") == before, "a replay counts nothing"
+
+
+@pytest.mark.slow
+def test_one_pair_is_the_same_pair_as_in_its_batch(played):
+    whole, one = played.folder / "whole.pgn", played.folder / "one.pgn"
+    assert again(played, "--replay", "1.1", "--pgn", whole).returncode == 0
+    done = again(played, "--replay", "1.1:2", "--pgn", one)
+    assert done.returncode == 0 and "pair 2: +2 -0 =0 for plus" in done.stdout, done.stderr
+    same = [list(game.mainline_moves()) for game in games_of(whole)][2:]
+    assert [list(game.mainline_moves()) for game in games_of(one)] == same
+
+
+def test_a_replay_of_counts_that_cannot_be_right_fails(played, sql):
+    """The row says what these engines never played; games by time may differ."""
+    sql("UPDATE spsa_batch SET plus_wins = 0, minus_wins = 4, ptnml_0 = 2, ptnml_4 = 0")
+    kind = "UPDATE spsa_iteration SET game_settings = json_set(game_settings, :key, :kind)"
+    for name, code in (("nodes", 1), ("movetime", 0)):
+        sql(kind, key="$.time_control.kind", kind=name)
+        done = again(played, "--replay", "first/1.0")
+        assert done.returncode == code, done.stderr
+        assert done.stdout.splitlines()[-1] == (
+            "now +4 -0 =0 for plus; it was reported as +0 -4 =0 for plus"
+        )
+
+
+@pytest.mark.slow
+def test_what_is_not_there_is_a_sentence(played):
+    for words, code, said in (
+        (["--replay", "1"], 2, "is not [RUN/]ITERATION.BATCH[:PAIR]"),
+        (["--replay", "1.0:3"], 2, "the batch has pairs 1 to 2, not 3"),
+        (["--replay", "1.7"], 3, "the run has no batch 7 in an iteration 1"),
+        (["--replay", "other/1.0"], 3, "there is no run named 'other'"),
+        (["--replay", "1.0", "--spsa"], 2, "give neither --spsa nor --server"),
+    ):
+        done = again(played, *words)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr

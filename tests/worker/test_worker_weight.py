@@ -1,14 +1,26 @@
 """What a playing worker has loaded: its database's driver, the rules, and little else."""
 
 import json
+import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from asking import Store
 from builders import NODES
-from console import call
+from console import ROOT, call
+from screen import Screen, console_of
 from trials import opened
+
+from spsa.core.scoring import Tally
+from spsa.protocol import BatchResult
+from worker.batches import live_view
+from worker.batches.live_view import LiveView
+from worker.batches.loop import Worker
+from worker.runner.game import NOTHING_PLAYED
+from worker.runner.loop import ActiveJob
 
 NEVER = {
     *("alembic", "chess.engine", "chess.pgn", "chess.svg", "http.client", "urllib3"),
@@ -40,3 +52,46 @@ def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
 def test_a_worker_loads_only_what_it_plays_with(loaded, database_url):
     of_a_server = OF_A_SERVER if database_url.startswith("postgresql") else set()
     assert loaded & (NEVER | OF_A_SERVER) == of_a_server
+
+
+SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
+
+
+def test_a_worker_plays_and_its_row_says_what_is_missing(sqlite_url, tmp_path, sql):
+    with Store(sqlite_url) as store:
+        opened(store, tmp_path, NODES)
+    words = ("--spsa", "-c", "1", "--max-batches", "1", "--engines-cache", str(tmp_path))
+    done = call([sys.executable, str(SCRIPT), *words], ROOT, DATABASE_URL=sqlite_url)
+    warned = re.findall(r"^warning: \w+ has no (.*?): ", done.stderr, re.M)
+    assert (done.returncode, warned) == (0, ["sandbox", "orphan reaper"]), done.stderr
+    assert sql("SELECT sandbox FROM spsa_worker WHERE sandbox IS NOT NULL") == [("rlimits",)]
+    assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(4, 4)]
+
+
+JOB: Any = SimpleNamespace(label="first it 1 batch 0", pairings=(None, None))
+BATCH = ActiveJob(JOB, 0.0, result=BatchResult(tally=Tally.of_pair(2, 1)))
+
+
+def worker(**over: Any) -> Worker:
+    usual = {"state": "playing", "played": NOTHING_PLAYED, "done": 0}
+    return cast(Worker, SimpleNamespace(**usual | over))
+
+
+def test_slots_and_faults_are_shown(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
+    screen = Screen(100, 20)
+    with LiveView("me", console_of(screen)) as view:
+        now[0] += 90.0
+        played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
+        view.show_worker(worker(playing=[BATCH, None], played=played, done=3))
+        assert screen.shown == [
+            "me: 2 games of 3 batches in 1.5 min, 80 games an hour",
+            "playing; void games: 2 crash; games lost on time: 1",
+            "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 0]",
+            "slot 1 no batch",
+        ]
+        assert view.due_at == 1091.0
+        view.show_worker(worker(playing=[None] * 64))
+        assert screen.shown[-1] == "48 more slots"
+    assert screen.shown[0].startswith("me: 0 games of 0") and screen.cursor_is_shown
