@@ -12,8 +12,6 @@ from trials import UNHURRIED
 
 from spsa.core.game_settings import Book, GameSettings
 
-FORMULA = "=cmd|'/c calc'!A1"
-
 
 @pytest.fixture(scope="module")
 def kept(sqlite_template, tmp_path_factory):
@@ -76,55 +74,22 @@ def test_csv_has_every_result(played, ask):
     assert (worker["worker"], worker["games"]) == ("machine-1", "80")
 
 
-def test_without_an_option_it_is_shown(played, ask):
-    shown = ask("report").out
-    assert shown.startswith("run first: paused, 4 of 4 iterations, 80 games")
-    for part in ("parameters", "validations", "workers", "games/h"):
-        assert part in shown
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "said"),
-    [
-        ("report --html engine", 2, "is a directory"),
-        ("report --html none/out.html", 1, "master: none/out.html: No such file or directory"),
-        ("report --html out.html --run nope", 3, "there is no run named 'nope'"),
-        ("status --all --events", 2, "exclude each other"),
-        ("status --watch --voids", 2, "exclude each other"),
-        ("status --voids foo", 3, "no void game of a batch foo is kept; batches with some: none"),
-        ("status --voids 1.7", 3, "no void game of a batch 1.7 is kept; batches with some: none"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(line, code, said, played, ask):
-    before = sorted(played.iterdir())
-    heard = ask(*line.split())
-    assert (heard.code, heard.out) == (code, "") and said in heard.err
-    assert sorted(played.iterdir()) == before
-
-
-@pytest.mark.usefixtures("project_store")
-@pytest.mark.parametrize("line", ["status", "status --events", "report"])
-def test_without_a_run_there_is_nothing_to_show(line, ask):
-    heard = ask(*line.split())
-    assert heard.code == 3 and "there is no run yet" in heard.err
-
-
-def test_events_for_people_and_programs(played, ask):
-    lines = ask("status", "--events").out.rpartition("\nevents")[2].splitlines()
-    assert lines[1].split() == ["time", "(UTC)", "event", "by", "detail"]
-    assert [line.split()[2:] for line in lines[2:]] == [
-        ["start", "master", "seed", "42"],
-        ["paused", "me", "to\\nlook"],
-    ]
-    found = ask("status", "--events", "--json").json
-    event = found["events"][-1]
-    assert found["run"] == "first" and event["at"].endswith("+00:00")
-    assert (event["kind"], event["actor"]) == ("paused", "me")
-    assert event["detail"] == {"reason": "to\nlook"}
+@pytest.mark.usefixtures("played")
+def test_reports_and_events_are_shown_and_what_cannot_be_is_refused(ask, transcript):
+    transcript("without an option a report is shown")
+    transcript("events are shown")
+    transcript.refused("what cannot be shown is refused")
+    *_, event = ask("status", "--events", "--json").json["events"]
+    assert (event.pop("at")[-6:], event) == (
+        "+00:00",
+        {"kind": "paused", "actor": "me", "detail": {"reason": "to\nlook"}},
+    )
 
 
 @pytest.mark.slow
-def test_a_crash_is_kept_with_its_moves_and_last_lines(project, database_url, ask, monkeypatch):
+def test_a_crash_is_kept_with_its_moves_and_last_lines(
+    project, database_url, ask, transcript, monkeypatch
+):
     monkeypatch.setenv("DATABASE_URL", database_url)
     plus = engine(project, "plus", moves="e2e4 e7e5 g1f3", fault="crash", at_ply=2)
     minus = engine(project, "minus", moves="e2e4 e7e5 g1f3")
@@ -139,25 +104,13 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(project, database_url, as
             plus_parameters={"margin": 220.5},
             game_settings=GameSettings(time_control=UNHURRIED, book=book),
         )
-        assert ask("status", "--voids").out.endswith("run first has no void games\n")
+        transcript("void games: none")
         words = ("-c", 1, "--engines-cache", project / "cache", "--max-batches", 1)
         done = compete("--spsa", *words, DATABASE_URL=database_url)
         assert "was void 4 times" in done.stderr
         ((machine, _),) = store.failed_batches().items()
-    assert ask("status", "--voids").out.count("plus: crash: killed by SIGSEGV") == 3
-    shown = ask("status", "--voids", "1.0").out
-    for line in (
-        f"batch 1.0, pair 1 of the run on machine {machine}: plus: crash: killed by SIGSEGV",
-        "White: plus; 2 plies; the position:",
-        "  position startpos moves e2e4 e7e5",
-        "  | bestmove e2e4",
-        "  | stderr: a hint",
-        "  | stderr: thread 'main' panicked at src/search.rs:7\\x1b[2J",
-        f"values of plus, binary {published(plus).sha256}:",
-        "  margin = 220.5",
-    ):
-        assert f"{line}\n" in shown
+    sha256 = published(plus).sha256
+    transcript("void games of a crash", machine=machine, sha256=sha256, binary=sha256[:12])
     voids = ask("status", "--voids", "--json").json["void_games"]
     assert [void["values"] for void in voids] == [{"margin": 220.5}] * 3
     assert ask("status", "--voids", "1.0", "--json").json["void_games"] == voids
-    assert "batches with some: 1.0\n" in ask("status", "--voids", "1.7").err

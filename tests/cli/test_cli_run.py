@@ -8,8 +8,9 @@ from unittest.mock import MagicMock
 import click
 import pytest
 from builders import stage
-from console import CONFIG, PARAMS, ROOT, write_project
+from console import CONFIG, ROOT, write_project
 from rich.console import Console
+from transcripts import headings
 
 from spsa.cli.demo import fresh
 from spsa.cli.held_run import HeldRun, interruptible, sole_writer, tune
@@ -17,52 +18,16 @@ from spsa.config import load_config
 from spsa.config.space import load_space
 from spsa.errors import DatabaseUnreachable, InvalidInput
 
-
-def refused(ask, file):
-    """The faults that `run` tells of, after it has been seen to do nothing else."""
-    before = sorted(Path().rglob("*"))
-    heard = ask("run")
-    *faults, count = heard.err.splitlines()
-    assert (heard.code, heard.out) == (2, ""), heard.err
-    assert count.startswith(f"{len(faults)} fault"), heard.err
-    for fault in faults:
-        assert fault.startswith(file) and fault[0] != "/" and "; " in fault, fault
-    assert sorted(Path().rglob("*")) == before
-    return faults
+*FAULTS, TAKEN = headings(__file__)
 
 
-FAULTY = PARAMS.replace("min = 50", "min = 500")
-GONE = FAULTY.replace("[margin]", "[margins]").replace("500", "50")
-THREE = CONFIG.replace("seed = 7", "seed = -7").replace("= 8", "= 7").replace("= 150", "= 0")
-
-
-@pytest.mark.parametrize(
-    ("config", "params", "names"),
-    [
-        (CONFIG.replace("batch_size", "batch_sise"), PARAMS, ['did you mean "batch_size"?']),
-        (CONFIG.replace("[games]", "[game]"), PARAMS, ['did you mean "games"?']),
-        (THREE, PARAMS, ["config.toml:3: [run] seed", "[games]", "[time_control]"]),
-        (CONFIG, FAULTY.replace("step = 1\n", "step = -1\n"), ["[margin]", "[depth]"]),
-        (
-            CONFIG.replace("[spsa]", 'book = "b.epd"\n[spsa]'),
-            GONE,
-            ["[margins]", "b.epd:1: [opening]"],
-        ),
-        (
-            CONFIG.replace('"engine"\n', '"gone"\n'),
-            FAULTY,
-            ["[build]", "gone/src/engine_constants.rs: ", "[margin]"],
-        ),
-    ],
-)
-def test_faults_of_config_come_in_one_go_then_those_of_params_source_and_book(
-    project, config, params, names, ask
-):
-    (project / "b.epd").write_text("no position\n")
-    write_project(project, config, params)
-    faults = refused(ask, "")
-    assert len(faults) == len(names), faults
-    assert {name for name in names if any(name in fault for fault in faults)} == {*names}, faults
+@pytest.mark.parametrize("situation", FAULTS)
+def test_all_faults_are_told_and_nothing_is_done(situation, project, transcript):
+    before = {*project.rglob("*"), project / "b.epd"}
+    said = transcript(situation)
+    assert before >= {*project.rglob("*")}
+    for fault in said[-1].err.splitlines()[:-1]:
+        assert fault[0] != "/" and "; " in fault, "the file from here, and what would be right"
 
 
 def test_a_params_toml_that_is_being_edited_is_written_later(
@@ -98,10 +63,9 @@ def test_a_demo_begins_anew_in_a_folder_of_its_own(tmp_path):
         fresh(tmp_path, 7)
 
 
-def test_a_params_toml_that_the_master_of_another_run_writes(project, ask):
+def test_a_params_toml_that_the_master_of_another_run_writes(project, transcript):
     with sole_writer(load_config(Path("config.toml"), {}), "other"):
-        (fault,) = refused(ask, "config.toml:1: [run] ")
-        assert f"params.toml is written by the master of run other in sqlite:///{project}" in fault
+        transcript.refused(TAKEN)
         own = CONFIG.replace("seed = 7", 'params = "own.toml"')
         write_project(project, own)
         config = load_config(Path("config.toml"), {})

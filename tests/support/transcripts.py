@@ -2,9 +2,9 @@
 
 A situation begins with `== HEADING`. In it `-- FILE` begins the text of a file, which is written;
 `$ COMMAND` is carried out: `spsa-master` within this process, with the environment that is named
-before it, anything else by a shell. What stands below a command is its stdout, its stderr behind
-`! `, without click's lines on usage, and its exit code if that is not 0. `GOLDEN=write` writes what
-is below the commands anew.
+before it; anything else by a shell, also what reads its stdout behind ` | `. What stands below a
+command is its stdout, its stderr behind `! `, without click's lines on usage, and its exit code if
+that is not 0. `GOLDEN=write` writes what is below the commands anew.
 """
 
 import os
@@ -12,7 +12,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from itertools import takewhile
 from pathlib import Path
@@ -25,9 +25,11 @@ from spsa.cli.common import actor
 MASKS = {
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00)?": "{time}",
     r"(\d[\d.]*[smhd] )+ago": "{ago}",
+    r"left: \d.* an hour": "left: {long}",
+    r"\bspsa_[\w-]{43}\b": "{token}",
     r"(?<=\S) {2,}": "  ",
 }
-"""What a clock decides, and the widths of columns that follow from it."""
+"""What a clock or chance decides, and the widths of columns that follow from it."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,16 @@ def _run(command: str, ask: Ask, names: Mapping[str, str]) -> Said:
         command = command.replace(f"{{{name}}}", value)
     before, program, words = command.partition("spsa-master")
     if not program:
-        done = subprocess.run(command, shell=True, capture_output=True, text=True)
-        return Said(done.returncode, done.stdout, done.stderr)
+        return _by_shell(command)
+    words, _, pipe = words.partition(" | ")
     with patch.dict(os.environ, [word.split("=", 1) for word in before.split()]):
         said: Said = ask(*shlex.split(words, comments=True))
-        return said
+    return replace(said, out=_by_shell(pipe, said.out).out) if pipe else said
+
+
+def _by_shell(command: str, text: str = "") -> Said:
+    done = subprocess.run(command, shell=True, input=text, capture_output=True, text=True)
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def _told(said: Said, names: Mapping[str, str]) -> Iterator[str]:
