@@ -13,7 +13,6 @@ from spsa.master.match_engines import MatchDelivery, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.protocol import required_pattern
 
-SCRIPT = "#!/bin/sh\nexit 3\n"
 PLAYS = """#!/bin/sh
 while read -r line; do
   case "$line" in
@@ -26,42 +25,29 @@ done
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("--plus engine", "--plus and --minus go together"),
-        ("--plus engine --minus patch --theta averaged", "--theta and --against are of a run"),
-        ("--plus engine --minus nowhere", "[--minus] there is no file or folder nowhere"),
-        ("--plus engine@nowhere --minus engine", "with a folder that is a work tree of git"),
-        ("--plus config.toml --minus engine", "[--plus] config.toml is not executable"),
-        ("--plus empty --minus engine", "Cargo.toml"),
-        ("--plus engine --minus ./engine", "both sides are the same"),
-        ("--plus engine --minus patch --handicap 0.5", "--handicap"),
-        ("--against ./nowhere", "[--against] there is no file nowhere"),
-        ("--against config.toml", "[--against] config.toml is not executable"),
-    ],
-)
-def test_what_no_match_can_be_made_of_is_refused(words, told, project, project_store, ask):
+def test_what_no_match_can_be_made_of_is_refused(project, project_store, transcript):
     staged = stage(project_store, load_space(project / "params.toml"), planned=3)
-    (project / "empty").mkdir()
-    heard = ask("validate", *words.split())
-    assert heard.code == 2, heard.err
-    assert told in heard.err
-    assert "Traceback" not in heard.err
+    for folder in ("empty", "patch"):
+        (project / folder).mkdir()
+    transcript("what no match can be made of is refused")
     assert project_store.matches(staged.run.id) == []
 
 
+@pytest.mark.usefixtures("project")
+def test_what_is_no_engine_of_this_match_is_refused(transcript):
+    transcript("programs")
+    transcript("a binary is not for machines of all kinds")
+
+
 def test_a_match_that_is_interrupted_is_told_what_continues_it(
-    project, project_store, ask, monkeypatch
+    project, project_store, transcript, monkeypatch
 ):
     begun = SimpleNamespace(delivery=None)
     monkeypatch.setattr("spsa.cli.held_run.reopened", lambda *_: begun)
     monkeypatch.setattr("spsa.cli.held_run.validate", lambda *_: None)
     staged = stage(project_store, load_space(project / "params.toml"), 1)
     project_store.release_master_lease(staged.master)
-    heard = ask("validate")
-    assert heard.code == 130, heard.err
-    assert "not complete: `spsa-master validate --run first` continues it" in heard.err
+    transcript("a match that is interrupted is told what continues it")
 
 
 @pytest.mark.parametrize(
@@ -115,24 +101,6 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     assert required_pattern(sides.requires) == row.requires
 
 
-def test_a_program_that_is_no_engine_is_refused(project, project_store, ask):
-    (project / "script").write_text(SCRIPT)
-    (project / "script").chmod(0o755)
-    heard = ask("validate", "--plus", "script", "--minus", "engine")
-    assert heard.code == 4
-    assert "script" in heard.err and "Traceback" not in heard.err
-
-
-def test_a_binary_is_not_for_machines_of_all_kinds(project, project_store, ask):
-    config = project / "config.toml"
-    config.write_text(config.read_text().replace("[build]", '[build]\nwhere = "worker"'))
-    (project / "script").write_text(PLAYS)
-    (project / "script").chmod(0o755)
-    heard = ask("validate", "--plus", "engine", "--minus", "script")
-    assert heard.code == 2
-    assert f"the binary {project / 'script'} is for one kind of machine; name a source" in heard.err
-
-
 def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_it(
     project, project_store
 ):
@@ -156,14 +124,9 @@ def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_i
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_a_run_that_tunes_nothing_can_be_looked_at_and_not_be_extended(project, project_store, ask):
-    config = load_config(project / "config.toml", {})
-    name = run_of_match(config, project_store, None).name
-    for words in (("status",), ("report",), ("report", "--json"), ("doctor",), ("replay",)):
-        heard = ask(*words)
-        assert heard.code == 0, heard.err
-    assert f"run {name}: matches of engines\n" in ask("status").out
-    heard = ask("set", "--iterations", 9)
-    assert (heard.code, "has no parameters" in heard.err) == (1, True)
-    heard = ask("validate")
-    assert (heard.code, "--plus" in heard.err) == (3, True)
+def test_a_run_that_tunes_nothing_can_be_looked_at_and_not_be_extended(
+    project, project_store, ask, transcript
+):
+    run_of_match(load_config(project / "config.toml", {}), project_store, None)
+    transcript("a run that tunes nothing")
+    assert ask("report", "--json").code == 0
