@@ -17,7 +17,7 @@ from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.start import prepare
+from spsa.master.start import checked_space, prepare
 from spsa.master.validation import sprt_of
 from spsa.report.matches import ThetaChoice, chosen_theta
 
@@ -65,7 +65,7 @@ class Hall:
         self.console.print(
             f"{config.run.name}: {config.spsa.max_iterations} iterations of {each} games"
         )
-        prepared = prepare(config, self.store)
+        prepared = prepare(config, self.store, checked_space(config))
         with held_run(self.store, config, prepared.run, self.console, self.stopping) as held:
             ended = tune(held, prepared)
         return None if ended is None else self.store.run(config.run.name)

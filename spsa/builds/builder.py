@@ -157,7 +157,8 @@ def adopt(
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         searches = [longest_search(one) for one in time_controls]
         if (found := store.find(key)) is not None:
-            declared_options(binary, arguments, searches, tried=False)  # limits may be new to it
+            if searches:  # which may be new to it
+                declared_options(binary, arguments, searches, tried=False)
             return found
         bench = examine(binary, None, arguments, searches)
         verify(binary, key)

@@ -22,7 +22,7 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.files import write_whole
 from spsa.live_display import working
-from spsa.master.start import Prepared, prepare
+from spsa.master.start import Prepared, checked_space, prepare
 from spsa.output import echo
 from spsa.report.html import page
 from spsa.report.parameters import PARAMETERS, parameters
@@ -64,7 +64,7 @@ def demo(seed: int, folder: Path) -> int:
         Store(config.database.url) as store,
         worker_beside(config, folder, slots),
     ):
-        prepared = prepare(config, store)
+        prepared = prepare(config, store, checked_space(config))
         with held_run(store, config, prepared.run, terminal(), stopping) as held:
             match = _tuned_and_measured(held, prepared)
         if match is None:

@@ -69,7 +69,7 @@ def run(
         raise click.UsageError("--doubt is about an earlier run: name that with --from RUN")
     told = addresses(config)
     with working("checking params.toml against the engine"):
-        checked_space(config)
+        space = checked_space(config)
     new = name or config.run.name
     click.get_current_context().with_resource(sole_writer(config, new))
     if migrate.upgrade(config.database.url):
@@ -81,7 +81,7 @@ def run(
     ):
         with working("preparing the run"):
             begins = None if origin is None else _origin(store, origin, doubt, new)
-            prepared = prepare(config, store, name, seed, begins)
+            prepared = prepare(config, store, space, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
             watching(config, held.master_lease, prepared.run.name, told),

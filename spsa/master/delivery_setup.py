@@ -27,6 +27,7 @@ from spsa.config.settings import Config
 from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.files import content
 from spsa.master.delivery import (
     BuildDelivery,
@@ -103,7 +104,7 @@ def delivery_of(
     config: Config,
     space: Space,
     wanted: Mapping[str, Any],
-    source_sha256: str | None,
+    run: Run | None = None,
     store: Store | None = None,
     began: SourceCommit | None = None,
 ) -> tuple[Delivery, tuple[str, ...]]:
@@ -111,7 +112,7 @@ def delivery_of(
 
     Args:
         wanted: the run's own `delivery_settings`.
-        source_sha256: the hash of its source; None for a new run.
+        run: the run, whose source is kept, and whose engine has been tried; None for a new one.
         store: where workers build the engines, if the run wants that; without, this machine does.
         began: the commit that the run began with, if it is known.
 
@@ -123,14 +124,15 @@ def delivery_of(
     common = {**common_settings(config), "require": tuple(wanted["require"])}
     if wanted["kind"] != "build":
         place, arguments = Path(wanted["engine"]), game_settings.engine_arguments
-        engine = adopt(place, build.engines_path, arguments, game_settings.played)
+        untried = game_settings.played if run is None else ()
+        engine = adopt(place, build.engines_path, arguments, untried)
         if wanted["kind"] == "uci":
             return UciDelivery(space=space, engine=engine, **common), ()
     if wanted.get("where") != "worker":
         store = None
     if wanted["kind"] == "build" and store is None:
         wanted = _possible_here(config, wanted)
-    pinned, notes = _pinned(config, wanted, source_sha256, began)
+    pinned, notes = _pinned(config, wanted, run.source_sha256 if run else None, began)
     at_once = build.at_once or (usual_builds() if store is None else AT_ONCE)
     common |= {"source_sha256": pinned.sha256, "at_once": at_once}
     if wanted["kind"] == "command":
@@ -195,7 +197,7 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
     with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
         build = config.build.model_copy(update={"engines_path": Path(folder)})
         own = config.model_copy(update={"build": build})
-        yield delivery_of(own, space, delivery_settings(own), None)[0]
+        yield delivery_of(own, space, delivery_settings(own))[0]
 
 
 def shared_files(config: Config) -> dict[str, bytes]:

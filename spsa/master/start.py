@@ -99,20 +99,21 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
 def prepare(
     config: Config,
     store: Store,
+    space: Space,
     name: str | None = None,
     seed: int | None = None,
     origin: Origin | None = None,
 ) -> Prepared:
     """The run of this name, which is created if it does not exist, at `origin` if that is given.
 
-    If several masters start at once, one creates the run and the others find it.
+    If several masters start at once, one creates the run and the others find it. `space` is the
+    checked one of the files.
 
     Raises:
-        InvalidInput: the files are wrong.
+        InvalidInput: a file has changed meanwhile.
         NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
         TuningError: the source of the run is no longer available.
     """
-    space = checked_space(config)
     wanted = name or config.run.name
     known = store.find_run(wanted)
     # one whose first engines could not be built is replaced, if files and origin say all of it
@@ -152,7 +153,7 @@ def _created(
     else:
         rules, begins = _begun(config, store, space, seed, origin)
         settings = replace(settings, origin=origin.to_json())
-    delivery, more = delivery_of(config, rules.space, settings.delivery, None, store)
+    delivery, more = delivery_of(config, rules.space, settings.delivery, store=store)
     settings = replace(settings, source=source_commit(config))
     store.keep_files(shared_files(config))
     row = new_row(config, settings, rules, name, delivery.source_sha256)
@@ -262,9 +263,7 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     notes: tuple[str, ...] = ()
     if file_space is not None:
         notes = tuple(_edited(config, run, settings, space.fixed(), file_space.fixed()))
-    delivery, more = delivery_of(
-        config, space, settings.delivery, run.source_sha256, store, settings.source
-    )
+    delivery, more = delivery_of(config, space, settings.delivery, run, store, settings.source)
     notes += more
     rules = tuning_of(run)
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)

@@ -14,7 +14,7 @@ from spsa.builds.git import resolve
 from spsa.config import load_config
 from spsa.errors import InvalidInput
 from spsa.master.match_engines import named_engine
-from spsa.master.start import Prepared, prepare
+from spsa.master.start import Prepared, checked_space, prepare
 
 
 @pytest.fixture
@@ -42,7 +42,8 @@ def new_version(repository: Repository) -> str:
 
 
 def prepared(project: Path, store: Store) -> Prepared:
-    return prepare(load_config(project / "config.toml", {}), store)
+    config = load_config(project / "config.toml", {})
+    return prepare(config, store, checked_space(config))
 
 
 def masked(text: str) -> str:

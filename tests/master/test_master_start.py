@@ -1,5 +1,6 @@
 """From files to a run: which rule it gets, and what its owner is told before anything is played."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from shell import Shell
 
 from spsa.cli import execute
 from spsa.config import load_config
+from spsa.config.settings import Config
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, TuningError, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master import delivery_setup
+from spsa.master import delivery_setup, start
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
-from spsa.master.start import Origin, Prepared, prepare
+from spsa.master.start import Origin, Prepared, checked_space
 from spsa.report.answer import sentences
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
@@ -27,6 +29,10 @@ from spsa.report.table import record
 @pytest.fixture
 def store(project_store: Store) -> Store:
     return project_store
+
+
+def prepare(config: Config, store: Store, *words: str, **over: Origin) -> Prepared:
+    return start.prepare(config, store, checked_space(config), *words, **over)
 
 
 def prepared(folder: Path, store: Store, *, iterations: int, in_flight: int, rule: str) -> Prepared:
@@ -163,7 +169,30 @@ def test_a_run_that_builds_needs_its_source_also_if_the_file_has_become_one_of_o
     (project / "config.toml").write_text('[delivery]\nkind = "uci"\nengine = "e"\n')
     config = load_config(project / "config.toml", {})
     with pytest.raises(InvalidInput, match=r"\[build\] source_path is missing"):
-        delivery_setup.delivery_of(config, found.tuning.space, found.settings.delivery, None)
+        delivery_setup.delivery_of(config, found.tuning.space, found.settings.delivery)
+
+
+def test_a_binary_is_searched_with_once_for_each_run(project, store):
+    script = Path(__file__).parents[1] / "support" / "engines" / "optional.py"
+    (project / "script").write_text(
+        f"#!/bin/sh\n[ $# = 0 ] && tee -a {project}/asked | {sys.executable} {script}\n"
+    )
+    (project / "script").chmod(0o755)
+    uci = '[delivery]\nkind = "uci"\nengine = "script"\n'
+    options = '[boldness]\nvalue = 3\nmin = 0\nmax = 50\nstep = 5\noption = "boldness"\n'
+    text = CONFIG.replace('[build]\nsource_path = "engine"\n', uci).replace(
+        "Hash = 1", "patience = 9"
+    )
+    write_project(project, text, options)
+    config = load_config(project / "config.toml", {})
+
+    def asked(name: str) -> tuple[int, bool]:
+        (project / "asked").write_text("")
+        opened(store, prepare(config, store, name))
+        words = (project / "asked").read_text()
+        return words.count("uci\n"), "go nodes" in words
+
+    assert [asked(name) for name in ("one", "one", "two")] == [(2, True), (1, False), (2, True)]
 
 
 def test_values_that_are_not_those_of_the_source_are_told(project, store):
@@ -263,7 +292,7 @@ def test_this_machine_needs_one_of_the_levels(where, tmp_path, monkeypatch):
     wanted = delivery_setup.delivery_settings(config)
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* only linux, x86-64, x86-64-v2"):
-        delivery_setup.delivery_of(config, SPACE, wanted, None)
+        delivery_setup.delivery_of(config, SPACE, wanted)
     assert not (tmp_path / ".tuning").exists()
 
 
