@@ -126,7 +126,7 @@ class ParameterSection(Section):
         for key, bound in (("min", p.minimum), ("max", p.maximum)) if p.unit else ():
             if abs(p.nearest(bound) - bound) > 1e-6 * p.unit:
                 remedy = f"use {p.nearest(bound)}" + (', or type = "float"' if p.integral else "")
-                yield (key,), f"{key} {bound:g} is no multiple of {p.unit:g}", remedy
+                yield (key,), f"{key} {bound} is no multiple of {p.unit:g}", remedy
 
 
 def load_space(path: Path) -> Space:
