@@ -1,28 +1,22 @@
-"""The space: its units, what it plays, and its exact copies."""
+"""The space: its units, what it plays, where values go, and its exact copies."""
 
 import json
 from dataclasses import replace
 
+import builders
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.params import Constraint, Location, Parameter, Role, Space
-from spsa.core.params.parameter import circle, feasible
+from spsa.core.params import Constraint, Location, Role, Space
+from spsa.core.params.parameter import assignments, circle, conflicts, feasible
 from spsa.master.session import differences
 
 
 def parameter(name, value, low, high, step, **more):
-    location = Location(name.upper())
-    return Parameter(
-        name=name,
-        value=value,
-        minimum=low,
-        maximum=high,
-        step=step,
-        **{"location": location, "option": name} | more,
-    )
+    facts = {"location": Location(name.upper()), "minimum": low, "maximum": high, "step": step}
+    return builders.parameter(name, value=value, **facts | more)
 
 
 MARGIN = parameter("margin", 200, 50, 400, 20)
@@ -220,7 +214,48 @@ def test_impossible_constraints_are_recognised():
     assert circle((Constraint("a", "b"), Constraint("a", "c"))) == ()
 
 
-@pytest.mark.parametrize("text", ["a", "a < b < c", "a = b", "a < 3.5", "< b", ""])
-def test_what_is_no_constraint_is_refused(text):
-    with pytest.raises(ValueError, match="order between two"):
-        Constraint.parse(text)
+def knob(name, location, **more):
+    return parameter(name, 1, -999, 999, 1, location=location, **more)
+
+
+def source(*numbers):
+    """A reader of sources in which every array holds `numbers`."""
+    return lambda array: {array.at(i): number for i, number in enumerate(numbers)}
+
+
+def test_a_constant_takes_its_value_scaled():
+    scaled = knob("lmr", Location("LMR"), integral=False, scale=1000)
+    assert assignments([scaled], {"lmr": 0.75}, source()) == {Location("LMR"): 750}
+
+
+def test_two_knobs_fill_an_array_of_the_kind_that_it_has():
+    array = Location("LMP")
+    roles = {"base": Role.BASE, "slope": Role.PER_INDEX}
+    both = [knob(name, array, role=role, integral=False) for name, role in roles.items()]
+    written = assignments(both, {"base": 8.4, "slope": 4.2}, source(0, 0, 0))
+    assert written == {array.at(0): 8, array.at(1): 13, array.at(2): 17}
+    real = assignments(both, {"base": 8.4, "slope": 4.2}, source(0.0, 0.0))
+    assert [*real.values()] == pytest.approx([8.4, 12.6])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "clash"),
+    [
+        ("A", "A", True),
+        ("A", "B", False),
+        ("A[1]", "A[2]", False),
+        ("A[1]", "A", True),
+        ("m::A", "n::A", False),
+        ("m::A", "A", True),
+        ("x.rs::A", "A", False),
+    ],
+)
+def test_two_parameters_may_not_write_one_number(first, second, clash):
+    both = [knob(text, Location.parse(text)) for text in (first, second)]
+    assert bool(list(conflicts(both))) is clash
+
+
+def test_the_two_knobs_of_an_array_are_partners_and_a_third_is_a_conflict():
+    roles = [Role.BASE, Role.PER_INDEX, Role.PER_INDEX]
+    three = [knob(f"k{i}", Location("T"), role=role) for i, role in enumerate(roles)]
+    assert [(a.name, b.name) for a, b in conflicts(three)] == [("k1", "k2")]

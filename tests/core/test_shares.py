@@ -1,6 +1,5 @@
 """Games are divided among time controls as their shares say, in whole batches, by a seed."""
 
-import re
 from collections import Counter
 from fractions import Fraction
 
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import TimeControl, TimeKind, assigned, games_by_share, whole_parts
+from spsa.core.game_settings import assigned, games_by_share, whole_parts
 
 SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 SEEDS = st.integers(0, 2**63 - 1)
@@ -55,41 +54,3 @@ def test_no_time_control_always_comes_last():
     last = Counter(order[-1] for order in orders)
     assert set(last) == {0, 1, 2} and min(last.values()) > 60
     assert len({tuple(order) for order in orders}) > 290
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("10+0.1", {"kind": TimeKind.CLOCK, "low": 10, "high": 10, "increment": 0.1}),
-        ("86400", {"kind": TimeKind.CLOCK, "low": 86400, "high": 86400}),
-        ("40/0.001", {"kind": TimeKind.CLOCK, "low": 0.001, "high": 0.001, "moves": 40}),
-        ("movetime=0.001", {"kind": TimeKind.MOVETIME, "low": 0.001, "high": 0.001}),
-        ("nodes=1", {"kind": TimeKind.NODES, "low": 1, "high": 1}),
-        ("depth=1000", {"kind": TimeKind.DEPTH, "low": 1000, "high": 1000}),
-    ],
-)
-def test_a_limit_is_read_from_the_command_line(text, values):
-    assert TimeControl.parse(text) == TimeControl(**values)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0.0009+1",
-        "86401",
-        "1+86401",
-        "0/10",
-        "40/",
-        "x",
-        "movetime=0.0009",
-        "movetime=86401",
-        "nodes=0",
-        "nodes=1000000000001",
-        "depth=0",
-        "depth=1001",
-        "clock=1",
-    ],
-)
-def test_a_limit_that_nothing_can_be_played_at_is_refused(text):
-    with pytest.raises(ValueError, match=re.escape(text.rpartition("=")[2])):
-        TimeControl.parse(text)
