@@ -221,6 +221,7 @@ def transcript(
     ask: Ask, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Transcript:
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     return Transcript(ask, request.path.with_suffix(".txt"))
 
 

@@ -26,10 +26,11 @@ MASKS = {
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00)?": "{time}",
     r"(\d[\d.]*[smhd] )+ago": "{ago}",
     r"left: \d.* an hour": "left: {long}",
+    r"\d[\d,]{4,} nodes a second": "{many} nodes a second",
     r"\bspsa_[\w-]{43}\b": "{token}",
     r"(?<=\S) {2,}": "  ",
 }
-"""What a clock or chance decides, and the widths of columns that follow from it."""
+"""What a clock or a key decides, and the widths of columns that follow from it."""
 
 
 @dataclass(frozen=True)
