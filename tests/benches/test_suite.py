@@ -1,11 +1,14 @@
-"""The suite's problems are what they say, and rules come out on it in the order that is known."""
+"""The suite's problems are what they say, and `papers compare` plays rules on them."""
 
+import json
 from dataclasses import replace
 from math import isclose
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from benches.papers.commands.compare import compare
 from benches.papers.comparison import (
     COMPARED_RULES,
     ComparisonCell,
@@ -47,18 +50,14 @@ def test_the_start_loses_the_elo_to_gain(family):
     assert drawn.elo_to_gain.max() - drawn.elo_to_gain.min() > (most - least) / 4
 
 
-def test_the_same_seed_draws_the_same_problems_and_another_seed_others():
+def test_a_seed_draws_the_same_problems_and_another_seed_or_half_draws_others():
     one, again = SUITE.problems(group(75)), SUITE.problems(group(75))
-    other = replace(SUITE, seed=12).problems(group(75))
     assert np.array_equal(one.losses.hessian, again.losses.hessian)
     assert np.array_equal(one.draw_rate, again.draw_rate)
-    assert not np.any(one.losses.elo_to_gain == other.losses.elo_to_gain)
-
-
-def test_the_halves_have_no_problem_in_common():
-    choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in ("choose", "judge"))
-    assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
-    assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
+    for other in (replace(SUITE, seed=12), replace(SUITE, half="choose")):
+        found = other.problems(group(75))
+        assert not np.intersect1d(one.losses.elo_to_gain, found.losses.elo_to_gain).size
+        assert not np.intersect1d(one.draw_rate, found.draw_rate).size
 
 
 def test_a_budget_holds_the_same_problems_however_it_is_cut():
@@ -106,3 +105,23 @@ def test_everybody_can_run_and_ends_at_a_number(rule):
     for h in contest.groups():
         for part in contest.recovered(rule, h).values():
             assert np.all(np.isfinite(part))
+
+
+def test_the_command_has_every_rule_with_its_difference_and_every_cell_and_repeats_itself():
+    asked = ["--rules", "mixture,fishtest", "--budgets", "600", "--problems", "2", "--batch", "75"]
+    told, found, again = (
+        CliRunner().invoke(compare, [*asked, *more]) for more in ([], ["--json"], ["--json"])
+    )
+    assert (told.exit_code, found.exit_code) == (0, 0), told.output
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("half judge, seed 1: 70 problems, 75 pairs an iteration")
+    assert "minus mixture" in lines[1]
+    assert [line.split()[0] for line in lines[2:4]] == ["mixture", "fishtest"]
+    assert "heterogeneous" in told.stdout and "settled" in told.stdout
+    (contest,) = json.loads(found.stdout)["contests"]
+    assert [one["rule"] for one in contest["rules"]] == ["mixture", "fishtest"]
+    cells = contest["rules"][0]["cells"]
+    sizes = {(cell["parameters"], cell["budget"]) for cell in cells}
+    assert sizes == {(4, 600), (16, 600), (64, 600), (8, 720), (8, 900)}
+    assert all(len(cell["recovered"]) == 2 for cell in cells)
+    assert found.stdout == again.stdout
