@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from golden import compare_cases
 
 from spsa.builds import smoke
 from spsa.builds.builder import adopt
@@ -15,6 +16,8 @@ from spsa.uci.engine import Limit
 LISTEN = """
 while read -r line; do
   case "$line" in
+    "position fen"*) fen=1 ;;
+    ucinewgame) fen= ;;
     uci) echo "id name script"; echo uciok ;;
     isready) echo readyok ;;
     "go nodes"*) :; GO ;;
@@ -89,80 +92,31 @@ def test_nothing_is_left_behind(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"alive", "engine"}
 
 
-@pytest.mark.parametrize(
-    ("output", "nodes"),
-    [
-        ("12345 nodes 678 nps", 12345),
-        ("Nodes searched  : 4711\nNodes/second    : 99", 4711),
-        ("info depth 3 score cp 33 nodes 12 nps 7\nBench: 1234567", 1234567),
-        ("1,234,567 nodes", 1234567),
-        ("nodes: 5\nnodes: 6", 6),
-        ("333 nodes/second\n333 nodes per second", None),
-        ("info depth 3 score cp 33 nodes 12", None),
-        ("solved 10 of 20 positions", None),
-    ],
-)
-def test_node_counts(output, nodes):
-    assert node_count(output) == nodes
+def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path):
+    def shown(files):
+        if output := files.get("bench"):
+            return [f"{node_count(output)}"]
+        engine = script(tmp_path, LISTEN, files["go"], files.get("clock", ""))
+        limit = Limit(b"go nodes 500\n", 20.0 if files["go"] else 0.5)
+        try:
+            examine(engine, False, searches=[limit])
+        except SmokeTestFailed as failed:
+            return str(failed).replace(f"{engine}: ", "").splitlines()
+        return ["as asked"]
+
+    compare_cases(Path(__file__).with_name("smoke.txt"), shown)
 
 
-@pytest.mark.parametrize(
-    ("answer", "seconds", "said"),
-    [
-        ("", 0.5, "hang: no bestmove within 0.5 s of `go nodes 500`; if the engine does not know"),
-        ("kill -SEGV $$", 20.0, "crash: killed by SIGSEGV\n"),
-        ("echo 'bestmove (none)'", 20.0, "no move: 'bestmove (none)'; if it needs"),
-        ("echo bestmove e2e5", 20.0, "illegal move: e2e5\n"),
-    ],
-)
-def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
-    tmp_path, answer, seconds, said
-):
-    assert f"asked `go nodes 500`: {said}" in refused(script(tmp_path, LISTEN, answer), seconds)
-
-
-@pytest.mark.parametrize("reply", ["(none)", "e7e5"])
-def test_an_engine_that_finds_no_move_in_a_middle_game_is_named(tmp_path, reply):
-    """Also one that is published already: the limit of the run may be new to it."""
-    body = LISTEN.replace("uci)", '"position fen"*) fen=1 ;;\nucinewgame) fen= ;;\nuci)')
-    go = f'echo info depth 1 score cp 3; [ $fen ] && echo "bestmove {reply}" || echo bestmove e2e4'
-    engine = script(tmp_path, body, f'case "$line" in *" 500") {go} ;; *) {MOVE} ;; esac')
-    told = refused(engine)
-    assert "asked `go nodes 500` in r1bq1rk1/" in told and reply in told
+def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
+    go = 'case "$line" in *" 500") echo bestmove e7e5 ;; *) MOVE ;; esac'.replace("MOVE", MOVE)
+    engine, published = script(tmp_path, LISTEN, go), tmp_path / "published"
     few, more = (TimeControl(kind=TimeKind.NODES, low=n, high=n) for n in (500, 600))
-    published = tmp_path / "published"
     assert adopt(engine, published, (), [more]) == adopt(engine, published, (), [more])
-    with pytest.raises(SmokeTestFailed, match="in r1bq1rk1/"):
+    with pytest.raises(SmokeTestFailed, match="illegal move: e7e5"):
         adopt(engine, published, (), [few])
-
-
-def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path):
-    engine = script(tmp_path, LISTEN, "echo bestmove a2a3", MOVE)
-    assert "`go nodes 500`, it moves without a search; if the" in refused(engine)
-    for go, clock in (("echo bestmove a2a3", "echo bestmove a2a3"), (MOVE, "exit")):
-        script(tmp_path, LISTEN, go, clock)
-        examine(engine, False, searches=[Limit(b"go nodes 500\n", 20.0)])
-
-
-@pytest.mark.parametrize(
-    ("nodes", "said"),
-    [
-        ("$((${line#go nodes } / 4096 * 4096 + 4096))", ""),
-        ("$((${line#go nodes } / 3))", ""),
-        ("0", ""),
-        ("7000", "it searches 7,000 nodes of 1,000, and 7,000 of 64,000: it ignores `go nodes`"),
-        ("$((${line#go nodes } / 100 + 900))", "it searches 910 nodes of 1,000, and 1,540 of 6"),
-    ],
-    ids=["in steps", "told of late", "no counts", "by depth", "by its clock"],
-)
-def test_an_engine_that_counts_no_nodes_is_named(tmp_path, nodes, said):
-    go = f"echo info depth 1 nodes {nodes} score cp 3; echo bestmove e2e4"
-    engine, limit = script(tmp_path, LISTEN, go), Limit(b"go nodes 500\n", 20.0)
-    if said:
-        told = refused(engine)
-        assert said in told and 'set kind = "movetime" or "depth"' in told
-    else:
-        examine(engine, False, searches=[limit])
+    script(tmp_path, LISTEN, "echo info depth 1 nodes 7000 score cp 3; echo bestmove e2e4")
+    limit = Limit(b"go nodes 500\n", 20.0)
+    assert "it searches 7,000 nodes of 1,000" in refused(engine)
     examine(engine, False, searches=[limit], tried=True)
 
 
