@@ -197,13 +197,15 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None 
         return StartBuild(k)
     if pacing.is_fixed and (due or in_build.count):
         return Idle()  # a paused run opens nothing, so it must not apply results past that opening
-    return _after_opening(view, in_build, running=running)
+    return _after_opening(view, running=running)
 
 
-def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> Decision:
+def _after_opening(view: RunView, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
         return Apply(oldest) if oldest.is_played and view.miscounted is None else Idle()
-    if not running or in_build.count or any(it.is_background for it in view.open):
+    run = view.run
+    is_over = run.applied == run.max_iterations  # else games of a match may be ready for the fleet
+    if not running or not is_over or any(it.is_background for it in view.open):
         return Idle()
     return Finish()

@@ -126,6 +126,9 @@ def test_as_needed_results_are_applied_while_engines_are_built():
     assert as_needed(view(2, []), 1, builders=1) == Idle()
     assert as_needed(view(9, [NEXT]), wanted=99) == Apply(NEXT)
     assert as_needed(view(10, []), wanted=99) == Finish()
+    match = replace(iteration(4), purpose=Purpose.VALIDATE, k=None)
+    left_match = replace(view(3, [match], ready=1000), opened=3)
+    assert as_needed(left_match) == Idle()
 
 
 STUCK = Obstacle(reason="batch 0: no book", batch_ids=frozenset({7}))
