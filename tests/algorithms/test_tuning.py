@@ -1,6 +1,6 @@
-"""A rule on a space: pure, inside its bounds to the bit, and every number where it belongs."""
+"""A rule on a space: inside its bounds to the bit, carried to another, with one or more limits."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.algorithms import Belief, algorithms
+from spsa.algorithms.rule import PAIR_RESULTS
+from spsa.algorithms.time_controls import TimeControlSums
 from spsa.algorithms.tuning import Observed, PlayedGames, tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
@@ -38,10 +40,9 @@ def tuned(space=SPACE, seed=5, algorithm="spsa", **settings):
     return tuning(space, algorithm, settings, iterations=50, pairs=PAIRS, seed=seed)
 
 
-def games_of(proposal, tally):
-    return PlayedGames(
-        k=proposal.k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
-    )
+def games_of(asked, tally, by_time_control=()):
+    facts = {"k": asked.k, "a_k": asked.a_k, "c_k": asked.c_k, "played": asked.played}
+    return PlayedGames(tally=tally, by_time_control=by_time_control, **facts)
 
 
 def walked(rules, tallies):
@@ -264,3 +265,136 @@ def test_a_run_of_matches_has_a_rule_without_parameters_and_no_warning():
     made = tuning(Space(()), "mixture", {}, iterations=1, pairs=1, seed=1)
     theta, _ = made.start()
     assert theta == {}
+
+
+def moved(rules):
+    """Theta and state of a rule after some results."""
+    results = (Tally.of_pair(2, k % 3) + Tally.of_pair(1, 1) for k in range(6))
+    *_, (_, _, last) = walked(rules, results)
+    return dict(last.theta), last.state
+
+
+@pytest.mark.parametrize("algorithm", ["bspsa", "bspsas"])
+def test_a_fork_has_theta_and_deviations_between_the_posterior_and_the_prior(algorithm):
+    before = tuned(SPACE, algorithm=algorithm)
+    theta, state = moved(before)
+    values = Space(tuple(replace(p, value=theta[p.name]) for p in SPACE.parameters))
+    prior = before.rule.rule.belief(before.rule.rule.start()).deviation
+    widths = []
+    for doubt in (1.0, 2.0, 1000.0):
+        fork = tuned(values, algorithm=algorithm).forked(before, state, doubt)
+        there, known = fork.start()
+        assert there == pytest.approx(theta)
+        loaded = fork.rule.load(known)
+        assert fork.rule.theta(loaded) == pytest.approx(values.steps(theta))
+        assert loaded.average.count == 0
+        widths.append(fork.rule.rule.belief(loaded.rule).deviation)
+    posterior = before.rule.rule.belief(before.rule.load(state).rule).deviation
+    assert (widths[0] <= widths[1]).all() and (widths[1] <= widths[2] + 1e-9).all()
+    assert widths[2] == pytest.approx(prior, rel=0.05)
+    assert widths[0] == pytest.approx(posterior)
+    narrow, wide = 1 / posterior**2, 1 / prior**2
+    assert 1 / widths[1] ** 2 == pytest.approx(wide + (narrow - wide) / 4)
+
+
+def test_a_fork_may_have_other_parameters():
+    before = tuned(SPACE, algorithm="bspsa")
+    _, state = moved(before)
+    space = Space((parameter("new", value=7, step=2), *SPACE.parameters[:1]))
+    fork = tuned(space, algorithm="bspsa").forked(before, state, 1.0)
+    joint = fork.rule.load(fork.start()[1]).rule
+    old = before.rule.load(state).rule
+    assert joint.covariance[1, 1] == pytest.approx(old.covariance[0, 0])
+    assert joint.covariance[0, 1] == joint.covariance[1, 0] == 0
+    assert np.array_equal(joint.covariance, joint.covariance.T)
+    assert joint.mean[0] == 3.5
+
+
+SHARP, DRAWN = (0.2, 0.1, 0.4, 0.1, 0.2), (0.01, 0.09, 0.8, 0.09, 0.01)
+OF_EACH = np.array([[60.0], [20.0]])
+TWO = Space((parameter("margin"), parameter("calm")))
+
+
+def variance(chances):
+    return float(np.dot(chances, PAIR_RESULTS**2))
+
+
+def known(pairs=1e9):
+    """What so many pairs of each have said."""
+    taus = np.array([[variance(SHARP)], [variance(DRAWN)]])
+    zeros = np.zeros((2, 1))
+    return TimeControlSums(
+        pairs=np.full((2, 1), pairs), squares=pairs * taus, pull=zeros, pull_squares=zeros
+    )
+
+
+@pytest.mark.parametrize("weights", [(None, None), (1.0, 1.0), (1.0, 5.0), (30.0, 2.0)])
+def test_the_result_is_as_noisy_as_a_rule_expects(weights):
+    rng, results = np.random.default_rng(7), []
+    for _ in range(4000):
+        counts = np.array(
+            [rng.multinomial(int(n), p) for n, p in zip(OF_EACH[:, 0], (SHARP, DRAWN), strict=True)]
+        )
+        told = known().weighed(counts, weights)
+        expected = told @ PAIR_RESULTS**2  # B tau^2 of this result
+        results.append((told @ PAIR_RESULTS, expected, told.sum()))
+    result, expected, pairs = np.array(results).T
+    assert result.var() == pytest.approx(expected.mean(), rel=0.07)
+    if None in weights:
+        # the information of both, and as many pairs as were played
+        both = OF_EACH[0, 0] / variance(SHARP) + OF_EACH[1, 0] / variance(DRAWN)
+        assert pairs == pytest.approx(OF_EACH.sum(), rel=1e-6)
+        assert OF_EACH.sum() ** 2 / expected.mean() == pytest.approx(both, rel=0.05)
+
+
+def test_what_teaches_more_weighs_more_and_given_weights_are_obeyed():
+    counts = np.array([[0, 0, 0, 0, 10], [10, 0, 0, 0, 0]])
+    assert known(0.0).weighed(counts, (None, None)) @ PAIR_RESULTS == pytest.approx(0.0)
+    assert known().weighed(counts, (None, None)) @ PAIR_RESULTS < -1.0
+    assert known().weighed(counts, (9.0, 1.0)) @ PAIR_RESULTS > 1.0
+    assert not known().weighed(0 * counts, (None, None)).any()
+
+
+def played(weights, tallies, k=1, before=None):
+    rules = tuning(TWO, "mixture", {}, iterations=9, pairs=8, seed=5, weights=weights)
+    theta, state = (before.theta, before.state) if before else rules.start()
+    asked = rules.propose(state, theta, k)
+    games = games_of(asked, sum(tallies, Tally()), tallies if weights else ())
+    return rules, rules.update(state, theta, games)
+
+
+WON = sum([Tally.of_pair(2, 1)] * 4, Tally())
+EVEN = sum([Tally.of_pair(1, 1)] * 4, Tally())
+
+
+def test_a_single_time_control_has_no_part_in_the_state():
+    _, update = played((), (WON, EVEN))
+    assert "time_controls" not in update.state
+    rules, same = played((None, None), (WON, EVEN))  # nothing is known yet: equal weights
+    assert same.theta == pytest.approx(update.theta, rel=1e-12)
+    sums = rules.sums(same.state)
+    assert sums.pairs.tolist() == [[4.0], [4.0]] and sums.squares.tolist() == [[4.0], [0.0]]
+    assert (np.abs(sums.pull[0]) > 0).all() and not sums.pull[1].any()
+
+
+def test_what_was_learned_of_the_time_controls_decides_the_next_weights():
+    _, first = played((None, None), (WON, EVEN))
+    again = [played((None, None), parts, 2, first)[1].elo for parts in ((WON, EVEN), (EVEN, WON))]
+    assert again[0] < again[1]  # the second has drawn all its pairs so far
+
+
+@pytest.mark.parametrize("algorithm", ["mixture", "spsa"])
+def test_a_fork_knows_the_variances_of_the_same_time_controls(algorithm):
+    before, update = played((None, None), (WON, EVEN))
+    after = tuning(TWO, algorithm, {}, iterations=9, pairs=8, seed=1, weights=(None,) * 3)
+    for doubt in (1.0, 2.0):
+        _, state = after.forked(before, update.state, doubt, [1, -1, 0]).start()
+        sums = after.sums(state)
+        assert sums.pairs.ravel() * doubt**2 == pytest.approx([4.0, 0.0, 4.0])
+        assert sums.squares.ravel() * doubt**2 == pytest.approx([0.0, 0.0, 4.0])
+        assert not sums.pull.any() and not sums.pull_squares.any()
+    single, _ = played((), (WON, EVEN))
+    assert single.sums(single.forked(before, update.state, 1.0, [0]).start()[1]) is None
+    assert not after.sums(
+        after.forked(single, single.start()[1], 1.0, [0, -1, -1]).start()[1]
+    ).pairs.any()
