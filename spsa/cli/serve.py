@@ -165,7 +165,8 @@ def _refuse_unusable_tls(certificate: Path, private_key: Path) -> None:
     try:
         context.load_cert_chain(certificate, private_key, password="")  # else it asks for one
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        reason = getattr(error, "reason", getattr(error, "strerror", None) or error)
+        reason = reason or "a file is damaged, or the key has a password"
         found = f"cannot be used with {private_key}: {str(reason).replace('_', ' ').lower()}"
         remedy = "name the PEM files of a certificate, with its chain, and of its private key"
         raise InvalidInput.of(certificate, "certificate", found, remedy) from None
