@@ -1,10 +1,12 @@
 """What a run will take and bring: by arithmetic where there is some, else by simulation."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import builders
 import numpy as np
 import pytest
+from golden import compare
 
 from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
@@ -53,7 +55,7 @@ def design(**over):
 
 
 def parameter(name="x", **over):
-    return builders.parameter(name, **{"step": 5.0} | over)
+    return builders.parameter(name, **{"step": 5.0, "line": 7} | over)
 
 
 @pytest.mark.parametrize(
@@ -186,41 +188,27 @@ def test_a_coarser_run_has_as_many_games():
         assert coarser(many)[0].iterations == pytest.approx(iterations, abs=3)
 
 
-@pytest.mark.parametrize(
-    ("over", "word"),
-    [
-        ({"step": 1.0}, "the step is too small"),
-        ({"step": 40.0}, "span most of it"),
-        ({"step": 1.0, "value": 50.0, "minimum": 49.0, "maximum": 52.0}, "use a wider range"),
-        ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
-        ({"value": 100.0}, "at its max"),
-    ],
-)
-def test_a_step_that_suits_nothing_is_pointed_at(over, word):
-    (found,) = space_warnings(Space((parameter(**over, line=7),)), 1.0)
-    assert str(found).startswith("x: ") and word in str(found) and found.line == 7
+LESS, MORE = parameter("less", value=49.0), parameter("more", value=50.0)
+ORDER = (Constraint("less", "more"),)
+SPACES = {
+    "a sensible parameter": Space((parameter(),)),
+    "a step that is too small": Space((parameter(step=1.0),)),
+    "a step that spans the range": Space((parameter(step=40.0),)),
+    "a range that is narrow": Space((parameter(step=1.0, minimum=49.0, maximum=52.0),)),
+    "a step under half a unit": Space((parameter(step=0.3, minimum=45.0, maximum=60.0),)),
+    "a value at its bound": Space((parameter(value=100.0),)),
+    "a perturbation that leaves the bounds": Space((parameter(value=95.0, step=10.0),)),
+    "a constraint that leaves one side": Space((LESS, replace(MORE, active=False)), ORDER),
+    "a constraint between two that are apart": Space((replace(LESS, value=20.0), MORE), ORDER),
+}
 
 
-def test_a_perturbation_that_leaves_the_bounds_is_told():
-    (found,) = side_warnings(Space((parameter(value=95.0, step=10.0, line=7),)), 1.0)
-    assert found.line == 7
-    assert "plus or minus, 10 from 95, leaves 0 .. 100" in str(found)
-    assert "widen the range" in str(found)
-
-
-def test_a_constraint_that_leaves_one_side_is_told():
-    less, more = parameter("less", value=49.0), parameter("more", value=50.0)
-    tight = Space((less, replace(more, active=False)), (Constraint("less", "more"),))
-    (warning,) = side_warnings(tight, 1.0)
-    assert warning.name == "less"
-    assert "a constraint puts plus and minus on one side of 49: 44 and 49 are" in str(warning)
-    apart = Space((replace(less, value=20.0), more), (Constraint("less", "more"),))
-    assert not list(side_warnings(apart, 1.0))
-
-
-def test_a_sensible_parameter_is_passed_over():
-    assert not list(space_warnings(Space((parameter(),)), 1.0))
-    assert not list(side_warnings(Space((parameter(),)), 1.0))
+def test_what_is_warned_of_parameters():
+    found = ""
+    for name, space in SPACES.items():
+        told = (*space_warnings(space, 1.0), *side_warnings(space, 1.0))
+        found += "".join(f"{line}\n" for line in (name, *(f"    {w.line}: {w}" for w in told)))
+    compare(Path(__file__).with_name("warnings.txt"), found)
 
 
 def inputs(**over):
