@@ -287,13 +287,13 @@ class BatchResult:
         if not self.tally.consistent:
             return "has counts of games and pairs that do not agree"
         if games > MAX_GAMES:
-            return f"has more than {MAX_GAMES} games"
+            return f"has more than {MAX_GAMES:,} games"
         if self.plus_time_losses > games or self.minus_time_losses > games:
             return f"has more losses on time than its {games} games"
         if self.moves > games * 2 * MAX_MOVES:
-            return f"has {self.moves} moves in {games} games"
+            return f"has {self.moves:,} moves in {games:,} games"
         if sum(self.voids.values()) > MAX_VOID_GAMES:
-            return f"has more than {MAX_VOID_GAMES} void games"
+            return f"has more than {MAX_VOID_GAMES:,} void games"
         return None
 
 
