@@ -54,17 +54,19 @@ _MARKS = r"""
   (preproc_function_def) (preproc_call) (preproc_include)] @bare
 (subscript_expression (_) . (_) @bare)
 (case_statement value: (_) @bare)
-(for_statement initializer: (_) @bare)
-(for_statement condition: (_) @bare)
-(for_statement update: (_) @bare)
+(for_statement [initializer: (_) condition: (_) update: (_)] @bare)
 (while_statement condition: (_) @bare)
 
 (comment) @aside
 (array_declarator size: (_) @length)
 (subscript_designator (identifier) @length)
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
-(binary_expression operator: [">>" "%"] right: (identifier) @length)
-(binary_expression operator: ["&" "|" "^"] (number_literal) @bare)
+(binary_expression operator: ["==" "!="] right: (identifier) @kind)
+(binary_expression operator: [">>" "%"]
+  right: [(identifier) @length (field_expression field: (_) @length)])
+(case_statement value: (identifier) @length)
+(binary_expression left: (number_literal) @bare operator: "-" (#eq? @bare "7"))
+(binary_expression operator: ["&" "|" "^" "==" "!="] (number_literal) @bare)
 (binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
 """
 _UNIT = r"""

@@ -230,7 +230,8 @@ class SourceFile:
     """All that is known of one file's text.
 
     `broken` is the first line that is not Rust; no file of C or C++ has one, because a macro may
-    stand for any text. `lengths` are the names of array lengths, indexes and shifts.
+    stand for any text. `lengths` are the names of array lengths, indexes and shifts, `kinds` those
+    that others are compared with.
     """
 
     name: str
@@ -238,6 +239,7 @@ class SourceFile:
     constants: tuple[SourceConstant, ...]
     broken: int | None
     lengths: frozenset[str]
+    kinds: frozenset[str]
     bounds: tuple[Bounds, ...] = ()
 
     @cached_property

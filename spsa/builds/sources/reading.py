@@ -46,6 +46,8 @@ With arguments, `#define ALL(PARAM)`, the calls need ranges: others may be of an
 """
 _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
 """A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
+PRINTED = "option name"
+_PRINTED = re.compile(r"option name (\w+) type spin default (-?\d+) min (-?\d+) max (-?\d+)")
 _RANGED_CALL = re.compile(
     r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
     re.MULTILINE | re.ASCII,
@@ -62,14 +64,24 @@ def parse(
     tree = _tree(name, text)
     values = Values(tree, {**known, **tree.types()})
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
-    lengths = (_words(mark.node) for mark in tree.marked("length"))
+    lengths, kinds = (
+        frozenset(word for one in tree.marked(mark) for word in _words(one.node))
+        for mark in ("length", "kind")
+    )
     return SourceFile(
         name=name,
         text=text,
         constants=tuple(_constants(values)),
         broken=min(broken, default=None),
-        lengths=frozenset(word for words in lengths for word in words if not word[0].isdigit()),
-        bounds=tuple(_bounds(values, mark.parts) for mark in tree.marked("bounds")),
+        lengths=lengths,
+        kinds=kinds,
+        bounds=(
+            *(_bounds(values, mark.parts) for mark in tree.marked("bounds")),
+            *(
+                Bounds(PRINTED, place, (*map(int, told),))
+                for place, *told in _PRINTED.findall(text)
+            ),
+        ),
     )
 
 

@@ -31,11 +31,16 @@ DEFAULT_CONSTANTS = "src/engine_constants.rs"
 _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 _MAX_IN_FUNCTIONS = 500
 """Numbers inside functions that are listed, of all files together."""
+_FEW = 0.1
+"""Of all numbers; where so few have a range of their author, the others may be tuned as well."""
 _LONGEST = 80
 """Characters of a line of source that are shown."""
 
 _ENUMERATED = re.compile(rb"\s*,(?:\s|//[^\n]*|/\*.*?\*/)*\w+\s*[,}]", re.DOTALL)
 """What stands behind a number that the next enumerator counts on from."""
+
+_INDEX = re.compile(r"(\[|\.\d).*")
+"""What stands behind the fields of a struct, of which each is a constant of its own."""
 
 _Found = tuple[SourceConstant, Suggested]
 
@@ -84,7 +89,8 @@ def select(texts: Mapping[str, str]) -> Selection:
     told = against.told_by(files.values())
     makers = makers_of(one for file in files.values() for one in file.constants)
     found = {path: [*_of_file(file, told, makers)] for path, file in files.items()}
-    if sum(one.declared and not one.reason for each in found.values() for _, one in each) > 2:
+    ranged = [one.declared for each in found.values() for _, one in each if not one.reason]
+    if sum(ranged) > max(2, _FEW * len(ranged)):
         found = {path: [*map(_after_declared, each)] for path, each in found.items()}
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
@@ -112,16 +118,17 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         alone = one.single.number if isinstance(one.single, Element) else None
+        is_member = one.scope or not against.is_clear(one)
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         always = (
+            against.NOT_BUILT if file.name in told.not_built else "",
             against.UNUSED if against.plain(one.name) in told.unused else "",
             against.to_file(file.name),
         )
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
-            against.COUNTED if one.name in told.lengths else "",
-            against.MODELLED if one.name in told.modelled else "",
-            against.STATE if one.kind is Kind.VARIABLE and alone == -1 else "",
+            *told.against(one.name),
+            against.STATE if alone == -1 and is_member and one.kind is Kind.VARIABLE else "",
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),
@@ -169,7 +176,8 @@ def _of_constant(
             left_out = against.LEFT_OUT if against.switch(file, e) in told.left_out else ""
             yield of_declaration(snake(own), place, e).opposed(left_out)
     elif numbers:
-        yield from of_numbers(snake(name), numbers, computed=one.computed)
+        for _, each in groupby(numbers.items(), key=lambda item: _INDEX.sub("", str(item[0]))):
+            yield from of_numbers(snake(name), dict(each), computed=one.computed)
 
 
 def _is_settled(one: SourceConstant) -> bool:

@@ -5,7 +5,7 @@ Names are all there is to go by before games are played. A reason is for the use
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -14,15 +14,19 @@ from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFi
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COUNTED = "the length or an index of an array"
+KIND = "a small number that others are compared with, as kinds are"
 MODELLED = "in a model that makes a result of a score"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
 APART = "far from the others of its table, as a king's value is"
+LAST_RANK = "of the eighth rank, where no pawn stands"
 LONG_TABLE = "a long table"
 IN_TABLE = "one number of a table: alone it hardly changes a game"
 NOT_DECLARED = "the author declares the ranges of others"
 LEFT_OUT = "its author leaves it out, by what stands beside its range"
 UNUSED = "its name occurs nowhere else"
+NOT_BUILT = "no `mod` makes its file a part of the crate"
+OPTION = "the engine sets it by an option of its own, when it begins"
 STATE = "-1 in a variable: most often nothing yet"
 OTHER_TYPE = "no number: set it in [engine.options]"
 NO_RANGE = "without a default between a minimum and a maximum"
@@ -69,8 +73,9 @@ def _holds(pattern: str, parts: Iterable[str]) -> bool:
 
 _OF_USE = _Rule(
     _CLOCK,
-    whole=r"\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
-    word=r"CLOCK|TIMER?|(IN)?STABILITY|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
+    whole=r"(BM|BEST_MOVE|NODE)_(\w+_)?(BASE|MUL\w*|SCALE\w*|FACTOR\d*|MIN|MAX)|BEST_MOVE_CHANGES\w*"
+    r"|EASY_\w+|\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
+    word=r"CLOCK|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|CORES|CPUS|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?")
@@ -86,8 +91,8 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|DEPTH_LIMIT|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
-        r"|(MAX|MIN|LOWEST|HIGHEST)_ELO|(MAX|MIN)_ELEMENTS"
-        r"|MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
+        r"|(SEARCH|START|TARGET)_DEPTH|(MAX|MIN|LOWEST|HIGHEST)_ELO|(MAX|MIN)_ELEMENTS"
+        r"|(\w+_)?MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
         unless=r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR",
@@ -103,17 +108,19 @@ _OF_NAME = (
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(
-        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN"
+        _STANDARD,
+        r"(\w+_)?DRAW_(SCORE|VALUE)",
+        r"BOOK|CONTEMPT|STYLE|NUMA|FRC|RESIGN|PERIODIC\w*|REPORT|FEN",
     ),
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
         r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?"
-        r"|INDENT|LEARNING|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
+        r"|INDENT|LAMBDA|LEARNING|LR|MOMENTUM|MULTIPV|NOLIMIT|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
-        r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
+        r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|ME(GA|BI)BYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
         r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
-        r"|TRACE|TUNING|TYPES|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
+        r"|TRACE|TUNING|TYPES|UNROLL|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
         _SIZE,
@@ -122,6 +129,7 @@ _OF_NAME = (
         unless=r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED"
         r"|PENALT(Y|IES)|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW",
     ),
+    _Rule(_ROUND, r"(\w+_)?SCORE_MOVES?(_\w+)?"),
     _OF_PHASE,
     _OF_USE,
 )
@@ -132,8 +140,8 @@ _OF_MAKER = (
 _OF_OPTION = (
     _Rule(
         _STANDARD,
-        whole=r"HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH"
-        r"|MULTI_?PV|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|NODESTIME|(SKILL_)?LEVEL"
+        whole=r"(\w+_)?HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH"
+        r"|MULTI_?PV|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|NODESTIME|((SKILL|OUTPUT|LOG)_)?LEVEL"
         r"|SYZYGY_?\w*|UCI_?ELO|UCI_RATING\w*|\w*UCI_OPTIONS?_\w+",
     ),
     _OF_USE,
@@ -202,7 +210,13 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     ),
     (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),
     (_ROUND, lambda _, size: size >= 10_000 and (size + 3) % 10_000 < 7),
-    (_ROUND, lambda e, size: size >= 30_000 and _holds("SCORE|VALUE", words(e.location.name)[-1:])),
+    (
+        _ROUND,
+        lambda e, size: (
+            (size >= 30_000 or (size >= 4000 and size % 1000 == 0))
+            and _holds("SCORE|VALUE", words(e.location.name)[-1:])
+        ),
+    ),
     (_UNIT, lambda e, size: size in _GRAINS and _holds(_OF_GRAIN, words(e.location.name))),
 )
 
@@ -229,39 +243,69 @@ _SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
 _NAME = re.compile(r"[^\W\d]\w*")
 _SIGMOID = re.compile(r"\b1[.0]*\w*\s*/\s*\(\s*1[.0]*\w*\s*\+[^;\n]*(?:exp|pow)[^;\n]*")
 """How a model makes a result of a score."""
+_SET_BY_OPTION = re.compile(r'(?m)^[ \t]*(\w+)[ \t]*=[^=;{}"]*\w\("')
+"""What is assigned from an option by its name: margin = option_get_int("Margin");"""
+_PART = re.compile(r'\bmod\s+(\w+)\s*[;{]|"[^"\n]*?(\w+)\.rs"')
+"""A file that is a part of a crate of Rust: mod search; or #[path = "search.rs"]."""
 _TRUTH = re.compile(rb"\b(?:true|false)\b")
+_GREATEST_KIND = 10
 _MOST_UNUSED = 0.2
 """Of all names; where more occur only once, macros make other names of theirs."""
 
 
 class Told(NamedTuple):
-    """What all files say together: names of `lengths` and indexes, `unused` ones that occur once.
+    """What all files say together: the names with a reason against them, `unused` ones occur once.
 
-    `modelled` are names in a model that makes a result of a score. `left_out` are makers with the
-    word, whether it is `true`, that fewer of their numbers have.
+    `not_built` are files. `left_out` are makers with the word, whether it is `true`, that fewer of
+    their numbers have.
     """
 
-    lengths: set[str]
-    modelled: set[str]
+    names: Mapping[str, set[str]]
     unused: set[str]
+    not_built: set[str]
     left_out: set[tuple[str, bool | None]]
+
+    def against(self, name: str) -> Iterator[str]:
+        return (reason for reason, names in self.names.items() if name in names)
 
 
 def told_by(files: Collection[SourceFile]) -> Told:
     texts = [_COMMENT.sub("", file.text) for file in files]
     names = Counter(plain(name) for text in texts for name in _NAME.findall(text))
-    own = {plain(one.name) for file in files for one in file.constants}
-    unused = {name for name in own if names[name] == 1}
-    numbers = ((file, e) for file in files for one in file.constants for e in one.numbers())
-    told = Counter(switch(file, e) for file, e in numbers if e.beside)
+    constants = [(file, one) for file in files for one in file.constants]
+    own = {plain(one.name) for _, one in constants}
+    macros = {plain(one.name) for _, one in constants if one.kind is Kind.MACRO}
+    pasted = {one for one in macros if any(n != one and n.endswith(one) for n in names)}
+    unused = {name for name in own - pasted if names[name] == 1}
+    told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
+    small = {
+        one.name
+        for _, one in constants
+        if isinstance(one.single, Element) and abs(one.single.number) < _GREATEST_KIND
+    }
     return Told(
-        lengths={name for file in files for name in (*file.lengths, *_reaching(file))},
-        modelled={*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
+        names={
+            COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
+            KIND: {name for file in files for name in file.kinds} & small,
+            MODELLED: {*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
+            OPTION: {name for text in texts for name in _SET_BY_OPTION.findall(text)},
+        },
         unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
+        not_built=_not_built(files, texts),
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
         },
     )
+
+
+def _not_built(files: Iterable[SourceFile], texts: Iterable[str]) -> set[str]:
+    """The files of Rust that no other one names as a part of its crate."""
+    named = {name for text in texts for pair in _PART.findall(text) for name in pair}
+    named |= {"main", "lib"}
+    paths = (PurePosixPath(file.name) for file in files if "fn main(" not in file.text)
+    rust = [path for path in paths if path.suffix == ".rs" and path.parent.name != "bin"]
+    apart = [p for p in rust if (p.parent.name if p.stem == "mod" else p.stem) not in named]
+    return {str(path) for path in apart} if len(apart) < len(rust) / 2 else set()
 
 
 def _reaching(file: SourceFile) -> Iterator[str]:
@@ -297,7 +341,7 @@ _STRENGTH_FILES = re.compile(
 )
 _OTHER_FILES = re.compile(
     r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
-    r"|^nn$|nnue|network|numa|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
+    r"|^nn$|nnue|network|numa|gui|tui|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
     r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
 _OTHER_FOLDERS = (
@@ -314,7 +358,7 @@ _CLEAR = (
     r"|MATERIAL|MG|MID(GAME)?|MOBILIT(Y|IES)|MUL(TIPLIER)?|MULTICUT|MVV|NMP|OUTPOSTS?|PASSED"
     r"|PASSERS?|PENALT(Y|IES)|PHALANX|PHASE|PROBCUT|PROTECT(ION|OR)|PRUNE|PRUNING|PST|PSQT?|RATIO"
     r"|RAZOR(ING)?|REDUC(E|TION|TIONS)|RFP|SAFE(TY)?|SCORES?|SEE|SEMI|SHELTER|SHIELD|SINGULAR"
-    r"|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|VAL(UES?)?|WEAK(NESS)?|WEIGHTS?|WINDOW"
+    r"|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|P?VAL(S|UES?)?|WEAK(NESS)?|WEIGHTS?|WINDOW"
 )
 """Words that stand for search and evaluation alone."""
 _OF_BOARD = (
@@ -348,9 +392,13 @@ def to_file(path: str) -> str:
 
 def to_place(one: SourceConstant, rank: int) -> str:
     """Why a constant is not tunable if neither its file, by its rank, nor its name speaks of it."""
-    known = words("_".join((*one.scope, one.name)))
-    is_clear = _holds(_CLEAR, known)
+    known, clear = words("_".join((*one.scope, one.name))), is_clear(one)
     if rank == 1:
-        of_board = is_clear or _holds(_OF_BOARD, known)
-        is_clear = of_board or one.kind not in (Kind.CONST_FUNCTION, Kind.VARIABLE)
-    return "" if is_clear and rank >= 0 else UNRELATED
+        of_board = clear or _holds(_OF_BOARD, known)
+        clear = of_board or one.kind not in (Kind.CONST_FUNCTION, Kind.VARIABLE)
+    return "" if clear and rank >= 0 else UNRELATED
+
+
+def is_clear(one: SourceConstant) -> bool:
+    """Whether the names of a constant and around it speak of search or evaluation alone."""
+    return _holds(_CLEAR, words("_".join((*one.scope, one.name))))

@@ -8,6 +8,7 @@ declare for such numbers, its range goes from half the value to twice it. A pers
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -15,8 +16,9 @@ from math import ceil, floor, inf
 from statistics import median
 
 from spsa.builds.sources.constant import Bounds, Element, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.reading import PRINTED
 from spsa.config.suggestions import objections as against
-from spsa.core.params import Location, Number
+from spsa.core.params import Access, Location, Number
 from spsa.core.uci_options import Declarations, Declared
 
 _PART, _PART_OVER_ONE = 0.09, 0.045
@@ -35,6 +37,9 @@ _PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
 
 _PER_UNIT = re.compile("mobility|weight|factor|mult")
 """Names of what is counted several times in one score, so that a step of it is small."""
+
+_RANKED = re.compile("pass(ed|er)(?!.*(file|dist))")
+"""Names of what counts by ranks, of which pawns stand on the second to the seventh."""
 
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
 _LONGEST_TABLE = 64
@@ -144,27 +149,43 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
     far = min(far, 1.9 * sizes[-2]) if len(sizes) == 6 and against.of_piece(name) else far
     near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
-    table = _of_table(found)
+    pairs = _pairs(found)
+    table = _of_table(found, pairs)
+    rows = {place.accesses[0].position for place, e in found.items() if place.accesses and e.number}
+    ends = {7} & rows if _RANKED.search(name) and rows <= {*range(1, 8)} else set()
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
         is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
         guess = around(
             _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=(is_piece or _is_pair(place)) and not element.real,
+            centipawns=(is_piece or place in pairs) and not element.real,
             constant=str(place),
         )
         is_apart = "" if near <= abs(element.number or near) <= far else against.APART
         own = against.to_number(element, computed=computed)
-        yield _within(guess, element).opposed(is_apart, own, table)
+        beyond = against.LAST_RANK if ends & {one.position for one in place.accesses[:1]} else ""
+        yield _within(guess, element).opposed(is_apart, own, table, beyond)
 
 
-def _is_pair(place: Location) -> bool:
-    """Whether it is one of two, as those for middle game and endgame are."""
-    return any(one.field and one.position in (0, 1) for one in place.accesses[-1:])
+def _pairs(found: Numbers) -> set[Location]:
+    """Those that are one of two, as those for middle game and endgame are.
+
+    So are rows of two in brackets, but for those whose first numbers count up.
+    """
+    rows = Counter(place.accesses[:-1] for place in found)
+    firsts = [e.number for place, e in found.items() if place.accesses[-1:] == (Access(0),)]
+    counts = {b - a for a, b in pairwise(firsts)} == {1}
+    are_rows = len(rows) > 2 and {*rows.values()} == {2} and not counts
+    return {
+        place
+        for place in found
+        for end in place.accesses[-1:]
+        if end.position in (0, 1) and (are_rows or (end.field and rows[place.accesses[:-1]] != 3))
+    }
 
 
-def _of_table(found: Numbers) -> str:
+def _of_table(found: Numbers, pairs: set[Location]) -> str:
     """Why a number of so many is not suggested; a pair counts as one in its row."""
     if len(found) > _MAX_LISTED:
         return against.LONG_TABLE
@@ -177,7 +198,7 @@ def _of_table(found: Numbers) -> str:
         return against.IN_TABLE
     if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):
         return against.NUMBERED
-    places = {place.accesses[:-1] if _is_pair(place) else place.accesses for place in found}
+    places = {place.accesses[:-1] if place in pairs else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
     if rows == 2 and len(numbers) > 4 and numbers == numbers[::-1] != sorted(numbers):
         return against.IN_TABLE  # of each colour: one row is the other as its side sees it
@@ -197,11 +218,12 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
-        value, *rest = beside = found.numbers  # the value may be older than the constant's
-        is_alike = item.number == value or 1 / 3 < item.number / (value or inf) < 3
-        if len(rest) > 1 and is_alike and rest[0] <= value <= rest[1]:
-            beside = tuple(rest)
-        return replace(item, beside=beside, maker=found.maker)
+        older = found.numbers[0] or inf
+        if found.maker == PRINTED and not 0.4 < item.number / older < 2.5:
+            return item  # the engine has another unit than its option
+        parts = (found.numbers[n:] for n in range(len(found.numbers) - 1))
+        around = (p for p in parts if p[0] < p[1] and p[0] <= item.number <= p[1])
+        return replace(item, beside=next(around, found.numbers), maker=found.maker)
 
     def constants(file: SourceFile) -> Iterator[SourceConstant]:
         return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
@@ -246,8 +268,10 @@ def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     outer = replace(place, accesses=place.accesses[:-1]) if inner else place
     called = name_of(element.label) or _own_name(name, outer)
     of_table = place.accesses and not (inner or element.label)
-    limit = inf if of_table else _LIMIT_OF_TYPE
-    found = _declared_range(called, element.number, element.beside, real=element.real, limit=limit)
+    limit = _LIMIT_OF_OPTION if element.maker == PRINTED else _LIMIT_OF_TYPE
+    found = _declared_range(
+        called, element.number, element.beside, real=element.real, limit=inf if of_table else limit
+    )
     found = replace(found, keys={"constant": str(place), **found.keys})
     fixed = against.LEFT_OUT if element.beside[0] == element.beside[1] else ""
     return _within(found, element).opposed(against.to_declared(called, element.maker), fixed)
@@ -261,7 +285,9 @@ def _declared_range(
     One of more than `limit` times the value is narrowed.
     """
     low, high, *more = beside
-    is_narrowed = max(high, value) - min(low, value) > limit * max(abs(value), 5)
+    width = max(high, value) - min(low, value)
+    is_coarse = real and not more and width > _STEPS * abs(value) > 0
+    is_narrowed = is_coarse or width > limit * max(abs(value), 5)
     is_changed = is_narrowed or not low <= value <= high
     keys = {"note": f"its author has {low} to {high}"} if is_changed else {}
     low, high = min(low, value), max(high, value)
