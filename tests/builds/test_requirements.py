@@ -2,71 +2,40 @@
 
 import platform
 import shutil
+from pathlib import Path
 
 import pytest
 from checkouts import PLAIN, Bench, rendered
 from engines.faulty import WINNER, engine
+from golden import compare_cases
 
 from spsa.builds import requirements
 from spsa.builds.recipe import Rendered
 from spsa.builds.requirements import LEVELS, provided, required
 
-V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
-V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
-V4 = f"{V3} avx512f avx512dq avx512cd avx512bw avx512vl"
-MACHINES = {"": 1, V2: 2, f"{V2} avx": 2, V3: 3, V4: 4, V4.replace("lahf_lm", ""): 1}
 
+def test_what_machines_provide_and_files_require(tmp_path, monkeypatch):
+    def shown(files):
+        if "file" in files:
+            (tmp_path / "engine").write_bytes(
+                files["file"].encode("latin-1").decode("unicode_escape").encode("latin-1")
+            )
+            yield f"requires {required(tmp_path / 'engine')}"
+            yield f"built for a level: {required(tmp_path / 'engine', 'x86-64-v3')}"
+        elif "words" in files:
+            levels = tuple(files["levels"].split())
+            yield f"kind {requirements.kind_of(tuple(files['words'].split()), levels)}"
+        else:
+            system, machine = files["system"].split()
+            flags = f"processor : 0\nvendor\nflags\t\t: {files.get('flags', '')}\nbugs : avx2\n"
+            (tmp_path / "cpuinfo").write_text(flags)
+            monkeypatch.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
+            monkeypatch.setattr(platform, "system", lambda: system)
+            monkeypatch.setattr(platform, "machine", lambda: machine)
+            yield f"provides {' '.join(provided())}"
+            yield f"own level {requirements.own_level()}"
 
-@pytest.mark.parametrize("flags", MACHINES)
-def test_a_machine_provides_the_levels_whose_features_it_has(flags, tmp_path, monkeypatch):
-    (tmp_path / "cpuinfo").write_text(f"processor : 0\nvendor\nflags\t\t: {flags}\nbugs : avx2\n")
-    monkeypatch.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert provided() == ("linux", *LEVELS[: MACHINES[flags]])
-    assert requirements.own_level() == LEVELS[MACHINES[flags] - 1]
-
-
-@pytest.mark.parametrize(
-    ("system", "machine", "words"),
-    [("Darwin", "arm64", ("macos", "aarch64")), ("Linux", "ppc64le", ("linux", "ppc64le"))],
-)
-def test_another_machine_has_no_levels(system, machine, words, monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(platform, "system", lambda: system)
-    assert provided() == words
-    assert requirements.own_level() is None
-
-
-@pytest.mark.parametrize(
-    ("words", "levels", "kind"),
-    [
-        (("linux", *LEVELS[:3], "builds"), LEVELS[:2], ("linux", "x86-64-v2")),
-        (("linux", *LEVELS[:2]), LEVELS[2:], ()),
-        (("aarch64", "macos"), LEVELS, ("macos", "aarch64")),
-        (("linux", "ppc64le"), (), ()),
-    ],
-)
-def test_a_machine_is_of_one_kind(words, levels, kind):
-    assert requirements.kind_of(words, levels) == kind
-
-
-HEADER = b"\x7fELF\x02\x01\x01" + bytes(9)
-V3_ALONE = ("x86-64-v3",)
-FILES = {
-    "x86-64": (HEADER + b"\x03\x00\x3e\x00", ("linux", "x86-64"), ("linux", "x86-64-v3")),
-    "aarch64": (HEADER + b"\x02\x00\xb7\x00", ("linux", "aarch64"), ("linux", "aarch64")),
-    "script": (b"#!/usr/bin/python3\nprint('uciok')\n", (), V3_ALONE),
-    "cut off": (HEADER, (), V3_ALONE),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_requires_what_its_header_says(name, tmp_path):
-    content, words, at_v3 = FILES[name]
-    (tmp_path / "engine").write_bytes(content)
-    assert required(tmp_path / "engine") == words
-    assert required(tmp_path / "engine", "x86-64-v3") == at_v3
+    compare_cases(Path(__file__).with_name("requirements.txt"), shown)
 
 
 ON_X86 = pytest.mark.skipif(
