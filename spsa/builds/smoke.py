@@ -18,6 +18,8 @@ from spsa.uci.engine import EngineSpec, Limit, SearchReply, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, working_folders
 
+NAME_AN_ENGINE = "name a program that speaks UCI, with the arguments it needs"
+
 _TAIL = 65_536
 _GRACE = 10.0
 _LONGEST = 120.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from spsa.builds.git import checkout, is_address, shown, split
-from spsa.builds.smoke import declared_options, tuning_lines
+from spsa.builds.smoke import NAME_AN_ENGINE, declared_options, tuning_lines
 from spsa.config import load_config
 from spsa.config.play import TimeControlSection
 from spsa.config.settings import Config
@@ -180,8 +180,8 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     try:
         declarations = declared_options(engine, arguments=arguments)
     except BuildFailed as error:
-        remedy = "name a program that speaks UCI, with the arguments it needs"
-        raise InvalidInput.of(engine, "--engine", " ".join(str(error).split()), remedy) from None
+        found = " ".join(str(error).split())
+        raise InvalidInput.of(engine, "--engine", found, NAME_AN_ENGINE) from None
     suggestions = suggest_options(declarations, tuning_lines(engine.absolute(), arguments))
     chosen = Selection("", {f"options of {engine.name}": suggestions})
     if not chosen.active:

@@ -87,7 +87,7 @@ def read_source(source: Path) -> EngineFiles:
     and where another language has more files than these.
     """
     if not source.is_dir():
-        near = closest(source.name, (beside.name for beside in source.parent.glob("*")))
+        near = closest(source.name, (one.name for one in source.parent.glob("*") if one.is_dir()))
         remedy = f"did you mean {source.parent / near}?" if near else _SOURCE
         raise InvalidInput.of(source, "SOURCE", "is no folder", remedy)
     if not (source / "Cargo.toml").exists():

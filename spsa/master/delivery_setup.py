@@ -39,6 +39,7 @@ from spsa.master.delivery import (
 )
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
+from spsa.openings.book import load
 from spsa.uci import system
 
 MAX_BUILDS = 8
@@ -206,18 +207,20 @@ def shared_files(config: Config) -> dict[str, bytes]:
     Those for the database are returned by their hashes; others are copied to `engines_path`.
 
     Raises:
+        InvalidInput: the book has faults.
         TuningError: a file is gone, or has changed since config.toml was read.
     """
     game_settings = config.game_settings
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
     if builtin_book(game_settings.book.name) is None:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
+    for sha256, path in wanted.items():
+        verify(path.resolve(), sha256)
+    load(game_settings.book)
     if config.build.distribute != "database":
         for sha256, path in wanted.items():
             ArtifactStore(config.build.engines_path).put(path.resolve(), sha256)
         return {}
-    for sha256, path in wanted.items():
-        verify(path.resolve(), sha256)
     return {sha256: content(path, MAX_BYTES) for sha256, path in wanted.items()}
 
 

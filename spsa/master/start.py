@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.builds.smoke import declared_options
+from spsa.builds.smoke import NAME_AN_ENGINE, declared_options
 from spsa.config import missing_files, readable_params, unwritten_games
+from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
 from spsa.core.json_values import as_written
@@ -60,15 +61,16 @@ def checked_space(config: Config) -> Space:
     Raises:
         InvalidInput: all faults of both files, and of the constants or options that they name.
     """
-    space, wrong = readable_params(config)
-    faults = (*missing_files(config), *unwritten_games(config), *wrong)
+    space, found = readable_params(config)
+    faults = (*missing_files(config), *unwritten_games(config), *found)
     try:
         faults += _engine_faults(config, space)
     except InvalidInput as error:  # a source that cannot be read
         faults += error.faults
-    except BuildFailed:  # an engine that cannot be asked
+    except BuildFailed as error:  # an engine that cannot be asked
         if not faults:
-            raise
+            wrong = (("delivery", "engine"), " ".join(str(error).split()), NAME_AN_ENGINE)
+            faults = read_document(config.path).faults([wrong])
     if faults:
         raise InvalidInput((*faults, *_book_faults(config))[:MAX_FAULTS])
     return space
@@ -158,7 +160,7 @@ def _created(
     store.keep_files(shared_files(config))
     row = new_row(config, settings, rules, name, delivery.source_sha256)
     run = store.create_run(row, replacing=None if old is None else old.id)
-    notes = (*begins, *more, *_rounded(config))
+    notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
 
@@ -168,6 +170,15 @@ def _rounded(config: Config) -> Iterator[str]:
     if config.game_settings.time_controls and not written:
         games = config.games.games_per_iteration
         yield f"an iteration has {games} games, which the shares of [[time_control]] divide"
+
+
+def _out_of_order(space: Space) -> Iterator[str]:
+    """A note about each constraint that the start breaks, so that other values are played."""
+    start = {p.name: p.value for p in space.parameters}
+    played = space.playable(start)
+    for one in (one for one in space.constraints if not one.holds(start)):
+        both = " and ".join(f"{n} {start[n]:g} as {played[n]:g}" for n in (one.less, one.greater))
+        yield f"params.toml: {one} does not hold: the start is played with {both}"
 
 
 def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:

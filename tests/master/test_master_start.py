@@ -63,6 +63,31 @@ def test_a_run_has_the_rule_of_its_configuration(project, store):
     assert other.run.algorithm == other.tuning.rule.name == "spsa"
 
 
+def test_a_book_with_faults_begins_no_run(project, store):
+    (project / "b.epd").write_text("no position\n")
+    write_project(project, CONFIG.replace("[games]", '[games]\nbook = "b.epd"', 1))
+    with pytest.raises(InvalidInput, match=r"b\.epd:1: \[opening\] expected 'w' or 'b'"):
+        prepare(load_config(project / "config.toml", {}), store)
+    assert store.find_run("small") is None
+
+
+def test_an_engine_that_is_none_is_refused_in_its_line(project):
+    uci = '[delivery]\nkind = "uci"\nengine = "/bin/true"\n'
+    write_project(project, CONFIG + uci)
+    with pytest.raises(InvalidInput, match=r"config\.toml:\d+: \[delivery\].*true: .* speaks UCI"):
+        checked_space(load_config(project / "config.toml", {}))
+
+
+def test_a_start_that_breaks_a_constraint_is_told(project, store):
+    params = 'constraints = ["margin <= depth"]\n' + PARAMS.replace("min = 50", "min = 4")
+    write_project(project, params=params)
+    (told,) = prepare(load_config(project / "config.toml", {}), store).notes
+    right = (
+        "margin <= depth does not hold: the start is played with margin 200 as 4 and depth 3 as 4"
+    )
+    assert told == f"params.toml: {right}"
+
+
 def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, monkeypatch):
     """Where nobody has, the refusal is told."""
 
