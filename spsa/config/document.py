@@ -1,5 +1,6 @@
 """A TOML file: its values, the line of each of them, and the faults that are found in it."""
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -142,7 +143,8 @@ def _parts(written: str) -> Key:
 def shown(value: object) -> str:
     """A value for a message: as TOML writes it, shortened."""
     text = f'"{value}"' if isinstance(value, str) else str(value)
-    text = text.lower() if isinstance(value, bool) else text
+    if isinstance(value, bool | list):
+        text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

@@ -273,22 +273,21 @@ def test_a_build_that_fails_says_why(tern, command, said):
 
 
 OF_TARGET = '[target.x86_64-unknown-linux-gnu]\nrustflags = ["-Cforce-frame-pointers"]\n'
+OF_CARGO = ("--config", 'target."cfg(unix)".rustflags=["-Ctarget-cpu=v3"]')
 
 
 @pytest.mark.parametrize(
-    ("environment", "configured", "flags"),
+    ("environment", "configured", "told"),
     [
-        ({"CARGO_ENCODED_RUSTFLAGS": "-g", "RUSTFLAGS": "-O"}, "", "-g\x1f-Ctarget-cpu=v3"),
-        ({"CARGO_ENCODED_RUSTFLAGS": "", "RUSTFLAGS": "-O"}, OF_TARGET, "-O -Ctarget-cpu=v3"),
-        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, "[build]\n", "-O -Ctarget-cpu=v3"),
-        ({}, "", "-Ctarget-cpu=v3"),
+        ({"CARGO_ENCODED_RUSTFLAGS": "-g", "RUSTFLAGS": "-O"}, [""], "-g\x1f-Ctarget-cpu=v3"),
+        ({"CARGO_ENCODED_RUSTFLAGS": "", "RUSTFLAGS": "-O"}, [OF_TARGET], "-O -Ctarget-cpu=v3"),
+        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, ["[build]\n"], "-O -Ctarget-cpu=v3"),
+        ({}, [""], "-Ctarget-cpu=v3"),
+        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, ["", OF_TARGET], OF_CARGO),
     ],
 )
-def test_a_level_is_the_last_flag_of_the_first_place_that_has_any(environment, configured, flags):
+def test_a_level_is_the_last_flag_of_the_first_place_that_has_any(environment, configured, told):
+    """Cargo itself joins the flags of a target."""
     name = next((name for name, text in environment.items() if text), "CARGO_BUILD_RUSTFLAGS")
-    assert level_flags("v3", environment, [configured]) == ({name: flags}, ())
-
-
-def test_the_flags_of_a_target_are_joined_by_cargo_itself():
-    words = ("--config", 'target."cfg(unix)".rustflags=["-Ctarget-cpu=v3"]')
-    assert level_flags("v3", {"CARGO_BUILD_RUSTFLAGS": "-O"}, ["", OF_TARGET]) == ({}, words)
+    expected = ({}, told) if told == OF_CARGO else ({name: told}, ())
+    assert level_flags("v3", environment, configured) == expected
